@@ -259,7 +259,7 @@ memory_figures <- function(memory) {
   if (!is.null(memory)) structure(memory[shown], names = names(shown))
 }
 
-format_count <- function(n) format(n, big.mark = ",", scientific = FALSE)
+format_count <- function(n) format(n, big.mark = ",", decimal.mark = ".", scientific = FALSE)
 
 # A number with a noun, as in "1 program" and "2 programs".
 counted <- function(n, noun) sprintf("%s %s%s", format_count(n), noun, if (n == 1) "" else "s")

@@ -1,7 +1,8 @@
 #' Summaries of buffers
 #'
 #' `sum(x)`, `mean(x)`, `range(x)` and so on compute on the device, as [operators] do. Their results are buffers: read them with
-#' [as_array()].
+#' [as_array()]. Only `any()` and `all()` return logicals of R, for which they wait: `if (any(x > 0))` and
+#' `stopifnot(all(x > 0))` work.
 #'
 #' `sum()`, `prod()` and `cumsum()` of integers are `i64`, of unsigned ones `ui64`, and of `pred` `i32`. `mean()` of integers and `pred` is the
 #' default float, `options(pjrt.default_float = )`. `max()`, `min()` and `range()` have the dtype of `x`. A float sum is as exact as
@@ -13,7 +14,7 @@
 #' @param ... Buffers, and R's numbers after them. For `mean()`, not used.
 #' @param na.rm Must be `FALSE`.
 #' @param trim Must be 0.
-#' @return A `PJRTBuffer` without dimensions; of two elements for `range()`.
+#' @return A `PJRTBuffer` without dimensions; of two elements for `range()`. `any()` and `all()`: `TRUE` or `FALSE`.
 #' @section Errors:
 #' Those of [operators].
 #' @seealso [operators], [matrices]
@@ -32,6 +33,10 @@ NULL
 #' @export
 Summary.PJRTBuffer <- function(..., na.rm = FALSE) {
   check_na_rm(na.rm)
+  if (.Generic %in% c("any", "all")) {
+    # conditions of R take logicals only
+    return(as_array(joined(.Generic, list(...))))
+  }
   if (...length() == 1L) {
     return(.Call(ffi_operator_1, .Generic, ..1, NULL))
   }

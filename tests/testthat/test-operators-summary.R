@@ -17,8 +17,8 @@ test_that("summaries are R's, in the dtype that the help page says", {
   expect_identical(dtype_of(sum(pjrt_buffer(1:3, "ui8"))), "ui64")
   p <- pjrt_buffer(m > 1)
   expect_identical(list(dtype_of(sum(p)), as_array(sum(p))), list("i32", 4L))
-  expect_identical(list(as_array(any(p)), as_array(all(p)), as_array(any(x > 100))), list(TRUE, FALSE, FALSE))
-  expect_identical(dtype_of(any(p)), "pred")
+  expect_identical(list(any(p), all(p), any(x > 100)), list(TRUE, FALSE, FALSE))
+  expect_true(isTRUE(all(x > -100)) && if (any(p)) TRUE)
   expect_equal(as_array(mean(p)), mean(m > 1), tolerance = 1e-6)
   withr::local_options(pjrt.default_float = "f64")
   expect_equal(as_array(mean(i)), mean(c(5, -2, 7)), tolerance = 1e-15)
@@ -38,8 +38,8 @@ test_that("summaries take several arguments", {
     expect_equal(as_array(f(x, 2, c(3, 4))), f(m, 2, c(3, 4)), tolerance = 1e-14)
   }
   expect_identical(as_array(range(x, y)), array(c(-10, 10)))
-  expect_identical(as_array(any(x > 100, TRUE)), TRUE)
-  expect_identical(as_array(all(x > -100, x > 0)), FALSE)
+  expect_identical(any(x > 100, TRUE), TRUE)
+  expect_identical(all(x > -100, x > 0), FALSE)
 })
 
 test_that("summaries propagate NaN, and refuse to leave out values", {
