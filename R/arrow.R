@@ -47,7 +47,8 @@ pjrt_buffer.ArrowDatum <- function(data, dtype = NULL, device = NULL, shape = NU
   if (inherits(data, "ChunkedArray")) {
     if (data$num_chunks != 1L) {
       abort_input(
-        "`data` must have one chunk, not ", data$num_chunks, ".", hints = "arrow::concat_arrays() makes one array of chunks."
+        "`data` must have one chunk, not ", data$num_chunks, ".",
+        hints = "arrow::concat_arrays() makes one array of chunks."
       )
     }
     data <- data$chunk(0L)
@@ -57,7 +58,8 @@ pjrt_buffer.ArrowDatum <- function(data, dtype = NULL, device = NULL, shape = NU
 
 # Whether a Python object is an array of Arrow, and not one of another library that also offers itself to Arrow.
 is_arrow_in_python <- function(x) {
-  inherits(x, "pyarrow.lib.Array") || !reticulate::py_has_attr(x, "__dlpack__") && reticulate::py_has_attr(x, "__arrow_c_array__")
+  inherits(x, "pyarrow.lib.Array") ||
+    !reticulate::py_has_attr(x, "__dlpack__") && reticulate::py_has_attr(x, "__arrow_c_array__")
 }
 
 # Capsules own the structs until they are moved.
@@ -84,7 +86,10 @@ take_arrow <- function(array, schema, device = as_pjrt_device(NULL)) {
 # Checks that a buffer has the type and shape that the user wants.
 check_as_it_is <- function(buffer, dtype, shape) {
   if (!has_dtype(buffer, dtype)) {
-    abort_input("The array has elements of type ", elt_type(buffer), ", not ", dtype_text(dtype), ".", hints = "Cast it in Arrow first.")
+    abort_input(
+      "The array has elements of type ", elt_type(buffer), ", not ", dtype_text(dtype), ".",
+      hints = "Cast it in Arrow first."
+    )
   }
   if (!has_shape(buffer, shape)) {
     abort_input("The array has another shape: ", paste(shape(buffer), collapse = "x"), ".", class = "shape_mismatch")

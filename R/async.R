@@ -1,8 +1,9 @@
 #' Wait for a buffer or a promise
 #'
 #' `await()` waits until a buffer's content has been computed, or a promise has its value. `is_ready()` checks without
-#' waiting. You need neither for correct results: functions that read a buffer wait for it, and programs take buffers that are
-#' not ready. For a nested list of results, `await()` waits for all, and `is_ready()` is `TRUE` if all are ready.
+#' waiting. You need neither for correct results: functions that read a buffer wait for it, and programs take buffers
+#' that are not ready. For a nested list of results, `await()` waits for all, and `is_ready()` is `TRUE` if all are
+#' ready.
 #'
 #' Ctrl-C ends the wait, not the computation.
 #'
@@ -10,8 +11,8 @@
 #' @param ... For methods.
 #' @return `await()`: `x`, invisibly. `is_ready()`: `TRUE` or `FALSE`.
 #' @section Errors:
-#' If the computation failed on the device, `await()` raises the error, a condition of class `pjrt_error`. For a list, the message
-#' names the element, and `pjrt_error_invalid_input` is raised for elements that are not results.
+#' If the computation failed on the device, `await()` raises the error, a condition of class `pjrt_error`. For a list,
+#' the message names the element, and `pjrt_error_invalid_input` is raised for elements that are not results.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(rnorm(10))
 #' await(x)
@@ -43,15 +44,15 @@ is_ready.PJRTBuffer <- function(x, ...) {
 
 #' Read a buffer asynchronously
 #'
-#' `as_array_async()` starts the transfer to R and returns a promise at once. `value()` waits for the array and returns it.
-#' The array is the buffer's content when the promise was made, even if the buffer is donated or deleted later.
+#' `as_array_async()` starts the transfer to R and returns a promise at once. `value()` waits for the array and returns
+#' it. The array is the buffer's content when the promise was made, even if the buffer is donated or deleted later.
 #'
-#' @param x A `PJRTBuffer`. For `value()`, also a `PJRTArrayPromise` or a promise of [pjrt_compile_async()]. Or a nested list of
-#'   these.
+#' @param x A `PJRTBuffer`. For `value()`, also a `PJRTArrayPromise` or a promise of [pjrt_compile_async()]. Or a nested
+#'   list of these.
 #' @param int64 A string, as for [as_array()].
 #' @param ... For methods.
-#' @return `as_array_async()`: a `PJRTArrayPromise`. `value()`: a vector or array, as from [as_array()]; every call returns
-#'   the same object. For a nested list, both return a list of the same structure.
+#' @return `as_array_async()`: a `PJRTArrayPromise`. `value()`: a vector or array, as from [as_array()]; every call
+#'   returns the same object. For a nested list, both return a list of the same structure.
 #' @section Errors:
 #' If the computation failed on the device, `value()` raises the error.
 #' @examplesIf pjrt::plugins_downloaded("cpu")

@@ -1,7 +1,9 @@
 # Plots of benchmarks, and what all plots of the package share.
 
 # Colours that people with any colour vision can tell apart, and that differ in grey (Okabe and Ito).
-plot_colours <- c(blue = "#0072B2", orange = "#E69F00", green = "#009E73", purple = "#CC79A7", sky = "#56B4E9", red = "#D55E00")
+plot_colours <- c(
+  blue = "#0072B2", orange = "#E69F00", green = "#009E73", purple = "#CC79A7", sky = "#56B4E9", red = "#D55E00"
+)
 
 #' @rdname pjrt_benchmark
 #' @export

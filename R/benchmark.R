@@ -1,41 +1,43 @@
 #' Measure how fast a program runs
 #'
-#' `pjrt_benchmark()` runs a program many times and shows how long a run takes, and how much of the device's speed it uses.
-#' `pjrt_compare()` does so for several programs, which take turns.
+#' `pjrt_benchmark()` runs a program many times and shows how long a run takes, and how much of the device's speed it
+#' uses. `pjrt_compare()` does so for several programs, which take turns.
 #'
 #' # What is measured
 #' After some runs to warm up, which are not counted, the program runs in three ways:
-#' * One run: from its start until its outputs are complete, `times` times. R is not involved between the two, and takes no part
-#'   of this time.
+#' * One run: from its start until its outputs are complete, `times` times. R is not involved between the two, and takes
+#'   no part of this time.
 #' * In flight: runs are started without waiting for those before, as in a loop that reads no results. The
 #'   time per run, which includes freeing the results, shows what waiting for each run costs.
 #' * From R: the same as one run, by `await(pjrt_execute())`. The difference is R's part. Where a run takes more than a
 #'   millisecond, R's part is too small to be measured, and this is left out.
 #'
-#' Input buffers stay as they are. If the program takes over the memory of an input (donation), each run gets a copy of it, which is
-#' made before the time is taken. Ctrl-C ends the measurement.
+#' Input buffers stay as they are. If the program takes over the memory of an input (donation), each run gets a copy of
+#' it, which is made before the time is taken. Ctrl-C ends the measurement.
 #'
 #' # Rates and limits
 #' The compiler estimates how many floating point operations a run needs, and how many bytes it reads and writes, see
-#' [executable_cost()]. These numbers divided by the median time are the rates in GFLOP/s and GB/s. They are as good as the
-#' estimate: loops whose length the compiler does not know count as one iteration, and code outside XLA, such as custom calls, as nothing.
+#' [executable_cost()]. These numbers divided by the median time are the rates in GFLOP/s and GB/s. They are as good as
+#' the estimate: loops whose length the compiler does not know count as one iteration, and code outside XLA, such as
+#' custom calls, as nothing.
 #'
-#' The rates are compared with limits, which the package measures once in a session for each device and dtype. That takes
-#' some seconds:
-#' * For GFLOP/s, the fastest product of two large matrices, in the float type of the program's largest input or output, with
-#'   the default precision. On some GPUs, that is lower than the dtype's. Programs without such a type have no
+#' The rates are compared with limits, which the package measures once in a session for each device and dtype. That
+#' takes some seconds:
+#' * For GFLOP/s, the fastest product of two large matrices, in the float type of the program's largest input or output,
+#'   with the default precision. On some GPUs, that is lower than the dtype's. Programs without such a type have no
 #'   limit.
-#' * For GB/s, the fastest `a * x + y` of two arrays of at least 128 MB, if there is memory for them, where the result takes the place of `x`.
+#' * For GB/s, the fastest `a * x + y` of two arrays of at least 128 MB, if there is memory for them, where the result
+#'   takes the place of `x`.
 #'
 #' They are what this machine has reached with these programs, under the load that it had, and not what its maker
-#' promises. Programs may exceed them: 200% of GB/s means that data stayed in caches. A program with less than 100% of both
-#' may still be as fast as it can be: sorting, random access, and work that cannot be divided are bound by something else. On
-#' the CPU, results in fresh memory are slow on first access, and donated inputs avoid that.
+#' promises. Programs may exceed them: 200% of GB/s means that data stayed in caches. A program with less than 100% of
+#' both may still be as fast as it can be: sorting, random access, and work that cannot be divided are bound by
+#' something else. On the CPU, results in fresh memory are slow on first access, and donated inputs avoid that.
 #'
 #' @param executable A `PJRTLoadedExecutable` for one device, from [pjrt_compile()].
 #' @param ... For `pjrt_benchmark()`, the program's inputs: `PJRTBuffer`s as for [pjrt_execute()]. For `pjrt_compare()`,
-#'   `PJRTLoadedExecutable`s that take the same `inputs`, or `PJRTBenchmark`s, with names for the result. Executables are
-#'   measured in turns, so that other load on the machine affects all of them. For `plot()`, further arguments of
+#'   `PJRTLoadedExecutable`s that take the same `inputs`, or `PJRTBenchmark`s, with names for the result. Executables
+#'   are measured in turns, so that other load on the machine affects all of them. For `plot()`, further arguments of
 #'   [graphics::title()]. Not used by other methods.
 #' @param main A string: the title of the first plot.
 #' @param times A whole number: how many single runs are measured.
@@ -56,13 +58,15 @@
 #'
 #' `pjrt_compare()`: a list of `PJRTBenchmark`s of class `PJRTComparison`.
 #'
-#' `as.data.frame()`: a data frame with a row for each program: `name`, `device`, `runs`, and in seconds `median`, `lower` and
-#' `upper` quartile, `fastest`, `slowest`, `in_flight` and `r_part`; `gflops` and `gbs`, and `of_gflops` and `of_gbs`, the parts of the limits.
+#' `as.data.frame()`: a data frame with a row for each program: `name`, `device`, `runs`, and in seconds `median`,
+#' `lower` and `upper` quartile, `fastest`, `slowest`, `in_flight` and `r_part`; `gflops` and `gbs`, and `of_gflops` and
+#' `of_gbs`, the parts of the limits.
 #'
-#' `plot()` shows single runs as dots with median and quartiles, and below the parts of the limits. It returns `x`, invisibly.
+#' `plot()` shows single runs as dots with median and quartiles, and below the parts of the limits. It returns `x`,
+#' invisibly.
 #' @section Errors:
-#' Those of [pjrt_execute()] for inputs. `pjrt_error_invalid_input` for other invalid arguments, for executables for several devices, and programs
-#' without outputs.
+#' Those of [pjrt_execute()] for inputs. `pjrt_error_invalid_input` for other invalid arguments, for executables for
+#' several devices, and programs without outputs.
 #' @seealso [executable_cost()], [executable_memory_stats()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' product <- pjrt_compile(pjrt_program("
@@ -122,7 +126,9 @@ pjrt_compare <- function(..., inputs = list(), times = 30L, execution_options = 
   is_new <- vapply(members, inherits, NA, "PJRTLoadedExecutable")
   for (i in which(!is_new)) {
     if (!inherits(members[[i]], "PJRTBenchmark")) {
-      abort_type("Argument ", i, " must be a `PJRTLoadedExecutable` or a `PJRTBenchmark`, not ", given(members[[i]]), ".")
+      abort_type(
+        "Argument ", i, " must be a `PJRTLoadedExecutable` or a `PJRTBenchmark`, not ", given(members[[i]]), "."
+      )
     }
     check_benchmark(members[[i]])
   }
@@ -213,12 +219,14 @@ runs_in_flight <- function(subject, typical) {
     runs <- 2
   }
   groups <- if (typical > 0.1) 1 else 5
-  run <- function(i) call_native(ffi_benchmark_in_flight, subject$executable, subject$inputs, subject$options, runs, depth)
+  run <- function(i) call_native(
+    ffi_benchmark_in_flight, subject$executable, subject$inputs, subject$options, runs, depth
+  )
   vapply(seq_len(groups), run, 0) / runs
 }
 
-# Seconds per run that R starts and awaits, for some groups, each with the mean of as many runs without R right after it. No
-# groups if runs take too long for R's part to be seen.
+# Seconds per run that R starts and awaits, for some groups, each with the mean of as many runs without R right after
+# it. No groups if runs take too long for R's part to be seen.
 runs_from_r <- function(subject, typical) {
   if (typical > 1e-3) {
     return(data.frame(from_r = numeric(), without_r = numeric()))
@@ -252,7 +260,8 @@ new_benchmark <- function(subject, seconds, in_flight, from_r, limits) {
   dtype <- main_float(described)
   structure(
     list(
-      name = described$name, device = as.character(subject$device), dtype = dtype, seconds = seconds, in_flight = in_flight,
+      name = described$name, device = as.character(subject$device), dtype = dtype, seconds = seconds,
+      in_flight = in_flight,
       from_r = from_r, flops = known("flops"), bytes = known("bytes accessed"),
       limits = if (limits) device_limits(subject$device, dtype)
     ),
@@ -263,7 +272,8 @@ new_benchmark <- function(subject, seconds, in_flight, from_r, limits) {
 # The float type of the largest arrays that a program takes and returns, or NA.
 main_float <- function(described) {
   table <- list(
-    dtype = c(described$inputs$dtype, described$outputs$dtype), shape = c(described$inputs$shape, described$outputs$shape)
+    dtype = c(described$inputs$dtype, described$outputs$dtype),
+    shape = c(described$inputs$shape, described$outputs$shape)
   )
   is_float <- table$dtype %in% c("f64", "f32", "f16", "bf16")
   if (any(is_float)) table$dtype[is_float][[which.max(result_bytes(table)[is_float])]] else NA_character_
@@ -385,7 +395,8 @@ format.PJRTComparison <- function(x, ...) {
   rows <- as.data.frame(x)
   quickest <- min(rows$median)
   cells <- list(
-    c("", rows$name), c("median", format_seconds(rows$median)), c("quartiles", format_range(rows$lower, rows$upper)), c("in flight", format_seconds(rows$in_flight)), c("GFLOP/s", rate_cells(rows$gflops, rows$of_gflops)),
+    c("", rows$name), c("median", format_seconds(rows$median)), c("quartiles", format_range(rows$lower, rows$upper)),
+    c("in flight", format_seconds(rows$in_flight)), c("GFLOP/s", rate_cells(rows$gflops, rows$of_gflops)),
     c("GB/s", rate_cells(rows$gbs, rows$of_gbs)), c("slower by", slower_cells(rows$median / quickest))
   )
   is_known <- vapply(cells, function(cell) any(nzchar(cell[-1L])), NA)

@@ -1,11 +1,11 @@
 #' Create a buffer
 #'
 #' A buffer is an array on a device. `pjrt_buffer()` makes one from an R vector or array, `pjrt_scalar()` from a single
-#' value. `pjrt_empty()` makes a buffer of zeros (of 2^-127 in `f8e8m0fnu`, which has no zero). All return before the data
-#' are on the device, and you can use the buffer at once.
+#' value. `pjrt_empty()` makes a buffer of zeros (of 2^-127 in `f8e8m0fnu`, which has no zero). All return before the
+#' data are on the device, and you can use the buffer at once.
 #'
-#' Doubles become `f32` by default, which has about 7 digits. This is right for neural networks and most simulations. Use
-#' `dtype = "f64"`, R's own precision, for statistics: linear models, optimization, sums of many numbers, dates, and
+#' Doubles become `f32` by default, which has about 7 digits. This is right for neural networks and most simulations.
+#' Use `dtype = "f64"`, R's own precision, for statistics: linear models, optimization, sums of many numbers, dates, and
 #' whenever results are compared with R's. `options(pjrt.default_float = "f64")` makes it the default.
 #'
 #' Element `x[i, j]` of the R array is element (i - 1, j - 1) of the buffer. Changing the R object later does not change
@@ -30,46 +30,47 @@
 #' Python arrays that reticulate passes on (from NumPy, JAX, PyTorch) keep their type and need no copy if they are
 #' aligned: see [as_dlpack()].
 #'
-#' Time series, tables and data frames whose columns are all numbers are taken as arrays. The columns of a data frame get one
-#' type, as in [cbind()]; 64-bit integers beside doubles become doubles. Factors, dates, times, sparse
-#' matrices, lists and strings are errors, whose messages say how to convert them.
+#' Time series, tables and data frames whose columns are all numbers are taken as arrays. The columns of a data frame
+#' get one type, as in [cbind()]; 64-bit integers beside doubles become doubles. Factors, dates, times, sparse matrices,
+#' lists and strings are errors, whose messages say how to convert them.
 #'
 #' @section What a dtype cannot hold:
 #' * `NA` becomes NaN in floats and complex types. In `f64` and `c128` it stays R's `NA`. NaN stays NaN.
-#' * Types without NaN, which are integers, `pred` and `f4e2m1fn`, have no missing values: `NA` becomes a number there, with
-#'   a warning of class `pjrt_warning_na`, which says how many there are and which is the first. An integer `NA` is the number
-#'   -2147483648, as R stores it, or its last bits in narrower types; a double `NA` or NaN is the type's smallest value, 0 in
-#'   unsigned types; in `pred`, both are `TRUE`. A large vector is searched in the background, and a later call of this
-#'   package may raise the warning.
+#' * Types without NaN, which are integers, `pred` and `f4e2m1fn`, have no missing values: `NA` becomes a number there,
+#'   with a warning of class `pjrt_warning_na`, which says how many there are and which is the first. An integer `NA` is
+#'   the number -2147483648, as R stores it, or its last bits in narrower types; a double `NA` or NaN is the type's
+#'   smallest value, 0 in unsigned types; in `pred`, both are `TRUE`. A large vector is searched in the background, and
+#'   a later call of this package may raise the warning.
 #' * Integers wrap into narrower integers, as in C. [bit64::integer64] values wrap into `ui64` and `ui32`.
 #' * Doubles are truncated towards zero and clamped to the range of an integer type.
 #' * Floats are rounded once, to nearest, ties to even. Numbers that are too large become infinite. Formats without
 #'   infinity (`fn`, `fnuz`) use NaN instead; `f4e2m1fn`, which has neither, uses its largest value, and zero for NaN.
 #'   `f8e8m0fnu` has only powers of two: zero and negative numbers become NaN.
 #'
-#' With `check = TRUE`, all of these are errors, also an integer that a float does not hold exactly, such as 16777217L in
-#' `f32`. The message says how many values are missing or do not fit, and which is the first. NaN is a valid float, and
-#' rounding or truncating a fraction is not an error. `options(pjrt.check = TRUE)` makes it the default, here and in
+#' With `check = TRUE`, all of these are errors, also an integer that a float does not hold exactly, such as 16777217L
+#' in `f32`. The message says how many values are missing or do not fit, and which is the first. NaN is a valid float,
+#' and rounding or truncating a fraction is not an error. `options(pjrt.check = TRUE)` makes it the default, here and in
 #' [as_array()].
 #'
 #' @section Time and memory:
 #' Small arrays are copied at once. Large ones are converted and reordered in one pass, on several threads. From about
 #' 8 MB on this happens in the background: the call returns at once, and anything that needs the buffer waits for it.
 #'
-#' A device that shares R's memory, such as the CPU, uses some large vectors without a copy: those that need no conversion
-#' (double to `f64`, integer to `i32`, [bit64::integer64] to `i64` or `ui64`, complex to `c128`, raw) and no reordering (a
-#' vector, a matrix of one row or column, raw data in row-major order), if their address is suitably aligned. R then keeps
-#' the vector as long as the device needs it, and copies it before you modify it, as it does with any shared vector. Do
-#' not use functions that modify such a vector by reference, such as `data.table::set()`. See [pjrt_memory_stats()].
+#' A device that shares R's memory, such as the CPU, uses some large vectors without a copy: those that need no
+#' conversion (double to `f64`, integer to `i32`, [bit64::integer64] to `i64` or `ui64`, complex to `c128`, raw) and no
+#' reordering (a vector, a matrix of one row or column, raw data in row-major order), if their address is suitably
+#' aligned. R then keeps the vector as long as the device needs it, and copies it before you modify it, as it does with
+#' any shared vector. Do not use functions that modify such a vector by reference, such as `data.table::set()`. See
+#' [pjrt_memory_stats()].
 #'
-#' @param data A logical, integer, double, complex, [bit64::integer64] or raw vector or array. A `PJRTBuffer` is returned
-#'   unchanged if it has the requested dtype, device and shape.
+#' @param data A logical, integer, double, complex, [bit64::integer64] or raw vector or array. A `PJRTBuffer` is
+#'   returned unchanged if it has the requested dtype, device and shape.
 #' @param dtype A string: one of the element types below. The error for an unknown type lists them all.
 #' @param device A device: anything that [as_pjrt_device()] takes.
-#' @param shape A vector of whole numbers: the dimensions; `integer()` makes a scalar. Default: the dimensions of `data`,
-#'   or its length. A single value fills any shape.
-#' @param check A flag. If `TRUE`, missing values and values that the dtype cannot hold are errors. Default, also for `NULL`:
-#'   `getOption("pjrt.check")`, or `FALSE`.
+#' @param shape A vector of whole numbers: the dimensions; `integer()` makes a scalar. Default: the dimensions of
+#'   `data`, or its length. A single value fills any shape.
+#' @param check A flag. If `TRUE`, missing values and values that the dtype cannot hold are errors. Default, also for
+#'   `NULL`: `getOption("pjrt.check")`, or `FALSE`.
 #' @param row_major A flag, for raw data: whether the bytes are in row-major order (last index fastest) or in R's order.
 #' @param copy For Python arrays: whether to copy them. See [pjrt_from_dlpack()].
 #' @param ... For methods. Anything else is an error.
@@ -178,7 +179,9 @@ plain_data <- function(data) {
   if (is.data.frame(data)) {
     return(plain_columns(data))
   }
-  if (isS4(data) || !(is.numeric(data) || is.logical(data) || is.complex(data)) || !all(oldClass(data) %in% array_classes)) {
+  if (
+    isS4(data) || !(is.numeric(data) || is.logical(data) || is.complex(data)) || !all(oldClass(data) %in% array_classes)
+  ) {
     return(NULL)
   }
   structure(as.vector(data), dim = dim(data))
@@ -259,7 +262,10 @@ column_advice <- function(data) {
   column <- data[[which(is_bad)[[1L]]]]
   name <- deparse1(names(data)[is_bad][[1L]])
   c(
-    sprintf("Column %s is %s: convert x[[%s]], or leave it out, as in x[setdiff(names(x), %s)].", name, given(column), name, name),
+    sprintf(
+      "Column %s is %s: convert x[[%s]], or leave it out, as in x[setdiff(names(x), %s)].", name, given(column), name,
+      name
+    ),
     gsub("\\bx\\b", sprintf("x[[%s]]", name), conversion_advice(column))
   )
 }
@@ -323,7 +329,8 @@ pjrt_empty <- function(dtype, shape, device = NULL) {
 #' Is it a buffer?
 #'
 #' @param x Any object.
-#' @return `TRUE` if `x` is a `PJRTBuffer`, also one that was deleted or is of another session, else `FALSE`. See [is_deleted()].
+#' @return `TRUE` if `x` is a `PJRTBuffer`, also one that was deleted or is of another session, else `FALSE`. See
+#'   [is_deleted()].
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' is_pjrt_buffer(pjrt_scalar(1))
 #' is_pjrt_buffer(1)
@@ -365,8 +372,8 @@ platform.PJRTBuffer <- function(x, ...) {
 
 #' Copy a buffer to a device or a memory space
 #'
-#' `copy_buffer()` returns at once; the copy continues in the background. A copy between clients of different plugins goes
-#' through the host and waits for the buffer's content.
+#' `copy_buffer()` returns at once; the copy continues in the background. A copy between clients of different plugins
+#' goes through the host and waits for the buffer's content.
 #'
 #' @param buffer A `PJRTBuffer`.
 #' @param device A device: anything that [as_pjrt_device()] takes; or a memory space from [memory_spaces()].

@@ -1,12 +1,13 @@
 #' C interface
 #'
 #' @description
-#' Packages with C, C++ or Rust code can create, inspect and execute pjrt's objects without calling R functions. The header
-#' `pjrt/api.h` declares 22 routines; each comment there says what the routine returns and what it returns after a failure.
+#' Packages with C, C++ or Rust code can create, inspect and execute pjrt's objects without calling R functions. The
+#' header `pjrt/api.h` declares 22 routines; each comment there says what the routine returns and what it returns after
+#' a failure.
 #'
 #' To use it:
-#' * Add `Imports: pjrt` and `LinkingTo: pjrt` to DESCRIPTION, and import at least one function in NAMESPACE, so that R loads
-#'   pjrt before your code runs.
+#' * Add `Imports: pjrt` and `LinkingTo: pjrt` to DESCRIPTION, and import at least one function in NAMESPACE, so that R
+#'   loads pjrt before your code runs.
 #' * `#include <pjrt/api.h>`. There is nothing to link.
 #'
 #' ```c
@@ -25,12 +26,13 @@
 #'
 #' @section Rules:
 #' * Call the routines on R's main thread. On other threads they fail.
-#' * No routine raises an R error. After a failure it returns `R_NilValue`, `NULL`, -1 or 0, and `pjrt_c_last_error()` returns the
-#'   reason.
+#' * No routine raises an R error. After a failure it returns `R_NilValue`, `NULL`, -1 or 0, and `pjrt_c_last_error()`
+#'   returns the reason.
 #' * An `SEXP` that a routine returns is not protected.
-#' * Element types are numbers of PJRT's `PJRT_Buffer_Type`. `pjrt_c_dtype_from_name("f32")` returns the number of a type.
-#' * Arrays from R are in column-major order, as everywhere in R. The memory at `pjrt_c_buffer_address()` has the buffer's own
-#'   layout, which is row-major unless a program asks for another.
+#' * Element types are numbers of PJRT's `PJRT_Buffer_Type`. `pjrt_c_dtype_from_name("f32")` returns the number of a
+#'   type.
+#' * Arrays from R are in column-major order, as everywhere in R. The memory at `pjrt_c_buffer_address()` has the
+#'   buffer's own layout, which is row-major unless a program asks for another.
 #' @examples
 #' # the names of the routines
 #' path <- system.file("include", "pjrt", "api.h", package = "pjrt")

@@ -1,48 +1,49 @@
 #' Compile cache
 #'
-#' [pjrt_compile()] keeps compiled programs in a folder. The next time you compile the same program, with the same options
-#' for the same device, it is loaded from there, in any session. This happens automatically; these functions show what the
-#' cache holds and remove entries.
+#' [pjrt_compile()] keeps compiled programs in a folder. The next time you compile the same program, with the same
+#' options for the same device, it is loaded from there, in any session. This happens automatically; these functions
+#' show what the cache holds and remove entries.
 #'
-#' A program is the same if its code is equal byte by byte, and the build of the plugin, the kind of device and processor,
-#' the compile options and the flags in `XLA_FLAGS` are equal. Problems with the folder never fail a compile: a damaged entry
-#' is dropped and the program is compiled again, and if the disk is full or read-only, nothing is kept. `PJRT_DEBUG=1` prints
-#' such problems. Several R sessions can use the folder at the same time.
+#' A program is the same if its code is equal byte by byte, and the build of the plugin, the kind of device and
+#' processor, the compile options and the flags in `XLA_FLAGS` are equal. Problems with the folder never fail a compile:
+#' a damaged entry is dropped and the program is compiled again, and if the disk is full or read-only, nothing is kept.
+#' `PJRT_DEBUG=1` prints such problems. Several R sessions can use the folder at the same time.
 #'
 #' When the entries exceed the size limit, the least recently used ones are removed.
 #'
-#' Some programs are not kept: those that call functions that did not exist when the plugin was loaded, and those compiled
-#' with `xla_dump_to`. Plugins that cannot serialize executables have no entries.
+#' Some programs are not kept: those that call functions that did not exist when the plugin was loaded, and those
+#' compiled with `xla_dump_to`. Plugins that cannot serialize executables have no entries.
 #'
 #' @section Settings:
 #' * The folder is `executables` in the one that the environment variable `PJRT_CACHE_DIR` names, or in
-#'   `tools::R_user_dir("pjrt", "cache")`, which `R_USER_CACHE_DIR` moves. If the home folder does not exist, nothing is kept.
+#'   `tools::R_user_dir("pjrt", "cache")`, which `R_USER_CACHE_DIR` moves. If the home folder does not exist, nothing is
+#'   kept.
 #' * `PJRT_CACHE=0` or `options(pjrt.cache = FALSE)` turns the cache off, on disk and in memory. The option wins. During
 #'   `R CMD check`, the cache is off unless you turn it on.
-#' * `PJRT_CACHE_MAX_SIZE` or `options(pjrt.cache_max_size = )` sets the size limit: a number of bytes, or a string such as
-#'   `"500MB"` or `"2GiB"`, the default. The option wins.
+#' * `PJRT_CACHE_MAX_SIZE` or `options(pjrt.cache_max_size = )` sets the size limit: a number of bytes, or a string such
+#'   as `"500MB"` or `"2GiB"`, the default. The option wins.
 #'
-#' @param max_size A number of bytes, or a string as in the settings: entries are removed until at most this much is left.
-#'   Default: the limit that is set.
+#' @param max_size A number of bytes, or a string as in the settings: entries are removed until at most this much is
+#'   left. Default: the limit that is set.
 #' @param max_age A number of days: entries that were not used for this long are removed. `Inf` removes none.
 #' @return
 #' * `pjrt_cache_info()`: a list of class `PJRTCacheInfo`.
 #'   - `dir`: the folder, `NA` if there is none; `enabled`: whether the cache is on; `max_size`: the limit in bytes.
 #'   - `problem`: why nothing can be kept in the folder, or why it is not trusted, `NA` if all is well.
 #'   - `entries`, `bytes`: the number and total size of the entries.
-#'   - `hits`: how many compiles of this session were loaded from disk; `shared`: how many returned an executable that the
-#'     session already had; `misses`: how many programs were compiled.
+#'   - `hits`: how many compiles of this session were loaded from disk; `shared`: how many returned an executable that
+#'     the session already had; `misses`: how many programs were compiled.
 #'   - `evictions`: entries that this session removed to make room; `errors`: entries that it could not read or write.
 #'   - `saved_seconds`: compile time saved by the hits, less the time to load them.
-#'   - `operators`: the number of programs of [operators] that the session keeps; `operators_max`: how many it keeps at most;
-#'     `operators_made`: how many it made; `operators_evicted`: how many made room for others.
-#' * `pjrt_cache_list()`: a data frame with a row for each entry, the last used first: `key`, `name` of the program, `platform`,
-#'   `bytes`, `created`, `last_used` and `compile_seconds`.
-#' * `pjrt_cache_clear()`, `pjrt_cache_prune()`: the number of `entries` and `bytes` removed, invisibly. Executables that
-#'   sessions have loaded stay valid.
+#'   - `operators`: the number of programs of [operators] that the session keeps; `operators_max`: how many it keeps at
+#'     most; `operators_made`: how many it made; `operators_evicted`: how many made room for others.
+#' * `pjrt_cache_list()`: a data frame with a row for each entry, the last used first: `key`, `name` of the program,
+#'   `platform`, `bytes`, `created`, `last_used` and `compile_seconds`.
+#' * `pjrt_cache_clear()`, `pjrt_cache_prune()`: the number of `entries` and `bytes` removed, invisibly. Executables
+#'   that sessions have loaded stay valid.
 #' @section Errors:
-#' `pjrt_error_io` if `pjrt_cache_clear()` cannot remove entries. `pjrt_error_invalid_input` for invalid settings, also from
-#' [pjrt_compile()].
+#' `pjrt_error_io` if `pjrt_cache_clear()` cannot remove entries. `pjrt_error_invalid_input` for invalid settings, also
+#' from [pjrt_compile()].
 #' @seealso [pjrt_compile()]; [pjrt_save_executable()] to save an executable to a file
 #' @examples
 #' pjrt_cache_info()

@@ -128,9 +128,9 @@ count_variable <- function(name) {
   as.integer(value)
 }
 
-# Runs `code`, which creates a CPU client with this many threads. NULL leaves the number to XLA, which reads NPROC when it
-# creates a client, and otherwise counts the available processors. Like any Sys.setenv(), this runs on R's main thread, and
-# threads of this package read no variables.
+# Runs `code`, which creates a CPU client with this many threads. NULL leaves the number to XLA, which reads NPROC when
+# it creates a client, and otherwise counts the available processors. Like any Sys.setenv(), this runs on R's main
+# thread, and threads of this package read no variables.
 with_threads <- function(threads, code) {
   if (is.null(threads)) {
     return(code)

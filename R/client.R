@@ -5,34 +5,35 @@
 #'
 #' @param platform A string: the platform's name. Default: the environment variable `PJRT_PLATFORM`, or `"cpu"`.
 #' @param ... Client options, as `name = value`. You can pass them only when the client is created; see below.
-#' @param distributed A [pjrt_distributed()], for a client that uses the devices of several processes. Default: a client of this
-#'   process alone.
+#' @param distributed A [pjrt_distributed()], for a client that uses the devices of several processes. Default: a client
+#'   of this process alone.
 #' @param x A `PJRTClient`, a platform's name, or `NULL` for the default platform.
 #' @return A `PJRTClient`.
 #' @section Options:
 #' For `"cpu"`:
-#' * `cpu_device_count`: the number of devices that the CPU is divided into, 1 to 4096. Default: the environment variable
-#'   `PJRT_CPU_DEVICE_COUNT`, or 1.
-#' * `threads`: the number of threads that run programs, 1 to 4096. Default: the environment variable `PJRT_CPU_THREADS`, or
-#'   the number of processors that the process or its job may use: see [pjrt_options]. All devices share these threads, and there are at least as many
-#'   threads as devices. You can ask for more threads than processors. Threads are not pinned to processors. The compiler has
-#'   separate threads, which are idle while programs run.
+#' * `cpu_device_count`: the number of devices that the CPU is divided into, 1 to 4096. Default: the environment
+#'   variable `PJRT_CPU_DEVICE_COUNT`, or 1.
+#' * `threads`: the number of threads that run programs, 1 to 4096. Default: the environment variable
+#'   `PJRT_CPU_THREADS`, or the number of processors that the process or its job may use: see [pjrt_options]. All
+#'   devices share these threads, and there are at least as many threads as devices. You can ask for more threads than
+#'   processors. Threads are not pinned to processors. The compiler has separate threads, which are idle while programs
+#'   run.
 #'
 #' For `"cuda"` and `"rocm"`: XLA's options `allocator` (`"default"`, `"bfc"`, `"cuda_async"`, `"platform"`, ...),
-#' `memory_fraction`, `preallocate`, `collective_memory_size`, `visible_devices`, `platform_name`, `node_id`, `num_nodes`,
-#' `partition_index`, `should_stage_host_to_device_transfers`, `abort_collectives_on_failure`, `use_tfrt_gpu_client`,
-#' `enable_mock_nccl` and `mock_gpu_topology`. For other platforms: the options of their plugin.
+#' `memory_fraction`, `preallocate`, `collective_memory_size`, `visible_devices`, `platform_name`, `node_id`,
+#' `num_nodes`, `partition_index`, `should_stage_host_to_device_transfers`, `abort_collectives_on_failure`,
+#' `use_tfrt_gpu_client`, `enable_mock_nccl` and `mock_gpu_topology`. For other platforms: the options of their plugin.
 #'
-#' Strings and flags are passed to the plugin as they are. A whole number (integer, double or [bit64::integer64]) is passed as
-#' a 64-bit integer, several as a list of integers, and a number with a fraction as a 32-bit float. If this package knows the
-#' platform's options, it uses their types: `memory_fraction = 1` is a float, and `visible_devices = 0` is a list. For other
-#' platforms, write a list of one number as `list(0)` or `I(0)`.
+#' Strings and flags are passed to the plugin as they are. A whole number (integer, double or [bit64::integer64]) is
+#' passed as a 64-bit integer, several as a list of integers, and a number with a fraction as a 32-bit float. If this
+#' package knows the platform's options, it uses their types: `memory_fraction = 1` is a float, and
+#' `visible_devices = 0` is a list. For other platforms, write a list of one number as `list(0)` or `I(0)`.
 #' @section XLA_FLAGS:
-#' XLA reads the environment variable `XLA_FLAGS` when the first client is created. If it finds an unknown flag there, it ends
-#' the process. The package cannot prevent this.
+#' XLA reads the environment variable `XLA_FLAGS` when the first client is created. If it finds an unknown flag there,
+#' it ends the process. The package cannot prevent this.
 #' @section Errors:
-#' `pjrt_error_invalid_input` if the platform has no such option, if a value has the wrong type, or if you pass options and the
-#' client already exists. See [cuda] for errors about NVIDIA drivers and libraries.
+#' `pjrt_error_invalid_input` if the platform has no such option, if a value has the wrong type, or if you pass options
+#' and the client already exists. See [cuda] for errors about NVIDIA drivers and libraries.
 #' @seealso [devices()], [client_info()], [platform()], [close()][pjrt_delete]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' client <- pjrt_client("cpu")
@@ -45,7 +46,9 @@ pjrt_client <- function(platform = NULL, ..., distributed = NULL) {
   check_platform(platform)
   check_distributed(distributed, platform)
   known <- the$clients[[platform]]
-  if (!is.null(known) && ...length() == 0L && (is.null(distributed) || same_place(distributed, the$places[[platform]]))) {
+  if (
+    !is.null(known) && ...length() == 0L && (is.null(distributed) || same_place(distributed, the$places[[platform]]))
+  ) {
     return(known)
   }
   create_client(pjrt_plugin(platform), platform, list(...), distributed)

@@ -20,8 +20,8 @@ remove_hook <- function(event, hook) {
   setHook(event, Filter(function(known) !identical(known, hook), getHook(event)), "replace")
 }
 
-# Dependents, such as stablehlo and anvl, and their tests: they use these internal names of earlier versions. They also use
-# plugin_path(), session_dump_dir() and the fields of `the`, which this package needs itself.
+# Dependents, such as stablehlo and anvl, and their tests: they use these internal names of earlier versions. They also
+# use plugin_path(), session_dump_dir() and the fields of `the`, which this package needs itself.
 
 new_compile_options <- function(build_options = NULL) {
   pjrt_compile_options(build_options$num_replicas, build_options$num_partitions)

@@ -1,61 +1,64 @@
 #' Compile options
 #'
-#' `pjrt_compile_options()` makes options for [pjrt_compile()]: the number of devices that a program runs on, and settings of
-#' the compiler.
+#' `pjrt_compile_options()` makes options for [pjrt_compile()]: the number of devices that a program runs on, and
+#' settings of the compiler.
 #'
 #' A program for several devices uses replicas, partitions, or both:
 #'
-#' * *Replicas* run the same program on different data. The program is written for one of them, and collective operations
-#'   such as `stablehlo.all_reduce` exchange data between them.
-#' * *Partitions* share one program on large arrays. The program is written as if for one device, with annotations that say
-#'   how arrays are divided, and the compiler makes one part of it for each device. Annotations can be GSPMD's
+#' * *Replicas* run the same program on different data. The program is written for one of them, and collective
+#'   operations such as `stablehlo.all_reduce` exchange data between them.
+#' * *Partitions* share one program on large arrays. The program is written as if for one device, with annotations that
+#'   say how arrays are divided, and the compiler makes one part of it for each device. Annotations can be GSPMD's
 #'   (attributes `mhlo.sharding`) or of Shardy (dialect `sdy`). The inputs and outputs of a device are its parts of the
 #'   arrays; [pjrt_shard()] divides an array, and [pjrt_unshard()] combines the parts.
 #'
 #' Options are checked when you create them, and are immutable.
 #'
-#' @param num_replicas,num_partitions Whole numbers: how many replicas run, and into how many partitions each is divided. The
-#'   program needs as many devices as their product. `NULL`: the numbers in the attributes `mhlo.num_replicas` and
-#'   `mhlo.num_partitions` of the program's module, as JAX writes them, or else one. Numbers that contradict the program are
-#'   errors.
+#' @param num_replicas,num_partitions Whole numbers: how many replicas run, and into how many partitions each is
+#'   divided. The program needs as many devices as their product. `NULL`: the numbers in the attributes
+#'   `mhlo.num_replicas` and `mhlo.num_partitions` of the program's module, as JAX writes them, or else one. Numbers
+#'   that contradict the program are errors.
 #' @param device_assignment A matrix of the ids of devices, with a row for each replica and a column for each partition.
 #'   Default: the devices passed to [pjrt_compile()], or the client's first ones.
-#' @param use_spmd_partitioning A flag: whether the compiler divides the program. `NULL`: if there are several partitions.
-#' @param use_shardy_partitioner A flag: whether Shardy divides the program instead of GSPMD. `NULL`: if the program uses
-#'   Shardy's dialect.
-#' @param allow_spmd_sharding_propagation_to_parameters,allow_spmd_sharding_propagation_to_output A flag, or one for each input
-#'   or output: whether the compiler may choose how it is divided. `NULL`: if the program does not say, as in JAX. `FALSE`:
-#'   every device then has the whole array. `TRUE`: also if the program says that every device has the whole array. Shardy
-#'   always behaves as with `NULL`.
-#' @param compile_portable_executable A flag: whether the device is chosen at each execution. It is the device of the inputs,
-#'   or `pjrt_execution_options(device = )` for a program without inputs.
+#' @param use_spmd_partitioning A flag: whether the compiler divides the program. `NULL`: if there are several
+#'   partitions.
+#' @param use_shardy_partitioner A flag: whether Shardy divides the program instead of GSPMD. `NULL`: if the program
+#'   uses Shardy's dialect.
+#' @param allow_spmd_sharding_propagation_to_parameters,allow_spmd_sharding_propagation_to_output A flag, or one for
+#'   each input or output: whether the compiler may choose how it is divided. `NULL`: if the program does not say, as in
+#'   JAX. `FALSE`: every device then has the whole array. `TRUE`: also if the program says that every device has the
+#'   whole array. Shardy always behaves as with `NULL`.
+#' @param compile_portable_executable A flag: whether the device is chosen at each execution. It is the device of the
+#'   inputs, or `pjrt_execution_options(device = )` for a program without inputs.
 #' @param optimization_level A number from 0 (fast compile) to 3 (fast program), or `NULL` for the plugin's default.
 #' @param debug_options A named list of strings, flags and numbers: XLA's own options, such as
-#'   `list(xla_cpu_enable_fast_math = TRUE)`. Names start with `xla_`. The plugin refuses options that it does not have, and
-#'   values of the wrong type. For XLA's enumerations, use the name of the value.
+#'   `list(xla_cpu_enable_fast_math = TRUE)`. Names start with `xla_`. The plugin refuses options that it does not have,
+#'   and values of the wrong type. For XLA's enumerations, use the name of the value.
 #' @return A `PJRTCompileOptions`.
 #' @section NaN in maxima and minima:
-#' The package sets `xla_cpu_enable_fast_min_max` and `xla_gpu_enable_fast_min_max` to `FALSE` in every compile, as JAX does.
-#' With XLA's own default for CPUs, maxima and minima drop `NaN`, and so do max-pooling, softmax, logsumexp and cumulative
-#' maxima. `debug_options` and the environment variable `XLA_FLAGS` override this. A plugin that does not have these options
-#' compiles without them. Saved executables keep the options that they were compiled with.
+#' The package sets `xla_cpu_enable_fast_min_max` and `xla_gpu_enable_fast_min_max` to `FALSE` in every compile, as JAX
+#' does. With XLA's own default for CPUs, maxima and minima drop `NaN`, and so do max-pooling, softmax, logsumexp and
+#' cumulative maxima. `debug_options` and the environment variable `XLA_FLAGS` override this. A plugin that does not
+#' have these options compiles without them. Saved executables keep the options that they were compiled with.
 #'
 #' On the CPU, maximum reductions take up to six times as long as with XLA's default, softmax twice as long, and a
-#' transformer layer a tenth longer. A dense layer with relu is not slower. A reduction with `select(x > y | x != x, x, y)`
-#' keeps `NaN` and is as fast as XLA's default, whatever the options, but treats -0 and 0 as equal.
+#' transformer layer a tenth longer. A dense layer with relu is not slower. A reduction with
+#' `select(x > y | x != x, x, y)` keeps `NaN` and is as fast as XLA's default, whatever the options, but treats -0 and 0
+#' as equal.
 #'
 #' All other options have XLA's defaults, which are also JAX's:
 #'
 #' * `xla_cpu_enable_fast_math` is `FALSE`. The options `xla_cpu_fast_math_honor_*` have an effect only if it is `TRUE`.
-#' * `xla_allow_excess_precision` is `TRUE`: compilers may keep intermediate results of f16 and bf16 in higher precision. We
-#'   have not seen the CPU plugin do so.
-#' * `xla_cpu_enable_platform_dependent_math` and `xla_cpu_use_xnnpack` are `TRUE`: last digits may depend on the processor.
+#' * `xla_allow_excess_precision` is `TRUE`: compilers may keep intermediate results of f16 and bf16 in higher
+#'   precision. We have not seen the CPU plugin do so.
+#' * `xla_cpu_enable_platform_dependent_math` and `xla_cpu_use_xnnpack` are `TRUE`: last digits may depend on the
+#'   processor.
 #' * `xla_gpu_ftz` is `FALSE`. On the CPU, subnormal numbers are always treated as zero.
 #'
 #' The article on reliability on the package's website lists known errors of the CPU plugin.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for invalid options or combinations, and for debug options that would end the process. If the
-#' plugin refuses options, [pjrt_compile()] raises `pjrt_error_invalid_argument`.
+#' `pjrt_error_invalid_input` for invalid options or combinations, and for debug options that would end the process. If
+#' the plugin refuses options, [pjrt_compile()] raises `pjrt_error_invalid_argument`.
 #' @seealso [pjrt_compile()], [pjrt_execute_sharded()], `vignette("several-devices")`
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' quick <- pjrt_compile_options(optimization_level = 0)
@@ -105,7 +108,9 @@ check_number_or_null <- function(x, name) {
 
 check_compile_options <- function(x, name = "compile_options") {
   if (!inherits(x, "PJRTCompileOptions")) {
-    abort_type("`", name, "` must be a `PJRTCompileOptions`, not ", given(x), "; create it with pjrt_compile_options().")
+    abort_type(
+      "`", name, "` must be a `PJRTCompileOptions`, not ", given(x), "; create it with pjrt_compile_options()."
+    )
   }
   check_intact(x, "PJRTCompileOptions", parts = c("num_replicas", "num_partitions", "debug_options"), name = name)
 }

@@ -1,71 +1,76 @@
 #' Compile a program
 #'
-#' `pjrt_compile()` compiles a program for a device, or for several. It waits for the compiler; [pjrt_compile_async()] does not.
+#' `pjrt_compile()` compiles a program for a device, or for several. It waits for the compiler; [pjrt_compile_async()]
+#' does not.
 #'
-#' Ctrl-C ends the wait, not the compiler: it finishes in the background, and its result is discarded. You can use everything
-#' else meanwhile.
+#' Ctrl-C ends the wait, not the compiler: it finishes in the background, and its result is discarded. You can use
+#' everything else meanwhile.
 #'
-#' A program that was compiled before, in this or another session, is loaded from the cache: see [pjrt_cache]. If this session
-#' still has its executable, the same object is returned.
+#' A program that was compiled before, in this or another session, is loaded from the cache: see [pjrt_cache]. If this
+#' session still has its executable, the same object is returned.
 #'
 #' @param program A `PJRTProgram`, or a `PJRTExported` from [pjrt_load_exported()].
-#' @param compile_options A `PJRTCompileOptions`, from [pjrt_compile_options()]. By default, a program runs on as many devices
-#'   as it declares.
+#' @param compile_options A `PJRTCompileOptions`, from [pjrt_compile_options()]. By default, a program runs on as many
+#'   devices as it declares.
 #' @param device A device: anything that [as_pjrt_device()] takes. The program is compiled for it.
-#' @param devices A list of devices, or a character vector of their names such as `c("cpu:0", "cpu:1")`, for a program that
-#'   runs on several: one for each replica and partition, starting with all partitions of the first replica. Some may
-#'   belong to other processes; see [pjrt_distributed()]. Default: the first devices of the default platform, or the devices of the
-#'   options' `device_assignment`.
-#' @param shapes The shapes of inputs, for an exported function with symbolic dimensions: a list of integer vectors with the
-#'   names of inputs, such as `list(x = c(32, 4))`. It can be nested as the arguments are. The sizes of symbolic dimensions
-#'   can be given instead: `list(b = 32)`. A list without names has the order of the inputs. See [pjrt_load_exported()].
-#' @param topology A `PJRTTopology`, from [pjrt_topology()] or [topology()], to compile for devices that this machine need not
-#'   have; see the section on absent devices. Then `device` and `devices` must not be given.
+#' @param devices A list of devices, or a character vector of their names such as `c("cpu:0", "cpu:1")`, for a program
+#'   that runs on several: one for each replica and partition, starting with all partitions of the first replica. Some
+#'   may belong to other processes; see [pjrt_distributed()]. Default: the first devices of the default platform, or the
+#'   devices of the options' `device_assignment`.
+#' @param shapes The shapes of inputs, for an exported function with symbolic dimensions: a list of integer vectors with
+#'   the names of inputs, such as `list(x = c(32, 4))`. It can be nested as the arguments are. The sizes of symbolic
+#'   dimensions can be given instead: `list(b = 32)`. A list without names has the order of the inputs. See
+#'   [pjrt_load_exported()].
+#' @param topology A `PJRTTopology`, from [pjrt_topology()] or [topology()], to compile for devices that this machine
+#'   need not have; see the section on absent devices. Then `device` and `devices` must not be given.
 #' @section Absent devices:
-#' With `topology`, no client and no device is needed. The program is compiled for the first devices of the topology, or for those
-#' of the options' `device_assignment`. The result is a `PJRTExecutable`, which is not loaded and cannot be executed here.
-#' [pjrt_save_executable()] saves it, and [pjrt_load_executable()] loads it where the devices are: on machines with the same build
-#' of the plugin and the same kind of device. [executable_inputs()] and [executable_outputs()] describe it. It is not cached.
+#' With `topology`, no client and no device is needed. The program is compiled for the first devices of the topology, or
+#' for those of the options' `device_assignment`. The result is a `PJRTExecutable`, which is not loaded and cannot be
+#' executed here. [pjrt_save_executable()] saves it, and [pjrt_load_executable()] loads it where the devices are: on
+#' machines with the same build of the plugin and the same kind of device. [executable_inputs()] and
+#' [executable_outputs()] describe it. It is not cached.
 #'
-#' The plugin must support this. XLA's plugin for the CPU does not: it raises `pjrt_error_unimplemented`. The tests use a plugin
-#' made for the tests; plugins for GPUs and TPUs were not tried.
+#' The plugin must support this. XLA's plugin for the CPU does not: it raises `pjrt_error_unimplemented`. The tests use
+#' a plugin made for the tests; plugins for GPUs and TPUs were not tried.
 #' @section Types narrower than a byte:
-#' XLA's CPU compiler throws a C++ exception if an array of `i2`, `ui2`, `i4`, `ui4` or `f4e2m1fn` changes its order in memory
-#' in a separate operation, not fused with another one. The package refuses programs in which this may happen:
+#' XLA's CPU compiler throws a C++ exception if an array of `i2`, `ui2`, `i4`, `ui4` or `f4e2m1fn` changes its order in
+#' memory in a separate operation, not fused with another one. The package refuses programs in which this may happen:
 #' * Programs with several results that include a matrix of such a type, if they move dimensions: `transpose`, `gather`,
-#'   `scatter`, `convolution`, or a `broadcast_in_dim` that swaps dimensions (not detected in bytecode). Convert the result
-#'   to `i8` in the program (`f4e2m1fn`: to `f32`), which makes no difference in R, or return it from a separate program.
+#'   `scatter`, `convolution`, or a `broadcast_in_dim` that swaps dimensions (not detected in bytecode). Convert the
+#'   result to `i8` in the program (`f4e2m1fn`: to `f32`), which makes no difference in R, or return it from a separate
+#'   program.
 #' * Programs with loops or branches that move dimensions of such a matrix. Convert it to `i8`, move it, pass it through
 #'   `optimization_barrier`, and convert it back.
 #' * Programs in which such a matrix is an argument or result with an `mhlo.layout_mode`.
-#' * `concatenate` of `i2` and `ui2`, for which the compiler ends the process, and `sort` of these types, whose result is
-#'   wrong. Convert to `i8` and back.
+#' * `concatenate` of `i2` and `ui2`, for which the compiler ends the process, and `sort` of these types, whose result
+#'   is wrong. Convert to `i8` and back.
 #'
-#' Some programs of the first two kinds would compile, but the package cannot predict what the compiler fuses. Programs with
-#' one result and without loops or branches are never refused. Other programs may also make the compiler throw; then the
-#' plugin cannot be used any more, see [pjrt-package].
-#' @return A `PJRTLoadedExecutable`: run it with [pjrt_execute()], or with [pjrt_execute_sharded()] on several devices. With
-#'   `topology`, a `PJRTExecutable`, which must be loaded first.
+#' Some programs of the first two kinds would compile, but the package cannot predict what the compiler fuses. Programs
+#' with one result and without loops or branches are never refused. Other programs may also make the compiler throw;
+#' then the plugin cannot be used any more, see [pjrt-package].
+#' @return A `PJRTLoadedExecutable`: run it with [pjrt_execute()], or with [pjrt_execute_sharded()] on several devices.
+#'   With `topology`, a `PJRTExecutable`, which must be loaded first.
 #' @section Errors:
-#' * `pjrt_error_compile`: the program has a mistake. The message shows what the compiler says, the line with a mark under the
-#'   place, and, for unknown operations, types and values, what was probably meant. The fields `line`, `column` and `source`
-#'   contain the place and the line, unless they are unknown, as for bytecode. `detail` contains everything that the compiler
-#'   said. The condition also has the class of the compiler's code, such as `pjrt_error_unknown`.
-#' * `pjrt_error_dynamic_shape`: arguments or results of `main` have no fixed shape. The message lists them. Or the symbolic
-#'   dimensions of an exported function cannot be resolved on this machine.
+#' * `pjrt_error_compile`: the program has a mistake. The message shows what the compiler says, the line with a mark
+#'   under the place, and, for unknown operations, types and values, what was probably meant. The fields `line`,
+#'   `column` and `source` contain the place and the line, unless they are unknown, as for bytecode. `detail` contains
+#'   everything that the compiler said. The condition also has the class of the compiler's code, such as
+#'   `pjrt_error_unknown`.
+#' * `pjrt_error_dynamic_shape`: arguments or results of `main` have no fixed shape. The message lists them. Or the
+#'   symbolic dimensions of an exported function cannot be resolved on this machine.
 #' * `pjrt_error_shape_mismatch`: `shapes` contradicts the shapes of an exported function. The message says where.
-#' * `pjrt_error_custom_call`, also of class `pjrt_error_not_found`: the program calls a function that has no handler. The field
-#'   `target` contains its name. See [pjrt_register_custom_call()].
+#' * `pjrt_error_custom_call`, also of class `pjrt_error_not_found`: the program calls a function that has no handler.
+#'   The field `target` contains its name. See [pjrt_register_custom_call()].
 #' * `pjrt_error_unimplemented`: the plugin cannot compile for a `topology`.
 #' * Other errors of the compiler have the class of its code.
-#' * `pjrt_error_program_version`: the program does not compile, and it is a portable program in a version of StableHLO that
-#'   the plugin does not support. See [plugin_stablehlo_versions()].
+#' * `pjrt_error_program_version`: the program does not compile, and it is a portable program in a version of StableHLO
+#'   that the plugin does not support. See [plugin_stablehlo_versions()].
 #' * `pjrt_error_unsupported_dtype`: XLA's CPU compiler would fail on types narrower than a byte.
 #' * `pjrt_error_device_mismatch`: the devices belong to several clients, or none of them belongs to this process.
 #' * `pjrt_error_invalid_input`: the devices do not fit the options, or an exported function cannot run here; see
 #'   [pjrt_load_exported()].
-#' @seealso [pjrt_compile_options()], [pjrt_cache], [pjrt_save_executable()], and [pjrt_compile_async()] to compile several
-#'   programs at once
+#' @seealso [pjrt_compile_options()], [pjrt_cache], [pjrt_save_executable()], and [pjrt_compile_async()] to compile
+#'   several programs at once
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- system.file("programs", "add-2x2.mlir", package = "pjrt")
 #' program <- pjrt_program(path = path)
@@ -81,8 +86,8 @@
 #' place <- function(error) c(line = error$line, column = error$column)
 #' tryCatch(pjrt_compile(typo), pjrt_error_compile = place)
 #' @export
-pjrt_compile <- function(program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL, shapes = NULL,
-                         topology = NULL) {
+pjrt_compile <- function(program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL,
+                         shapes = NULL, topology = NULL) {
   if (!is.null(topology)) {
     check_topology(topology)
     if (!is.null(device) || !is.null(devices)) {
@@ -98,17 +103,17 @@ pjrt_compile <- function(program, compile_options = pjrt_compile_options(), devi
 
 #' Compile asynchronously
 #'
-#' `pjrt_compile_async()` starts a compile in the background and returns a promise at once. `value()` waits for the executable
-#' and returns it. At most as many programs are compiled at a time as there are processors; the others follow in order.
-#' [pjrt_compile()] never waits for them.
+#' `pjrt_compile_async()` starts a compile in the background and returns a promise at once. `value()` waits for the
+#' executable and returns it. At most as many programs are compiled at a time as there are processors; the others follow
+#' in order. [pjrt_compile()] never waits for them.
 #'
-#' Ctrl-C ends a wait, not the compile, so you can call `value()` again. If you drop the promise, the result is discarded. At
-#' the end of the session, R waits at most 10 seconds for running compiles.
+#' Ctrl-C ends a wait, not the compile, so you can call `value()` again. If you drop the promise, the result is
+#' discarded. At the end of the session, R waits at most 10 seconds for running compiles.
 #'
 #' @inheritParams pjrt_compile
-#' @return A `PJRTExecutablePromise`. `value()` returns a `PJRTLoadedExecutable`, as [pjrt_compile()] does; every call returns
-#'   the same object. `await()` waits for it and returns the promise, invisibly. `is_ready()` returns `TRUE` when the compiler
-#'   has finished, even if it failed.
+#' @return A `PJRTExecutablePromise`. `value()` returns a `PJRTLoadedExecutable`, as [pjrt_compile()] does; every call
+#'   returns the same object. `await()` waits for it and returns the promise, invisibly. `is_ready()` returns `TRUE`
+#'   when the compiler has finished, even if it failed.
 #' @section Errors:
 #' Errors in arguments are raised at once. `value()` and `await()` raise the compiler's errors, at every call, as
 #' [pjrt_compile()] does.

@@ -1,7 +1,7 @@
 # All conditions of the package are made here. Errors have the classes `pjrt_error_<kind>` and `pjrt_error`.
 
-# Raises an error. `message` says what is wrong and what was expected; each of `hints` says what to do. `class` may be several,
-# the most specific first; `fields` are added to the condition.
+# Raises an error. `message` says what is wrong and what was expected; each of `hints` says what to do. `class` may be
+# several, the most specific first; `fields` are added to the condition.
 pjrt_abort <- function(message, class, hints = character(), call = user_call(), code = NULL, call_name = NULL,
                        platform = NULL, parent = NULL, fields = list()) {
   # evaluated here: the frame of force() would end user_call()'s search
@@ -306,7 +306,8 @@ short_targets <- function(targets) {
 
 # Classes that the reason of a failure adds to that of its code.
 reason_classes <- c(
-  callback_failed = "r_call", compile_failed = "compile", compute_in_r = "operator", custom_call_missing = "custom_call",
+  callback_failed = "r_call", compile_failed = "compile", compute_in_r = "operator",
+  custom_call_missing = "custom_call",
   custom_call_refused = "custom_call"
 )
 
@@ -346,8 +347,8 @@ signal_failure <- function(failure) {
   )
 }
 
-# Calls a native function, the first argument, that returns failures as values. R CMD check wants to know the function if the
-# argument has a name.
+# Calls a native function, the first argument, that returns failures as values. R CMD check wants to know the function
+# if the argument has a name.
 call_native <- function(...) {
   if (the$is_traced) {
     enter_trace()
@@ -465,7 +466,8 @@ warn_missing <- function(notes) {
       sprintf("%.0f missing values (the first is element %.0f)", note$count, note$first)
     }
     warn(
-      if (note$late) "The data of an earlier call for " else "`data` for ", note$spec, if (note$late) " have " else " has ",
+      if (note$late) "The data of an earlier call for " else "`data` for ", note$spec,
+      if (note$late) " have " else " has ",
       found, ". ", note$dtype, " has none: programs take them for numbers.\n",
       "i Use a float dtype, such as \"f32\", in which they are NaN, or replace them first.",
       class = "pjrt_warning_na"

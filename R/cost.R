@@ -1,28 +1,29 @@
 #' Cost of each operation
 #'
-#' `executable_cost(executable, by = "operation")` estimates what each operation of the optimized program costs, and shows
-#' the most expensive ones with their source.
+#' `executable_cost(executable, by = "operation")` estimates what each operation of the optimized program costs, and
+#' shows the most expensive ones with their source.
 #'
 #' The estimates follow from the shapes alone; nothing is measured. An execution has a cost for each operation that the
 #' compiler has left: most are fusions of several operations of the program. [as_dot()] shows them.
 #'
 #' @section Rules:
-#' * A matrix product has 2 flops for each element of the result and each product that it adds up. So does a convolution, of
-#'   which the padding costs nothing.
-#' * An operation on each element has one flop per element, or one transcendental operation for `exp`, `log`, `sqrt`, `tanh`,
-#'   powers and such.
+#' * A matrix product has 2 flops for each element of the result and each product that it adds up. So does a
+#'   convolution, of which the padding costs nothing.
+#' * An operation on each element has one flop per element, or one transcendental operation for `exp`, `log`, `sqrt`,
+#'   `tanh`, powers and such.
 #' * A reduction repeats its function for each element that it removes, a scatter for each update.
-#' * Sorting has `n * log2(n)` flops, a Fourier transform `5 * n * log2(n)`, a Cholesky decomposition `n^3 / 3`, a triangular
-#'   solve `n^2` for each right-hand side.
+#' * Sorting has `n * log2(n)` flops, a Fourier transform `5 * n * log2(n)`, a Cholesky decomposition `n^3 / 3`, a
+#'   triangular solve `n^2` for each right-hand side.
 #' * A fusion has the flops of all its parts.
 #' * Every operation reads its operands and writes its result. The parts of a fusion share registers. Slices and gathers
 #'   read only what they return, and an update in place moves only the update.
-#' * The body of a loop counts as often as it runs, if the compiler knows that. Otherwise, and for branches, it counts once.
+#' * The body of a loop counts as often as it runs, if the compiler knows that. Otherwise, and for branches, it counts
+#'   once.
 #' * A call of a function outside of XLA has unknown flops, except for the matrix products and convolutions of the
 #'   libraries that XLA calls.
 #'
-#' `share` is the share of the estimated time: an operation takes as long as its flops or its bytes, whichever is longer, on a
-#' machine with 10 flops in the time of a byte. A transcendental operation counts as 10 flops.
+#' `share` is the share of the estimated time: an operation takes as long as its flops or its bytes, whichever is
+#' longer, on a machine with 10 flops in the time of a byte. A transcendental operation counts as 10 flops.
 #'
 #' @param x A `PJRTOperationCosts`, from [executable_cost()].
 #' @param n A whole number: how many operations are shown.
@@ -35,8 +36,8 @@
 #'   - `op_name`: the operation in the program's framework, such as `"jit(step)/dot_general"`, and `source`, such as
 #'     `"model.py:12"`, or `"program:17"` for a line of the program's text; `""` if the compiler has not recorded it.
 #'
-#'   The attribute `reported` has the plugin's own estimate for the whole program, or is `NULL`; `estimated` is the total
-#'   with every loop counted once, as XLA's own analysis does.
+#'   The attribute `reported` has the plugin's own estimate for the whole program, or is `NULL`; `estimated` is the
+#'   total with every loop counted once, as XLA's own analysis does.
 #' @section Errors:
 #' The errors of [executable_hlo()].
 #' @seealso [executable_cost()]
@@ -56,7 +57,8 @@ flops_per_transcendental <- 10
 operation_costs <- function(executable) {
   costs <- as_table(call_native(ffi_executable_operation_costs, executable))
   estimated <- c(
-    flops = sum(costs$flops, na.rm = TRUE), transcendentals = sum(costs$transcendentals), `bytes accessed` = sum(costs$bytes)
+    flops = sum(costs$flops, na.rm = TRUE), transcendentals = sum(costs$transcendentals),
+    `bytes accessed` = sum(costs$bytes)
   )
   times <- ifelse(is.na(costs$times), 1, costs$times)
   for (name in c("flops", "transcendentals", "bytes")) {
@@ -69,7 +71,9 @@ operation_costs <- function(executable) {
   costs$file[costs$file == "-"] <- "program"
   costs$source <- ifelse(nzchar(costs$file), paste0(costs$file, ":", costs$line), "")
   costs <- costs[order(-costs$share), setdiff(names(costs), c("file", "line"))]
-  columns <- c("operation", "opcode", "shape", "times", "flops", "transcendentals", "bytes", "share", "op_name", "source")
+  columns <- c(
+    "operation", "opcode", "shape", "times", "flops", "transcendentals", "bytes", "share", "op_name", "source"
+  )
   costs <- as_table(unclass(costs)[columns])
   structure(
     costs,
@@ -92,7 +96,8 @@ operation_costs <- function(executable) {
 cost_table <- function(x, n) {
   rows <- utils::head(structure(x, class = "data.frame"), n)
   shown <- data.frame(
-    operation = clipped(rows$operation, 30L), shape = clipped(rows$shape, 22L), share = sprintf("%.1f%%", 100 * rows$share),
+    operation = clipped(rows$operation, 30L), shape = clipped(rows$shape, 22L),
+    share = sprintf("%.1f%%", 100 * rows$share),
     flops = ifelse(is.na(rows$flops), "?", short_count(rows$flops)), bytes = short_count(rows$bytes),
     times = ifelse(is.na(rows$times), "?", format(rows$times, trim = TRUE)),
     source = clipped(ifelse(nzchar(rows$source), basename(rows$source), rows$op_name), 30L, at_end = TRUE)
@@ -122,7 +127,9 @@ print.PJRTOperationCosts <- function(x, n = 10, ...) {
 }
 
 check_costs <- function(x, n = 10) {
-  check_intact(x, "PJRTOperationCosts", parts = c("operation", "shape", "times", "flops", "bytes", "share", "op_name", "source"))
+  check_intact(
+    x, "PJRTOperationCosts", parts = c("operation", "shape", "times", "flops", "bytes", "share", "op_name", "source")
+  )
   if (!is_whole_number(n) || n < 0) {
     abort_type("`n` must be a number of operations, not ", given(n), ".")
   }
@@ -143,7 +150,9 @@ cost_totals <- function(x) {
 
 short_count <- function(x) {
   unit <- findInterval(abs(x), 1000^(1:4))
-  paste0(trimws(formatC(x / 1000^unit, digits = 3L, format = "fg")), c("", "k", "M", "G", "T")[unit + 1L], recycle0 = TRUE)
+  paste0(
+    trimws(formatC(x / 1000^unit, digits = 3L, format = "fg")), c("", "k", "M", "G", "T")[unit + 1L], recycle0 = TRUE
+  )
 }
 
 clipped <- function(x, longest, at_end = FALSE) {

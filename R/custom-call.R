@@ -1,27 +1,27 @@
 #' Custom calls
 #'
-#' A program can call a function of yours: `stablehlo.custom_call @name`. `pjrt_register_custom_call()` registers the function,
-#' written in C, C++, Rust or another language that compiles to machine code.
+#' A program can call a function of yours: `stablehlo.custom_call @name`. `pjrt_register_custom_call()` registers the
+#' function, written in C, C++, Rust or another language that compiles to machine code.
 #'
-#' A handler is a function of XLA's FFI. It receives the arguments, results and attributes of a call as one C struct, and
-#' returns `NULL` or an error. The header `pjrt/ffi.h` describes the structs and has short functions to read them; use it with
-#' `LinkingTo: pjrt`, or with `system.file("include", package = "pjrt")`. Handlers that use XLA's own headers work, too. Complete
-#' examples in C and Rust are in `system.file("custom-calls", package = "pjrt")`.
+#' A handler is a function of XLA's FFI. It receives the arguments, results and attributes of a call as one C struct,
+#' and returns `NULL` or an error. The header `pjrt/ffi.h` describes the structs and has short functions to read them;
+#' use it with `LinkingTo: pjrt`, or with `system.file("include", package = "pjrt")`. Handlers that use XLA's own
+#' headers work, too. Complete examples in C and Rust are in `system.file("custom-calls", package = "pjrt")`.
 #'
-#' Register a handler before you compile a program that calls it. If the plugin of a platform is not loaded yet, the handler
-#' waits for it. If you register a name again, the new handlers replace the old ones, also in compiled programs. A library with a
-#' handler stays loaded until the session ends.
+#' Register a handler before you compile a program that calls it. If the plugin of a platform is not loaded yet, the
+#' handler waits for it. If you register a name again, the new handlers replace the old ones, also in compiled programs.
+#' A library with a handler stays loaded until the session ends.
 #'
-#' A handler runs on any thread, and several calls may run at once. It must not call R, and must not use the arguments or the
-#' results after it has returned. If it returns an error, the execution fails: reading an output raises the error with its
-#' message. Without `has_side_effect = true`, the compiler may remove, duplicate or reorder calls.
+#' A handler runs on any thread, and several calls may run at once. It must not call R, and must not use the arguments
+#' or the results after it has returned. If it returns an error, the execution fails: reading an output raises the error
+#' with its message. Without `has_side_effect = true`, the compiler may remove, duplicate or reorder calls.
 #'
-#' Compiled programs that call your handlers are not kept in the [cache][pjrt_cache] on disk, because the next session may have
-#' other handlers. [pjrt_save_executable()] saves them; register the handlers before you load them.
+#' Compiled programs that call your handlers are not kept in the [cache][pjrt_cache] on disk, because the next session
+#' may have other handlers. [pjrt_save_executable()] saves them; register the handlers before you load them.
 #'
 #' @section print_tensor:
-#' The package has handlers of its own: those for [linear algebra][linear-algebra], and `print_tensor`, which prints its argument
-#' from within a program on the CPU or an NVIDIA GPU.
+#' The package has handlers of its own: those for [linear algebra][linear-algebra], and `print_tensor`, which prints its
+#' argument from within a program on the CPU or an NVIDIA GPU.
 #' ```
 #' stablehlo.custom_call @print_tensor(%x) {
 #'   api_version = 4 : i32, has_side_effect = true,
@@ -37,16 +37,16 @@
 #' If the call has a result, it is a copy of the argument.
 #'
 #' @param target_name A string: the name that programs call.
-#' @param handler A named list of external pointers to functions, one for each platform: `host` or `cpu`, `cuda`, and so on.
-#'   `getNativeSymbolInfo(name, library)$address` is such a pointer.
-#' @param .package A string or `NULL`: the package that the handler belongs to. When its namespace is unloaded, the handler is
-#'   removed. Call `pjrt_register_custom_call()` in its `.onLoad()`.
+#' @param handler A named list of external pointers to functions, one for each platform: `host` or `cpu`, `cuda`, and so
+#'   on. `getNativeSymbolInfo(name, library)$address` is such a pointer.
+#' @param .package A string or `NULL`: the package that the handler belongs to. When its namespace is unloaded, the
+#'   handler is removed. Call `pjrt_register_custom_call()` in its `.onLoad()`.
 #' @return `NULL`, invisibly.
 #' @section Errors:
 #' * `pjrt_error_invalid_input` for arguments that are not as described.
 #' * `pjrt_error_invalid_pointer` for an external pointer that is null or does not point to a function.
-#' * [pjrt_compile()] raises `pjrt_error_custom_call`, also of class `pjrt_error_not_found`, for a program that calls a name
-#'   without a handler.
+#' * [pjrt_compile()] raises `pjrt_error_custom_call`, also of class `pjrt_error_not_found`, for a program that calls a
+#'   name without a handler.
 #'
 #' If a plugin refuses a handler, there is a warning of class `pjrt_warning`.
 #' @seealso [pjrt_register_r_call()] for R functions, [linear-algebra], [pjrt_compile()], [pjrt_execute()]

@@ -1,7 +1,7 @@
 # What a device can do, measured with programs that run on it: once in a session for each device and dtype.
 
-# A list: `flops` floating point operations per second of a large matrix product, of matrices of `n` rows, and `bandwidth`
-# bytes per second of `a * x + y` on arrays of `array_bytes`. NA if the device cannot run such a program.
+# A list: `flops` floating point operations per second of a large matrix product, of matrices of `n` rows, and
+# `bandwidth` bytes per second of `a * x + y` on arrays of `array_bytes`. NA if the device cannot run such a program.
 device_limits <- function(device, dtype) {
   key <- list(device, dtype)
   for (known in the$limits) {
@@ -11,7 +11,8 @@ device_limits <- function(device, dtype) {
   }
   # bytes are the same in all dtypes
   same_device <- Filter(function(known) identical(known$key[[1L]], device), the$limits)
-  memory <- if (length(same_device) > 0L) same_device[[1L]]$limits[c("bandwidth", "array_bytes")] else triad_limit(device)
+  bandwidth <- c("bandwidth", "array_bytes")
+  memory <- if (length(same_device) > 0L) same_device[[1L]]$limits[bandwidth] else triad_limit(device)
   limits <- c(list(dtype = dtype), product_limit(device, dtype), memory)
   the$limits <- c(the$limits, list(list(key = key, limits = limits)))
   limits

@@ -1,26 +1,26 @@
 #' Devices
 #'
-#' `devices()` lists the devices of a client or an executable. `as_pjrt_device()` and `pjrt_device()` find a device by name.
-#' `device()` returns the device of a buffer or an executable.
+#' `devices()` lists the devices of a client or an executable. `as_pjrt_device()` and `pjrt_device()` find a device by
+#' name. `device()` returns the device of a buffer or an executable.
 #'
-#' There is exactly one R object for each device, so you can compare devices with `==` or `identical()` and use them as keys
-#' of [utils::hashtab()], if your version of R has it.
+#' There is exactly one R object for each device, so you can compare devices with `==` or `identical()` and use them as
+#' keys of [utils::hashtab()], if your version of R has it.
 #'
 #' @param x
 #' * `devices()`: a `PJRTClient`, a platform's name, a `PJRTLoadedExecutable`, or `NULL` for the default platform.
-#' * `as_pjrt_device()`: a `PJRTDevice`; a `PJRTClient` or a platform's name for its first device; a platform's name with
-#'   an index from 0, such as `"cpu:1"`; or `NULL` for the first device of the default platform.
+#' * `as_pjrt_device()`: a `PJRTDevice`; a `PJRTClient` or a platform's name for its first device; a platform's name
+#'   with an index from 0, such as `"cpu:1"`; or `NULL` for the first device of the default platform.
 #' * `device()`: a `PJRTBuffer` or `PJRTLoadedExecutable`.
 #' @param device A `PJRTDevice` or a name, as for `as_pjrt_device()`.
-#' @param addressable A flag: `TRUE` for the devices that this process can use, `FALSE` for the devices of all processes.
-#'   They differ only if several processes created the client together: see [pjrt_distributed()].
+#' @param addressable A flag: `TRUE` for the devices that this process can use, `FALSE` for the devices of all
+#'   processes. They differ only if several processes created the client together: see [pjrt_distributed()].
 #' @param ... For methods.
-#' @return A `PJRTDevice`; `devices()` returns a list of them. An executable's devices are those it runs on, starting with
-#'   all partitions of the first replica, and `device()` returns the first one of this process. A portable executable can run on all devices of
-#'   its client, and `device()` is an error.
+#' @return A `PJRTDevice`; `devices()` returns a list of them. An executable's devices are those it runs on, starting
+#'   with all partitions of the first replica, and `device()` returns the first one of this process. A portable
+#'   executable can run on all devices of its client, and `device()` is an error.
 #' @section Errors:
-#' `pjrt_error_invalid_input` if the index is out of range, if `x` does not name a device, and for `device()` of a portable
-#' executable.
+#' `pjrt_error_invalid_input` if the index is out of range, if `x` does not name a device, and for `device()` of a
+#' portable executable.
 #' @seealso [device_info()], [memory_spaces()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' devices("cpu")
@@ -129,10 +129,10 @@ device.PJRTLoadedExecutable <- function(x, ...) {
 #'
 #' @param device A device: anything that [as_pjrt_device()] takes.
 #' @return A list of class `PJRTDeviceInfo`:
-#' * `platform`, `id` (unique in all processes), `kind` (the vendor's name), `label` (as the device prints) and `debug` (the
-#'   plugin's longer description).
-#' * `process_index`: the number, from 0, of the process that the device belongs to; `addressable`: whether this process can
-#'   use it.
+#' * `platform`, `id` (unique in all processes), `kind` (the vendor's name), `label` (as the device prints) and `debug`
+#'   (the plugin's longer description).
+#' * `process_index`: the number, from 0, of the process that the device belongs to; `addressable`: whether this process
+#'   can use it.
 #' * `local_hardware_id`: the device's number on this machine, from 0; `NA` if the plugin does not provide it.
 #' * `default_memory_space`: the memory space that buffers go to; `memory_spaces`: all that the device can use.
 #' * `attributes`: a named list of the plugin's further attributes.

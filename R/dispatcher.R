@@ -1,17 +1,18 @@
 #' Compile on first use
 #'
-#' A dispatcher runs a function of arrays that is compiled when it is first called with arguments of some kind. `dispatch()`
-#' looks for an executable that was compiled for arguments of the same structure, dtypes, shapes, static values and device,
-#' and runs it. If there is none, it calls `compile` and keeps the result. Packages that trace and compile R functions, such
-#' as anvl, build on it.
+#' A dispatcher runs a function of arrays that is compiled when it is first called with arguments of some kind.
+#' `dispatch()` looks for an executable that was compiled for arguments of the same structure, dtypes, shapes, static
+#' values and device, and runs it. If there is none, it calls `compile` and keeps the result. Packages that trace and
+#' compile R functions, such as anvl, build on it.
 #'
 #' # Arguments of a call
 #' `args` is a list of arguments, which may be nested lists. Each leaf is one of these:
-#' * an array: a list of class `AnvlArray` with fields `data`, `dtype`, `shape`, `device`, `backend` and `ambiguous`. For
-#'   backend `"pjrt"`, `data` is a `PJRTBuffer`.
-#' * R data: a double, integer or logical value that is not `NA`, or an array of these. It is uploaded as `f32`, `i32` or
-#'   `pred`, and as ambiguous unless it is logical.
-#' * any value, below an argument that `static` names. Static values are compared with [identical()], numbers by their bits.
+#' * an array: a list of class `AnvlArray` with fields `data`, `dtype`, `shape`, `device`, `backend` and `ambiguous`.
+#'   For backend `"pjrt"`, `data` is a `PJRTBuffer`.
+#' * R data: a double, integer or logical value that is not `NA`, or an array of these. It is uploaded as `f32`, `i32`
+#'   or `pred`, and as ambiguous unless it is logical.
+#' * any value, below an argument that `static` names. Static values are compared with [identical()], numbers by their
+#'   bits.
 #'
 #' # The compile callback
 #' `compile` gets a list with the elements
@@ -25,18 +26,18 @@
 #' * `exec`: a `PJRTLoadedExecutable`, and its `client` and `device`,
 #' * `out_tree` and `out_avals`: the structure of the result, and a list for each output, of which `ambiguous` is used,
 #' * `const_arrays` (optional): `PJRTBuffer`s that the executable takes before the other inputs,
-#' * `phantom_specs` (optional): lists of `dtype` and `shape`. Each call passes new buffers like these after the other inputs,
-#'   for the executable to take over their memory,
+#' * `phantom_specs` (optional): lists of `dtype` and `shape`. Each call passes new buffers like these after the other
+#'   inputs, for the executable to take over their memory,
 #' * `input_dtypes` (see below).
 #'
-#' For other backends, it returns a list with the function `r_fun`. That is called with a list of the arrays' `data` and of R
-#' data, and its value is the result.
+#' For other backends, it returns a list with the function `r_fun`. That is called with a list of the arrays' `data` and
+#' of R data, and its value is the result.
 #'
 #' # With a context
-#' If `context` is a function, it is called at every dispatch, and its value is part of what must be equal. Arrays and R data
-#' are then told apart: the elements of `avals` are lists of `kind` (`"array"` or `"rdata"`), `dtype` and `shape`, where the
-#' `dtype` of R data is `"double"`, `"integer"` or `"logical"`. `compile` also returns `input_dtypes`, a character vector with the
-#' dtype to upload each input at, `NA` for arrays. There is no `ambiguous`.
+#' If `context` is a function, it is called at every dispatch, and its value is part of what must be equal. Arrays and R
+#' data are then told apart: the elements of `avals` are lists of `kind` (`"array"` or `"rdata"`), `dtype` and `shape`,
+#' where the `dtype` of R data is `"double"`, `"integer"` or `"logical"`. `compile` also returns `input_dtypes`, a
+#' character vector with the dtype to upload each input at, `NA` for arrays. There is no `ambiguous`.
 #'
 #' @param capacity A whole number: how many executables to keep. More replace those that were used least recently.
 #' @param compile A function of one argument, which is called for arguments of a new kind.
@@ -44,9 +45,10 @@
 #' @param backend A string: the backend of the arrays.
 #' @param move_inputs A flag: whether to copy inputs to the device of the executable. Otherwise they must all be on one
 #'   device, which is part of what must be equal.
-#' @param default_device A function that returns the device for calls without arrays. Required unless `move_inputs` is `TRUE`.
-#' @param extractor A function that takes an array and returns a list with its `dtype`, `shape` and `ambiguous`, for backends
-#'   other than `"pjrt"`.
+#' @param default_device A function that returns the device for calls without arrays. Required unless `move_inputs` is
+#'   `TRUE`.
+#' @param extractor A function that takes an array and returns a list with its `dtype`, `shape` and `ambiguous`, for
+#'   backends other than `"pjrt"`.
 #' @param context `NULL`, or a function that returns a character vector.
 #' @param dispatcher A `Dispatcher`.
 #' @param args A list: the arguments of the call.
@@ -105,7 +107,8 @@ dispatcher <- function(capacity, compile, static = character(), backend = "pjrt"
     check_function(context, "context")
   }
   .Call(
-    ffi_dispatcher_new, capacity, list(compile, default_device, extractor, context), static, as_utf8(backend), move_inputs
+    ffi_dispatcher_new, capacity, list(compile, default_device, extractor, context), static, as_utf8(backend),
+    move_inputs
   )
 }
 

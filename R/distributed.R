@@ -1,48 +1,48 @@
 #' Clients of several processes
 #'
 #' `pjrt_distributed()` describes the place of this process among those that create a client together, for
-#' [`pjrt_client(distributed = )`][pjrt_client]. The plugins of GPUs and TPUs then know the devices of all processes, which
-#' [devices()] lists with `addressable = FALSE`. A process uploads and reads buffers on its own devices only. Programs can run on
-#' the devices of all processes: see below.
+#' [`pjrt_client(distributed = )`][pjrt_client]. The plugins of GPUs and TPUs then know the devices of all processes,
+#' which [devices()] lists with `addressable = FALSE`. A process uploads and reads buffers on its own devices only.
+#' Programs can run on the devices of all processes: see below.
 #'
-#' The processes find each other through a store: a Redis server that all can reach, version 5 or newer, or MPI. Each process says
-#' that it is there and waits for the others; then the plugins exchange the addresses of their devices. No data of arrays go
-#' through the store. All processes must create their clients in the same order, and each run needs its own `job`. Keys expire
-#' after a day.
+#' The processes find each other through a store: a Redis server that all can reach, version 5 or newer, or MPI. Each
+#' process says that it is there and waits for the others; then the plugins exchange the addresses of their devices. No
+#' data of arrays go through the store. All processes must create their clients in the same order, and each run needs
+#' its own `job`. Keys expire after a day.
 #'
-#' With `store = "mpi"`, no server is needed: call [mpi_init()] first, in all processes. Every process keeps all keys, and MPI's
-#' broadcast tells the others what changes. This is the default after `mpi_init()`. MPI must allow several threads to
-#' communicate, and `mpi_init()` must have initialized it, not another package.
+#' With `store = "mpi"`, no server is needed: call [mpi_init()] first, in all processes. Every process keeps all keys,
+#' and MPI's broadcast tells the others what changes. This is the default after `mpi_init()`. MPI must allow several
+#' threads to communicate, and `mpi_init()` must have initialized it, not another package.
 #'
-#' Under Slurm, `mpirun` of Open MPI and `torchrun`, the other defaults come from environment variables. If nothing names the
-#' store, it is a Redis server without a password on port 6379 of the first machine, or of the machine that runs `mpirun`. You
-#' must start it there.
+#' Under Slurm, `mpirun` of Open MPI and `torchrun`, the other defaults come from environment variables. If nothing
+#' names the store, it is a Redis server without a password on port 6379 of the first machine, or of the machine that
+#' runs `mpirun`. You must start it there.
 #'
 #' The CPU plugin has no collectives between processes: `pjrt_client("cpu", distributed = )` is an error.
 #'
 #' @section Programs on the devices of several processes:
 #' Every process compiles the same program for the same devices, such as
-#' `pjrt_compile(program, devices = devices(client, addressable = FALSE))`. At least one of them must belong to the process. A
-#' program for more devices than the process has runs by default on the first devices of all processes.
+#' `pjrt_compile(program, devices = devices(client, addressable = FALSE))`. At least one of them must belong to the
+#' process. A program for more devices than the process has runs by default on the first devices of all processes.
 #'
-#' Every process then runs the program on its own devices, with inputs for these only: `devices(executable)` lists them. With
-#' one device for each process, [pjrt_execute()] runs it, otherwise [pjrt_execute_sharded()]. [pjrt_shard()] gives a process
-#' its parts of an array. The program itself exchanges data between the devices. All processes must run such programs in the
-#' same order, or they wait for each other. Compilers may divide their work between the processes, so use the same cache in all of
-#' them, or none: see [pjrt_cache]. A saved executable can be loaded in every process.
+#' Every process then runs the program on its own devices, with inputs for these only: `devices(executable)` lists them.
+#' With one device for each process, [pjrt_execute()] runs it, otherwise [pjrt_execute_sharded()]. [pjrt_shard()] gives
+#' a process its parts of an array. The program itself exchanges data between the devices. All processes must run such
+#' programs in the same order, or they wait for each other. Compilers may divide their work between the processes, so
+#' use the same cache in all of them, or none: see [pjrt_cache]. A saved executable can be loaded in every process.
 #'
 #' The tests run such programs with a plugin made for the tests, not on GPUs of several processes.
 #'
-#' @param rank The number of this process, from 0. Default: from `SLURM_PROCID`, `OMPI_COMM_WORLD_RANK` or `RANK`; that of
-#'   [mpi_init()] if MPI is the store.
+#' @param rank The number of this process, from 0. Default: from `SLURM_PROCID`, `OMPI_COMM_WORLD_RANK` or `RANK`; that
+#'   of [mpi_init()] if MPI is the store.
 #' @param size The number of processes. Default: from `SLURM_NTASKS`, `OMPI_COMM_WORLD_SIZE` or `WORLD_SIZE`; that of
 #'   [mpi_init()] if MPI is the store.
 #' @param store A string, the address of the store: `"redis://:password@host:6379"`, `"rediss://..."` for TLS,
-#'   `"redis+unix:///path"` for a socket, or `"mpi"`. Default: `PJRT_STORE`; after [mpi_init()], `"mpi"`; otherwise port 6379
-#'   of `SLURM_LAUNCH_NODE_IPADDR`, of the first address in `OMPI_MCA_orte_hnp_uri`, or of `MASTER_ADDR`. For TLS, the server's
-#'   certificate must be trusted by the system, or by the file that `SSL_CERT_FILE` names.
-#' @param local The number of this process on its machine, from 0. For GPUs, the process then uses the device of this number
-#'   only, unless `visible_devices` is given or the process sees only one. Default: from `SLURM_LOCALID`,
+#'   `"redis+unix:///path"` for a socket, or `"mpi"`. Default: `PJRT_STORE`; after [mpi_init()], `"mpi"`; otherwise port
+#'   6379 of `SLURM_LAUNCH_NODE_IPADDR`, of the first address in `OMPI_MCA_orte_hnp_uri`, or of `MASTER_ADDR`. For TLS,
+#'   the server's certificate must be trusted by the system, or by the file that `SSL_CERT_FILE` names.
+#' @param local The number of this process on its machine, from 0. For GPUs, the process then uses the device of this
+#'   number only, unless `visible_devices` is given or the process sees only one. Default: from `SLURM_LOCALID`,
 #'   `OMPI_COMM_WORLD_LOCAL_RANK` or `LOCAL_RANK`; without them, the process uses all devices.
 #' @param job A string that is the same for all processes, and different for each run. Default: from `SLURM_JOB_ID` and
 #'   `SLURM_STEP_ID`, `OMPI_MCA_ess_base_jobid` or `PMIX_NAMESPACE`, or `TORCHELASTIC_RUN_ID`. Not
@@ -50,15 +50,16 @@
 #' @param timeout The number of seconds that the creation of the client may take, including the wait for the others.
 #' @param x A `PJRTDistributed`.
 #' @param ... Not used.
-#' @return A list of class `PJRTDistributed`. It prints without the store's password; [saveRDS()] would save the password.
+#' @return A list of class `PJRTDistributed`. It prints without the store's password; [saveRDS()] would save the
+#'   password.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for bad arguments, and if nothing says what the rank, the size, the store or the job is. When the
-#' client is created:
+#' `pjrt_error_invalid_input` for bad arguments, and if nothing says what the rank, the size, the store or the job is.
+#' When the client is created:
 #' * `pjrt_error_deadline_exceeded`: processes are missing, which the message names, or the plugin took too long.
 #' * `pjrt_error_unavailable`: the store cannot be reached, or was lost.
 #' * `pjrt_error_unauthenticated`: the store refuses the password, or its certificate is not trusted.
-#' * `pjrt_error_invalid_input`: another process has the same rank, or an earlier run had the same job; or MPI is the store, but
-#'   not initialized.
+#' * `pjrt_error_invalid_input`: another process has the same rank, or an earlier run had the same job; or MPI is the
+#'   store, but not initialized.
 #' * `pjrt_error_unsupported_call`: MPI cannot be the store.
 #' * `pjrt_error_device_mismatch`, from [pjrt_compile()]: none of the devices belongs to this process.
 #'
@@ -77,7 +78,9 @@ pjrt_distributed <- function(rank = NULL, size = NULL, store = NULL, local = NUL
   launcher <- launcher_place()
   store <- store %||% (if (nzchar(Sys.getenv("PJRT_STORE"))) Sys.getenv("PJRT_STORE")) %||%
     (if (is.environment(the$mpi)) "mpi") %||% launcher$store
-  if (identical(store, "mpi")) launcher[c("name", "rank", "size", "job")] <- list("MPI", mpi_world()$rank, mpi_world()$size, "mpi")
+  if (identical(store, "mpi")) launcher[c("name", "rank", "size", "job")] <- list(
+    "MPI", mpi_world()$rank, mpi_world()$size, "mpi"
+  )
   rank <- place_number(rank %||% launcher$rank, "rank", 0)
   size <- place_number(size %||% launcher$size, "size", 1)
   if (rank >= size) {
@@ -165,7 +168,8 @@ launcher_place <- function() {
   if (!is.null(variable("OMPI_COMM_WORLD_RANK"))) {
     list(
       name = "Open MPI", rank = number("OMPI_COMM_WORLD_RANK"), size = number("OMPI_COMM_WORLD_SIZE"),
-      local = number("OMPI_COMM_WORLD_LOCAL_RANK"), job = variable("OMPI_MCA_ess_base_jobid") %||% variable("PMIX_NAMESPACE"),
+      local = number("OMPI_COMM_WORLD_LOCAL_RANK"),
+      job = variable("OMPI_MCA_ess_base_jobid") %||% variable("PMIX_NAMESPACE"),
       store = redis_on(first_address(variable("OMPI_MCA_orte_hnp_uri")))
     )
   } else if (!is.null(variable("RANK")) && !is.null(variable("WORLD_SIZE"))) {
@@ -198,7 +202,9 @@ check_distributed <- function(distributed, platform) {
   if (!inherits(distributed, "PJRTDistributed")) {
     abort_type("`distributed` must be a `PJRTDistributed` from pjrt_distributed(), not ", given(distributed), ".")
   }
-  check_intact(distributed, "PJRTDistributed", parts = c("rank", "size", "store", "job", "timeout"), name = "distributed")
+  check_intact(
+    distributed, "PJRTDistributed", parts = c("rank", "size", "store", "job", "timeout"), name = "distributed"
+  )
   if (identical(platform, "cpu")) {
     abort_input(
       "The CPU plugin has no collectives between processes, so `distributed` must not be given for \"cpu\".",

@@ -1,51 +1,54 @@
 #' Share arrays with other libraries by DLPack
 #'
 #' @description
-#' DLPack is the protocol by which array libraries use each other's arrays without copying them. `as_dlpack()` lends a buffer to
-#' another library, and `pjrt_from_dlpack()` makes a buffer of another library's array.
+#' DLPack is the protocol by which array libraries use each other's arrays without copying them. `as_dlpack()` lends a
+#' buffer to another library, and `pjrt_from_dlpack()` makes a buffer of another library's array.
 #'
-#' With the reticulate package, buffers and the arrays of NumPy, JAX, PyTorch and other Python libraries convert directly:
-#' * `reticulate::r_to_py(buffer)` is an object with `__dlpack__()`, which `numpy.from_dlpack()`, `jax.numpy.from_dlpack()` and
-#'   `torch.from_dlpack()` take. Python functions get it when you pass them a buffer.
+#' With the reticulate package, buffers and the arrays of NumPy, JAX, PyTorch and other Python libraries convert
+#' directly:
+#' * `reticulate::r_to_py(buffer)` is an object with `__dlpack__()`, which `numpy.from_dlpack()`,
+#'   `jax.numpy.from_dlpack()` and `torch.from_dlpack()` take. Python functions get it when you pass them a buffer.
 #' * `pjrt_buffer(array)` and `pjrt_from_dlpack(array)` take any Python array with `__dlpack__()`.
 #'
 #' @section Memory:
-#' An exported buffer and its array are the same memory, on CPUs and GPUs. Either may be dropped first: the memory stays until
-#' both are. `pjrt_delete()` frees it when the other library has released the array. If a program donates the buffer, it works
-#' on a copy, and the array keeps its values. `as_dlpack()` waits for the buffer's content.
+#' An exported buffer and its array are the same memory, on CPUs and GPUs. Either may be dropped first: the memory stays
+#' until both are. `pjrt_delete()` frees it when the other library has released the array. If a program donates the
+#' buffer, it works on a copy, and the array keeps its values. `as_dlpack()` waits for the buffer's content.
 #'
-#' An imported array is used in place if it is dense, in row-major order and, on a CPU, if its data begin at a multiple of 64
-#' bytes. Arrays of JAX and PyTorch do, and large arrays of NumPy by chance. Otherwise it is copied once. Programs never write
-#' to an imported array: if one donates the buffer, it works on a copy.
+#' An imported array is used in place if it is dense, in row-major order and, on a CPU, if its data begin at a multiple
+#' of 64 bytes. Arrays of JAX and PyTorch do, and large arrays of NumPy by chance. Otherwise it is copied once. Programs
+#' never write to an imported array: if one donates the buffer, it works on a copy.
 #'
-#' An array that is used in place must not be modified while the buffer is in use, since programs may read it at any time. Use
-#' `copy = TRUE` if you will modify it.
+#' An array that is used in place must not be modified while the buffer is in use, since programs may read it at any
+#' time. Use `copy = TRUE` if you will modify it.
 #'
-#' The other library's array is released when R has collected the buffer, by the next call of a function of this package.
+#' The other library's array is released when R has collected the buffer, by the next call of a function of this
+#' package.
 #'
 #' @section Read-only arrays:
-#' Buffers are immutable, so the exported array is marked as read-only. NumPy and JAX respect that. PyTorch does not have
-#' read-only tensors: do not modify a tensor that is a buffer's memory. DLPack before version 1.0 (`versioned = FALSE`) has no
-#' such mark, so its consumers must not write, either. With `copy = TRUE`, the array is a copy that its consumer may modify.
+#' Buffers are immutable, so the exported array is marked as read-only. NumPy and JAX respect that. PyTorch does not
+#' have read-only tensors: do not modify a tensor that is a buffer's memory. DLPack before version 1.0 (`versioned =
+#' FALSE`) has no such mark, so its consumers must not write, either. With `copy = TRUE`, the array is a copy that its
+#' consumer may modify.
 #'
 #' @section Types:
-#' All types with at least 8 bits, that is all but `i2`, `i4`, `ui2`, `ui4` and `f4e2m1fn`. The other library may have fewer:
-#' NumPy, for example, has no `bf16`.
+#' All types with at least 8 bits, that is all but `i2`, `i4`, `ui2`, `ui4` and `f4e2m1fn`. The other library may have
+#' fewer: NumPy, for example, has no `bf16`.
 #'
 #' @section GPUs:
-#' An exported array is complete, so it can be used on any stream. An imported array is taken on the stream that the plugin
-#' names, as `__dlpack__(stream = )` of the Python array API standard requires.
+#' An exported array is complete, so it can be used on any stream. An imported array is taken on the stream that the
+#' plugin names, as `__dlpack__(stream = )` of the Python array API standard requires.
 #'
-#' @param x For `as_dlpack()`, a `PJRTBuffer`. For `pjrt_from_dlpack()`, the value of `as_dlpack()`, or a Python object that has
-#'   `__dlpack__()` or is a DLPack capsule.
-#' @param device A device: anything that [as_pjrt_device()] takes. Default: the default device for arrays in host memory,
-#'   otherwise the device that the array is on.
-#' @param copy A flag. `TRUE` makes a copy, in host memory for `as_dlpack()`. `FALSE` never does: an error says why the array
-#'   cannot be used in place. `NULL`, the default of `pjrt_from_dlpack()`, copies only if needed.
+#' @param x For `as_dlpack()`, a `PJRTBuffer`. For `pjrt_from_dlpack()`, the value of `as_dlpack()`, or a Python object
+#'   that has `__dlpack__()` or is a DLPack capsule.
+#' @param device A device: anything that [as_pjrt_device()] takes. Default: the default device for arrays in host
+#'   memory, otherwise the device that the array is on.
+#' @param copy A flag. `TRUE` makes a copy, in host memory for `as_dlpack()`. `FALSE` never does: an error says why the
+#'   array cannot be used in place. `NULL`, the default of `pjrt_from_dlpack()`, copies only if needed.
 #' @param versioned A flag: whether to use the struct of DLPack 1.0, which has a version and flags, or the older one.
 #' @param ... For methods.
-#' @return `as_dlpack()` returns a `PJRTDLPack`, which can be used once, by `pjrt_from_dlpack()` or as a Python capsule by
-#'   `reticulate::r_to_py()`. If nobody uses it, R releases the array. `pjrt_from_dlpack()` returns a `PJRTBuffer`.
+#' @return `as_dlpack()` returns a `PJRTDLPack`, which can be used once, by `pjrt_from_dlpack()` or as a Python capsule
+#'   by `reticulate::r_to_py()`. If nobody uses it, R releases the array. `pjrt_from_dlpack()` returns a `PJRTBuffer`.
 #' @section Errors:
 #' * `pjrt_error_unsupported_dtype`: the type has no counterpart.
 #' * `pjrt_error_device_mismatch`: the array is in memory that the device cannot use.
@@ -116,7 +119,8 @@ pjrt_buffer.python.builtin.object <- function(data, dtype = NULL, device = NULL,
   buffer <- pjrt_from_dlpack(data, device, copy)
   if (!has_dtype(buffer, dtype)) {
     abort_input(
-      "`data` is a Python array of type ", as.character(elt_type(buffer)), ", not ", dtype_text(dtype), ": such arrays are not converted.",
+      "`data` is a Python array of type ", as.character(elt_type(buffer)), ", not ", dtype_text(dtype),
+      ": such arrays are not converted.",
       hints = "Convert it in Python first, as with astype() in NumPy and JAX or to() in PyTorch."
     )
   }
@@ -156,7 +160,9 @@ device_for_place <- function(kind, id, place) {
   }
   found <- Filter(function(device) device_info(device)$local_hardware_id == id, devices(platform))
   if (length(found) == 0L) {
-    pjrt_abort(sprintf("The array is on device %d of platform %s, which the client lacks.", id, platform), "device_mismatch")
+    pjrt_abort(
+      sprintf("The array is on device %d of platform %s, which the client lacks.", id, platform), "device_mismatch"
+    )
   }
   found[[1L]]
 }

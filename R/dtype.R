@@ -1,12 +1,12 @@
 #' Element type of a buffer
 #'
-#' `elt_type()` returns the type under PJRT's name. `dtype()` returns it as a data type of package tengen if that is installed,
-#' and otherwise as a string that prints and compares the same. It calls `"pred"` `"bool"`.
+#' `elt_type()` returns the type under PJRT's name. `dtype()` returns it as a data type of package tengen if that is
+#' installed, and otherwise as a string that prints and compares the same. It calls `"pred"` `"bool"`.
 #'
 #' @param x A `PJRTBuffer`.
 #' @param ... For methods.
-#' @return `elt_type()`: a string of class `PJRTElementType`, such as `"f32"`, which you can compare with a string. `dtype()`: a
-#'   string of class `DataType`.
+#' @return `elt_type()`: a string of class `PJRTElementType`, such as `"f32"`, which you can compare with a string.
+#'   `dtype()`: a string of class `DataType`.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(c(TRUE, FALSE))
 #' elt_type(x)

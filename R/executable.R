@@ -1,10 +1,11 @@
 #' Inspect an executable
 #'
-#' `summary()` shows an executable's inputs and outputs, its cost and its memory. The other functions return these one by
-#' one, and the optimized program. For a program with several partitions, shapes, cost and memory describe one partition.
+#' `summary()` shows an executable's inputs and outputs, its cost and its memory. The other functions return these one
+#' by one, and the optimized program. For a program with several partitions, shapes, cost and memory describe one
+#' partition.
 #'
-#' @param executable A `PJRTLoadedExecutable`, from [pjrt_compile()]. `executable_inputs()` and `executable_outputs()` also take a
-#'   `PJRTExecutable`, which was compiled for a topology.
+#' @param executable A `PJRTLoadedExecutable`, from [pjrt_compile()]. `executable_inputs()` and `executable_outputs()`
+#'   also take a `PJRTExecutable`, which was compiled for a topology.
 #' @param format A string: `"text"` for HLO text, `"bytes"` for a serialized `HloModuleProto`.
 #' @param by A string: `"total"` for the whole program, `"operation"` for each of its operations; see [operation-costs].
 #' @param x,object A `PJRTLoadedExecutable`, or a `PJRTExecutable` for `format()` and `print()`.
@@ -14,32 +15,35 @@
 #'   - `name`: the name in the program's source, such as `"%x"`, or `"params['w']"` of JAX; for bytecode without
 #'     names, the compiler's name. See [pjrt_execute()].
 #'   - `dtype`, and `shape`: a list of integer vectors.
-#'   - `layout`: a string, the dimensions from fastest to slowest varying. As in HLO, they are counted from 0: `"{1,0}"` is
-#'     row-major.
+#'   - `layout`: a string, the dimensions from fastest to slowest varying. As in HLO, they are counted from 0: `"{1,0}"`
+#'     is row-major.
 #'   - `donated`: whether an execution takes over the input's memory.
 #'   - `alias`: the number, from 1, of the output that reuses this memory, or `NA`.
-#'   - `memory_kind`: the memory space that the program asks for, such as `"device"`, or `NA` if unknown. On the CPU, all
-#'     memory spaces are the same memory.
+#'   - `memory_kind`: the memory space that the program asks for, such as `"device"`, or `NA` if unknown. On the CPU,
+#'     all memory spaces are the same memory.
 #'   - `sharding`: how the array is divided between partitions, in HLO's notation, or `NA` if there is one partition.
-#'     `"devices=[2,2]<=[4]"` divides a matrix into four parts. `"devices=[2,1,2]<=[4] last_tile_dim_replicate"` divides its
-#'     rows into two parts, each on two devices. With `"replicated"`, every device has the whole array. See [pjrt_shard()].
-#' * `executable_outputs()`: a data frame with the same columns except `donated`. `name` is the name in the list of outputs, or
-#'   `""`. `alias` is the number, from 1, of the input whose memory the output reuses.
-#' * `executable_cost()`: a named numeric vector, the compiler's estimate for one execution. `flops` counts floating point
-#'   operations, `transcendentals` operations such as `exp`, `bytes accessed` all memory reads and writes. Plugins may add
-#'   further values. By operation, a data frame; see [operation-costs].
-#' * `executable_memory_stats()`: a named numeric vector, the bytes that an execution uses on the device and, with the prefix
-#'   `host_`, on the host. `alias_size_in_bytes` counts memory that outputs share with inputs, `temp_size_in_bytes`
-#'   intermediate results. `NA` if the plugin is too old to report a value.
+#'     `"devices=[2,2]<=[4]"` divides a matrix into four parts. `"devices=[2,1,2]<=[4] last_tile_dim_replicate"` divides
+#'     its rows into two parts, each on two devices. With `"replicated"`, every device has the whole array. See
+#'     [pjrt_shard()].
+#' * `executable_outputs()`: a data frame with the same columns except `donated`. `name` is the name in the list of
+#'   outputs, or `""`. `alias` is the number, from 1, of the input whose memory the output reuses.
+#' * `executable_cost()`: a named numeric vector, the compiler's estimate for one execution. `flops` counts floating
+#'   point operations, `transcendentals` operations such as `exp`, `bytes accessed` all memory reads and writes. Plugins
+#'   may add further values. By operation, a data frame; see [operation-costs].
+#' * `executable_memory_stats()`: a named numeric vector, the bytes that an execution uses on the device and, with the
+#'   prefix `host_`, on the host. `alias_size_in_bytes` counts memory that outputs share with inputs,
+#'   `temp_size_in_bytes` intermediate results. `NA` if the plugin is too old to report a value.
 #' * `executable_fingerprint()`: a string, equal for executables with equal optimized programs.
-#' * `executable_hlo()`: the optimized program for one device. As text, a string that prints as is; as bytes, a raw vector
-#'   for other tools. It cannot be compiled again. [inspect_hlo()] shows it beside the program before optimization.
+#' * `executable_hlo()`: the optimized program for one device. As text, a string that prints as is; as bytes, a raw
+#'   vector for other tools. It cannot be compiled again. [inspect_hlo()] shows it beside the program before
+#'   optimization.
 #' * `format()`: a string, the program's signature. `str()` prints such a line.
 #' * `summary()`: a list of class `summary.PJRTLoadedExecutable`: `name`, `inputs`, `outputs`, `num_replicas`,
-#'   `num_partitions`, `origin`, `devices`, `fingerprint`, `cost`, `memory` and `code_size` in bytes. `devices` are in this
-#'   process, and `devices_in_all` is the number of devices of all processes; see [pjrt_distributed()]. `origin` is a list with
-#'   the compile time and one of `"compiled"` (the cache was off), `"missed"` (not in the cache, so compiled), `"cache"` and
-#'   `"saved"` (loaded from a file). Values that the plugin does not provide are `NA` or `NULL`.
+#'   `num_partitions`, `origin`, `devices`, `fingerprint`, `cost`, `memory` and `code_size` in bytes. `devices` are in
+#'   this process, and `devices_in_all` is the number of devices of all processes; see [pjrt_distributed()]. `origin` is
+#'   a list with the compile time and one of `"compiled"` (the cache was off), `"missed"` (not in the cache, so
+#'   compiled), `"cache"` and `"saved"` (loaded from a file). Values that the plugin does not provide are `NA` or
+#'   `NULL`.
 #' * `print()`: `x`, invisibly. It shows inputs, outputs, devices, and whether the executable came from the cache.
 #' @section Errors:
 #' `pjrt_error_unimplemented` or `pjrt_error_unsupported_call` if the plugin does not support a request.
@@ -103,7 +107,8 @@ executable_hlo <- function(executable, format = c("text", "bytes")) {
   }
 }
 
-# Describes an executable; NULL for one of another session that cannot be used here. Printing a saved workspace must not fail.
+# Describes an executable; NULL for one of another session that cannot be used here. Printing a saved workspace must not
+# fail.
 describe_or_null <- function(x) {
   is_lost <- .Call(ffi_object_fate, x) == "sent" && !is.null(dead_text(x, "PJRTLoadedExecutable"))
   if (!is_lost) tryCatch(describe_executable(x), pjrt_error_invalid_pointer = function(e) NULL)

@@ -1,39 +1,41 @@
 #' Run a compiled program
 #'
-#' `pjrt_execute()` starts a program on a device and returns its output buffers at once. Reading an output waits for it. You
-#' can pass outputs to other programs without waiting.
+#' `pjrt_execute()` starts a program on a device and returns its output buffers at once. Reading an output waits for it.
+#' You can pass outputs to other programs without waiting.
 #'
-#' Inputs are matched as R matches arguments: those with names by name, then the others by position. Names are compared as
-#' paths, however they are written: `params['dense']['bias']` of JAX, `params.dense.bias`, `params$dense$bias`,
+#' Inputs are matched as R matches arguments: those with names by name, then the others by position. Names are compared
+#' as paths, however they are written: `params['dense']['bias']` of JAX, `params.dense.bias`, `params$dense$bias`,
 #' `params/dense/bias`, and the list `params = list(dense = list(bias = x))` are the same. Elements of a list without
-#' names have the positions of Python: `layers = list(x, y)` gives `layers[0]` and `layers[1]`. Names must match in full.
-#' [executable_inputs()] shows the names of a program: the names of JAX if it was exported with them, else those in its text.
-#' Names that a compiler has numbered, such as `%arg0` and `%0`, cannot be used.
+#' names have the positions of Python: `layers = list(x, y)` gives `layers[0]` and `layers[1]`. Names must match in
+#' full. [executable_inputs()] shows the names of a program: the names of JAX if it was exported with them, else those
+#' in its text. Names that a compiler has numbered, such as `%arg0` and `%0`, cannot be used.
 #'
-#' Every input is checked before the program starts: it must not be deleted, and must have the executable's device and the
-#' dtype, shape and layout that the program expects. Use [pjrt_execute_sharded()] for programs on several devices.
+#' Every input is checked before the program starts: it must not be deleted, and must have the executable's device and
+#' the dtype, shape and layout that the program expects. Use [pjrt_execute_sharded()] for programs on several devices.
 #'
-#' A program can reuse the memory of an input for an output, if the program's argument has the attribute `tf.aliasing_output`
-#' or `jax.buffer_donor`. Such an input is donated: after the call it is deleted, and using it is an error. A donated buffer
-#' cannot be used for a second input of the same call. [executable_inputs()] shows which inputs are donated, and
-#' `pjrt_execution_options(keep_inputs = )` prevents it.
+#' A program can reuse the memory of an input for an output, if the program's argument has the attribute
+#' `tf.aliasing_output` or `jax.buffer_donor`. Such an input is donated: after the call it is deleted, and using it is
+#' an error. A donated buffer cannot be used for a second input of the same call. [executable_inputs()] shows which
+#' inputs are donated, and `pjrt_execution_options(keep_inputs = )` prevents it.
 #'
 #' @param executable A `PJRTLoadedExecutable`, which must be given.
-#' @param ... `PJRTBuffer`s: the inputs by name, or in the program's order. Lists of them, also lists of lists, stand for
-#'   their elements. R takes an input named `e`, `ex` and so on for `executable`: pass it in `inputs`.
+#' @param ... `PJRTBuffer`s: the inputs by name, or in the program's order. Lists of them, also lists of lists, stand
+#'   for their elements. R takes an input named `e`, `ex` and so on for `executable`: pass it in `inputs`.
 #' @param execution_options A `PJRTExecutionOptions`, from [pjrt_execution_options()], or `NULL`.
 #' @param simplify A flag: whether to return a single output itself instead of a list.
 #' @param check A flag, kept for compatibility: inputs and their names are always checked.
 #' @param inputs A list of all inputs, instead of `...`: for names that are arguments of `pjrt_execute()`, too.
-#' @return A `PJRTBuffer`. A list of `PJRTBuffer`s if the program does not have exactly one output, or if `simplify` is `FALSE`.
-#'   Several outputs have names if JAX returned them in a dictionary: see the column `name` of [executable_outputs()].
+#' @return A `PJRTBuffer`. A list of `PJRTBuffer`s if the program does not have exactly one output, or if `simplify` is
+#'   `FALSE`. Several outputs have names if JAX returned them in a dictionary: see the column `name` of
+#'   [executable_outputs()].
 #' @section Errors:
 #' `pjrt_error_argument_count`, `pjrt_error_dtype_mismatch`, `pjrt_error_shape_mismatch`, `pjrt_error_device_mismatch`,
-#' `pjrt_error_layout_mismatch`, `pjrt_error_deleted_buffer`, `pjrt_error_invalid_pointer` and `pjrt_error_invalid_input` for
-#' invalid inputs. Messages name the argument by its number, from 1, and its name in the program, as in
-#' ``argument 2 (`%y`)``. If a computation fails on the device, the error is raised when you read an output, or by [await()].
-#' @seealso [pjrt_function()] for programs as R functions, which also take R arrays; [as_array()], [as_array_async()], [await()],
-#'   [pjrt_execution_options()], [executable_inputs()]
+#' `pjrt_error_layout_mismatch`, `pjrt_error_deleted_buffer`, `pjrt_error_invalid_pointer` and
+#' `pjrt_error_invalid_input` for invalid inputs. Messages name the argument by its number, from 1, and its name in the
+#' program, as in ``argument 2 (`%y`)``. If a computation fails on the device, the error is raised when you read an
+#' output, or by [await()].
+#' @seealso [pjrt_function()] for programs as R functions, which also take R arrays; [as_array()], [as_array_async()],
+#'   [await()], [pjrt_execution_options()], [executable_inputs()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- system.file("programs", "add-2x2.mlir", package = "pjrt")
 #' program <- pjrt_program(path = path)
@@ -47,8 +49,8 @@
 #' as_array(pjrt_execute(add, y = sum, x = x))
 #' as_array(pjrt_execute(add, inputs = list(y = sum, x = x)))
 #' @export
-pjrt_execute <- function(executable = missing_executable(), ..., execution_options = NULL, simplify = TRUE, check = TRUE,
-                         inputs = NULL) {
+pjrt_execute <- function(executable = missing_executable(), ..., execution_options = NULL, simplify = TRUE,
+                         check = TRUE, inputs = NULL) {
   .Call(
     ffi_executable_execute, executable, if (is.null(inputs)) list(...) else sole_inputs(inputs, ...), execution_options,
     simplify, check

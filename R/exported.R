@@ -6,62 +6,65 @@
 #' open("f.jaxexport", "wb").write(exported.serialize())
 #' ```
 #'
-#' JAX flattens the arguments of a function, which may be nested lists, tuples and dictionaries, to a sequence of arrays.
-#' Dictionaries are sorted by key. The compiled program takes these arrays by position, in the order in which they are
-#' printed, without those that the function does not use (`kept` is `FALSE`). It returns the arrays of the result in the order
-#' of `outputs`.
+#' JAX flattens the arguments of a function, which may be nested lists, tuples and dictionaries, to a sequence of
+#' arrays. Dictionaries are sorted by key. The compiled program takes these arrays by position, in the order in which
+#' they are printed, without those that the function does not use (`kept` is `FALSE`). It returns the arrays of the
+#' result in the order of `outputs`.
 #'
-#' Pass a PRNG key (`key<fry>`, `key<rbg>`, `key<unsafe_rbg>`) as its `jax.random.key_data()`: a `ui32` array with one more
-#' dimension, of size 2 for `key<fry>` and 4 for the others.
+#' Pass a PRNG key (`key<fry>`, `key<rbg>`, `key<unsafe_rbg>`) as its `jax.random.key_data()`: a `ui32` array with one
+#' more dimension, of size 2 for `key<fry>` and 4 for the others.
 #'
-#' A function that was exported for several devices runs on as many: see [pjrt_execute_sharded()]. One that was exported for
-#' several platforms is compiled for the platform of the device.
+#' A function that was exported for several devices runs on as many: see [pjrt_execute_sharded()]. One that was exported
+#' for several platforms is compiled for the platform of the device.
 #'
 #' Custom calls need a handler; see [pjrt_register_custom_call()]. Most linear algebra works: see [linear-algebra].
 #'
 #' @section Symbolic dimensions:
-#' A function may have been exported with symbolic dimensions, such as the shape `(b, 4)`. [pjrt_compile()] compiles it for the
-#' sizes that follow from its argument `shapes`:
+#' A function may have been exported with symbolic dimensions, such as the shape `(b, 4)`. [pjrt_compile()] compiles it
+#' for the sizes that follow from its argument `shapes`:
 #' ```r
 #' pjrt_compile(exported, shapes = list(x = c(32, 4)))
 #' pjrt_compile(exported, shapes = list(b = 32))
 #' ```
-#' Inputs have the names in `inputs$name`. One input may determine the sizes of several symbolic dimensions, and the shapes of
-#' others that depend on them, such as `2*b + 1`. If a name fits both an input and a dimension, it is the input's.
+#' Inputs have the names in `inputs$name`. One input may determine the sizes of several symbolic dimensions, and the
+#' shapes of others that depend on them, such as `2*b + 1`. If a name fits both an input and a dimension, it is the
+#' input's.
 #'
 #' The package replaces symbolic dimensions by sizes itself. If a program has operations for which it cannot, it calls
 #' `stablehlo-opt` if that is on the `PATH`, or a Python with JAX: `options(pjrt.python = )`, `PJRT_PYTHON`,
 #' `RETICULATE_PYTHON`, that of the active environment, or `python3` on the `PATH`.
 #'
 #' @section Derivatives:
-#' `exported.serialize(vjp_order=1)` writes a function together with its derivative, `vjp_order=2` also with the derivative of
-#' that. `vjp = TRUE` loads the derivative, another `PJRTExported`. It takes the arguments of the function, and then the
-#' cotangents of its outputs: for the gradient of a loss, pass `1`. It returns the cotangents of the arguments, in the order of
-#' `inputs`. They have the arguments' names and, for the inputs, `cotangents['loss']` for the output `result['loss']`.
-#' Arrays of integers have cotangents of type `float0`: inputs of this type are not passed, and outputs contain `FALSE`.
+#' `exported.serialize(vjp_order=1)` writes a function together with its derivative, `vjp_order=2` also with the
+#' derivative of that. `vjp = TRUE` loads the derivative, another `PJRTExported`. It takes the arguments of the
+#' function, and then the cotangents of its outputs: for the gradient of a loss, pass `1`. It returns the cotangents of
+#' the arguments, in the order of `inputs`. They have the arguments' names and, for the inputs, `cotangents['loss']` for
+#' the output `result['loss']`. Arrays of integers have cotangents of type `float0`: inputs of this type are not passed,
+#' and outputs contain `FALSE`.
 #'
-#' In `input_tree`, the cotangents are the named argument `cotangents`, with the structure of the result. `output_tree` has the
-#' structure of the arguments.
+#' In `input_tree`, the cotangents are the named argument `cotangents`, with the structure of the result. `output_tree`
+#' has the structure of the arguments.
 #'
 #' @section PyTorch:
 #' torch_xla writes a model as a folder, with its weights:
 #' ```python
 #' torch_xla.stablehlo.save_torch_model_as_stablehlo(model, args, "folder")
 #' ```
-#' The weights are loaded as buffers, with the names that they have in PyTorch. On a CPU, large ones are memory-mapped and not
-#' copied, as by [pjrt_load_npy()]. The program takes weights and arguments in an order of its own, so pass them by name:
+#' The weights are loaded as buffers, with the names that they have in PyTorch. On a CPU, large ones are memory-mapped
+#' and not copied, as by [pjrt_load_npy()]. The program takes weights and arguments in an order of its own, so pass them
+#' by name:
 #' ```r
 #' model <- pjrt_load_exported("folder")
 #' run <- pjrt_compile(model)
 #' pjrt_execute(run, model$weights, args = list(x, y))
 #' ```
-#' Or make it a function that has the weights: `predict <- pjrt_function(model)`, and then `predict(x, y)`. A single argument
-#' needs no name: `pjrt_execute(run, model$weights, x)`. Leave out arguments that the model does not use, or
+#' Or make it a function that has the weights: `predict <- pjrt_function(model)`, and then `predict(x, y)`. A single
+#' argument needs no name: `pjrt_execute(run, model$weights, x)`. Leave out arguments that the model does not use, or
 #' pass them by names such as `` `args[1]` ``. Weights of the same names, types and shapes can replace the model's, for
 #' example from [pjrt_load_safetensors()]. A model that was exported with `save_weights=False` has none.
 #'
-#' torchax returns weights, and a function of JAX that takes them as its first argument. Write the function as above, and the
-#' weights with `numpy.savez()` for [pjrt_load_npy()].
+#' torchax returns weights, and a function of JAX that takes them as its first argument. Write the function as above,
+#' and the weights with `numpy.savez()` for [pjrt_load_npy()].
 #'
 #' @section Limits:
 #' These functions can be loaded, but not compiled:
@@ -76,25 +79,26 @@
 #' @param vjp A flag: whether to load the function's derivative. A number loads the derivative of that order.
 #' @return A list of class `PJRTExported`, which cannot be modified:
 #' * `name`: the function's name.
-#' * `inputs`, `outputs`: data frames with a row for each array: `name`, for inputs with the argument's name in the Python
-#'   function, such as `params['w']`; `path`, such as `args[0]['w']`; `dtype`; `shape`, a list of integer vectors, or of
-#'   character vectors if a dimension is symbolic; and for inputs `kept`, whether the program takes it. For
-#'   JAX also `donated`, whether the program takes over its memory, and `alias`, the number of the output that reuses it, or `NA`.
-#' * `input_tree`, `output_tree`: nested lists with the structure of arguments and result. Each array is represented by its row
-#'   in `inputs` or `outputs`, and `None` by `NULL`. The input tree has the elements `args` and `kwargs`. A custom Python type
-#'   is a list with the attribute `"type"`, its name.
+#' * `inputs`, `outputs`: data frames with a row for each array: `name`, for inputs with the argument's name in the
+#'   Python function, such as `params['w']`; `path`, such as `args[0]['w']`; `dtype`; `shape`, a list of integer
+#'   vectors, or of character vectors if a dimension is symbolic; and for inputs `kept`, whether the program takes it.
+#'   For JAX also `donated`, whether the program takes over its memory, and `alias`, the number of the output that
+#'   reuses it, or `NA`.
+#' * `input_tree`, `output_tree`: nested lists with the structure of arguments and result. Each array is represented by
+#'   its row in `inputs` or `outputs`, and `None` by `NULL`. The input tree has the elements `args` and `kwargs`. A
+#'   custom Python type is a list with the attribute `"type"`, its name.
 #' * `weights`: for PyTorch, a named list of `PJRTBuffer`s. Their names are elements of `inputs$path`.
 #' * `framework`: `"JAX"` or `"PyTorch"`.
-#' * `platforms`: a character vector, JAX's names of the platforms that the function was exported for. Empty for PyTorch, whose
-#'   functions run on any.
+#' * `platforms`: a character vector, JAX's names of the platforms that the function was exported for. Empty for
+#'   PyTorch, whose functions run on any.
 #' * `num_devices`: the number of devices that it runs on.
 #' * `jax_version`: JAX's version, or `NULL` if the file does not contain it.
 #' * `calling_convention`: a number, the version of JAX's calling convention.
 #' * `ordered_effects`, `unordered_effects`: character vectors, the Python types of its side effects.
 #' * `disabled_checks`: a character vector, the checks that were disabled at the export: targets of custom calls, or
 #'   `"platform"`.
-#' * `custom_calls`: a data frame with a row for each function that the program calls: `target`, its name, and `available`,
-#'   whether there was a handler for one of the platforms when the file was loaded.
+#' * `custom_calls`: a data frame with a row for each function that the program calls: `target`, its name, and
+#'   `available`, whether there was a handler for one of the platforms when the file was loaded.
 #' * `has_vjp`: whether the file also contains the derivative of this function.
 #' * `order`: an integer, the order of this derivative; 0 for the function itself.
 #' * `program`: a `PJRTProgram`.
@@ -103,8 +107,8 @@
 #'   [pjrt_compile()] raises it for a function that cannot be compiled.
 #' * `pjrt_error_io`: the file cannot be read.
 #' * The errors of [pjrt_load_npy()] for the weights of a model.
-#' @seealso [pjrt_function()] to call it like a function of R; [pjrt_program()] for programs without a description of their
-#'   arguments
+#' @seealso [pjrt_function()] to call it like a function of R; [pjrt_program()] for programs without a description of
+#'   their arguments
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' # a network with two layers; its parameters are nested dictionaries
 #' path <- system.file("exported", "network.jaxexport", package = "pjrt")
@@ -179,11 +183,15 @@ derivative_order <- function(vjp) {
 
 check_exported <- function(x, name = "x") {
   parts <- c(
-    "name", "inputs", "outputs", "platforms", "num_devices", "ordered_effects", "calling_convention", "custom_calls", "order",
+    "name", "inputs", "outputs", "platforms", "num_devices", "ordered_effects", "calling_convention", "custom_calls",
+    "order",
     "program"
   )
   check_intact(x, "PJRTExported", parts = parts, name = name)
-  if (!is.data.frame(x$inputs) || !is.data.frame(x$outputs) || !is.data.frame(x$custom_calls) || !is.character(x$platforms)) {
+  if (
+    !is.data.frame(x$inputs) || !is.data.frame(x$outputs) || !is.data.frame(x$custom_calls) ||
+      !is.character(x$platforms)
+  ) {
     check_intact(NULL, "PJRTExported", name = name)
   }
 }

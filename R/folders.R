@@ -1,5 +1,5 @@
-# The folders of the package: the user's cache, for plugins and compiled programs, and the site's folder, for the plugins of all
-# users.
+# The folders of the package: the user's cache, for plugins and compiled programs, and the site's folder, for the
+# plugins of all users.
 
 # The cache's folder, or NULL if there is no place for it.
 cache_dir <- function() {
@@ -12,7 +12,9 @@ cache_dir <- function() {
 
 # Why there is no place for a cache: R's own folder is in the user's home folder, which this package never creates.
 cache_dir_problem <- function() {
-  if (any(nzchar(Sys.getenv(c("PJRT_CACHE_DIR", "R_USER_CACHE_DIR", "XDG_CACHE_HOME")))) || .Platform$OS.type == "windows") {
+  if (
+    any(nzchar(Sys.getenv(c("PJRT_CACHE_DIR", "R_USER_CACHE_DIR", "XDG_CACHE_HOME")))) || .Platform$OS.type == "windows"
+  ) {
     return()
   }
   home <- path.expand("~")
@@ -60,7 +62,8 @@ site_dir_problem <- function() {
   }
 }
 
-# The folders with plugins, the first one first, as the routines for them take them: path, and this package's folder for a site.
+# The folders with plugins, the first one first, as the routines for them take them: path, and this package's folder for
+# a site.
 plugin_stores <- function() {
   site <- if (is.null(site_dir_problem())) site_dir()
   list(
@@ -77,15 +80,17 @@ package_folder <- function() {
 # The library of a platform's plugin in the cache or in the site's folder, or NULL.
 stored_plugin_path <- function(platform) {
   for (store in plugin_stores()) {
-    path <- if (!is.null(store)) call_with_text(ffi_plugin_installed, platform, store[[1L]], manifest_path(), store[[2L]])
+    path <- if (!is.null(store)) call_with_text(
+      ffi_plugin_installed, platform, store[[1L]], manifest_path(), store[[2L]]
+    )
     if (!is.null(path)) {
       return(path)
     }
   }
 }
 
-# The plugins in these folders that are not used because others could have changed them: a data frame with columns `platform`,
-# `path`, `store` and `reason`.
+# The plugins in these folders that are not used because others could have changed them: a data frame with columns
+# `platform`, `path`, `store` and `reason`.
 refused_plugins <- function(platform = NULL) {
   of_store <- function(name, store) {
     if (!is.null(store)) {

@@ -1,36 +1,36 @@
 #' Call a program like an R function
 #'
-#' `pjrt_function()` makes an R function of a program. It takes buffers and R arrays, also in nested lists, and returns the
-#' program's outputs. `pjrt_step()` makes a function for loops: its outputs replace the arguments that they update.
+#' `pjrt_function()` makes an R function of a program. It takes buffers and R arrays, also in nested lists, and returns
+#' the program's outputs. `pjrt_step()` makes a function for loops: its outputs replace the arguments that they update.
 #'
 #' # Arguments of the function
-#' The arguments have the names of the program's arguments. For a program of JAX, these are the names in Python; `%x` becomes `x`.
-#' Arguments without a name are called `x1`, `x2` and so on by their position. Arguments that JAX took apart, such as
-#' `params['dense']['bias']`, are nested lists: `params = list(dense = list(bias = ...))`, in any order. Elements of a
-#' list without names have positions.
+#' The arguments have the names of the program's arguments. For a program of JAX, these are the names in Python; `%x`
+#' becomes `x`. Arguments without a name are called `x1`, `x2` and so on by their position. Arguments that JAX took
+#' apart, such as `params['dense']['bias']`, are nested lists: `params = list(dense = list(bias = ...))`, in any order.
+#' Elements of a list without names have positions.
 #'
 #' Each array is one of these:
 #' * a `PJRTBuffer`, which must have the dtype, shape and device that the program expects.
-#' * an R vector or array, or another object that [pjrt_buffer()] takes. It must have the shape: a vector of length n fits shape
-#'   n, a single value a scalar. It is uploaded with the dtype that the program expects, as by [pjrt_buffer()] with `check = TRUE`: values that the dtype
-#'   cannot hold, and `NA`, are errors.
+#' * an R vector or array, or another object that [pjrt_buffer()] takes. It must have the shape: a vector of length n
+#'   fits shape n, a single value a scalar. It is uploaded with the dtype that the program expects, as by
+#'   [pjrt_buffer()] with `check = TRUE`: values that the dtype cannot hold, and `NA`, are errors.
 #'
 #' Arguments that the program does not use are ignored, as JAX does, and may be left out.
 #'
-#' A model of PyTorch has arguments `x1`, `x2` and so on, and the last one, `weights`, which is by default the list of the
-#' model's weights: see [pjrt_load_exported()].
+#' A model of PyTorch has arguments `x1`, `x2` and so on, and the last one, `weights`, which is by default the list of
+#' the model's weights: see [pjrt_load_exported()].
 #'
 #' `print()` shows the arguments, and which are donated: a buffer that you pass there is deleted by the call. See
 #' [pjrt_execute()].
 #'
 #' # Result
-#' A function exported by JAX or PyTorch returns nested lists with the structure of the Python result: a dictionary is a list with names,
-#' a tuple a list without. Other programs return what [pjrt_execute()] returns; outputs with names such as `grads$w` are put
-#' into nested lists. A single output is returned itself.
+#' A function exported by JAX or PyTorch returns nested lists with the structure of the Python result: a dictionary is a
+#' list with names, a tuple a list without. Other programs return what [pjrt_execute()] returns; outputs with names such
+#' as `grads$w` are put into nested lists. A single output is returned itself.
 #'
 #' # Loops
-#' `pjrt_step()` returns a function of `state` and the other arguments of `f`. `state` is a list of the arguments that change.
-#' The function returns the same list with the new values, and with the other outputs of the program:
+#' `pjrt_step()` returns a function of `state` and the other arguments of `f`. `state` is a list of the arguments that
+#' change. The function returns the same list with the new values, and with the other outputs of the program:
 #' ```r
 #' step <- pjrt_step(f)
 #' state <- list(params = params)
@@ -38,31 +38,31 @@
 #' as_array(state$loss)
 #' ```
 #' Elements of `state` that are not arguments, such as `loss` here, are ignored. An output replaces the argument
-#' that it has the name of, with the same dtype and shape. Without such a name, it replaces a donated argument if these two alone
-#' have the same structure, dtypes and shapes. An argument changes if there is an output for each of its arrays. If several
-#' outputs fit, `pjrt_step()` raises an error: name the arguments and the outputs in `state`.
+#' that it has the name of, with the same dtype and shape. Without such a name, it replaces a donated argument if these
+#' two alone have the same structure, dtypes and shapes. An argument changes if there is an output for each of its
+#' arrays. If several outputs fit, `pjrt_step()` raises an error: name the arguments and the outputs in `state`.
 #'
-#' @param x A `PJRTLoadedExecutable`, a `PJRTExported` from [pjrt_load_exported()] or a `PJRTProgram`. The latter two are
-#'   compiled with [pjrt_compile()]: functions of JAX at the first call, or at the first with each shape if they have symbolic
-#'   dimensions, all others at once.
-#' @param as A string: whether the function returns buffers, or arrays as by [as_array()]. Buffers are returned at once; to
-#'   read an array waits for it.
+#' @param x A `PJRTLoadedExecutable`, a `PJRTExported` from [pjrt_load_exported()] or a `PJRTProgram`. The latter two
+#'   are compiled with [pjrt_compile()]: functions of JAX at the first call, or at the first with each shape if they
+#'   have symbolic dimensions, all others at once.
+#' @param as A string: whether the function returns buffers, or arrays as by [as_array()]. Buffers are returned at once;
+#'   to read an array waits for it.
 #' @param device A device to compile for: anything that [as_pjrt_device()] takes. An executable has one already.
 #' @param arguments A character vector: names for the function's arguments, instead of the program's.
 #' @param ... For `pjrt_function()`, further arguments of [pjrt_compile()]. For methods otherwise.
 #' @param f A `PJRTFunction`, or what `pjrt_function()` takes.
-#' @param state `NULL`, or the arguments that change: a character vector of their names. Its elements may have names: then
-#'   the names are arguments, and the elements name the outputs that replace them, or are their positions, as in
+#' @param state `NULL`, or the arguments that change: a character vector of their names. Its elements may have names:
+#'   then the names are arguments, and the elements name the outputs that replace them, or are their positions, as in
 #'   `c(params = "new_params")` or `c(params = 1)`.
-#' @param outputs A character vector: names for the other outputs in the state, in their order. By default, their names in the
-#'   result, or `output1`, `output2` and so on by their positions.
-#' @return `pjrt_function()`: a function of class `PJRTFunction`. `pjrt_step()`: a function of class `PJRTStep`. `format()`
-#'   returns a string, the signature; `print()` returns `x`, invisibly.
+#' @param outputs A character vector: names for the other outputs in the state, in their order. By default, their names
+#'   in the result, or `output1`, `output2` and so on by their positions.
+#' @return `pjrt_function()`: a function of class `PJRTFunction`. `pjrt_step()`: a function of class `PJRTStep`.
+#'   `format()` returns a string, the signature; `print()` returns `x`, invisibly.
 #' @section Errors:
 #' * `pjrt_error_argument_count`: arguments are missing, or there are more than the program takes.
 #' * `pjrt_error_invalid_input`: elements of nested lists are missing or unknown, or an argument is not an array.
-#' * `pjrt_error_shape_mismatch`, `pjrt_error_unsupported_dtype` and the other errors of [pjrt_buffer()] and [pjrt_execute()].
-#'   Messages name the program's argument.
+#' * `pjrt_error_shape_mismatch`, `pjrt_error_unsupported_dtype` and the other errors of [pjrt_buffer()] and
+#'   [pjrt_execute()]. Messages name the program's argument.
 #' @seealso [pjrt_execute()] for one call without a function
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' # a network, exported by JAX; its parameters are nested dictionaries
@@ -122,8 +122,9 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
 
 # What a function of a program knows, as a list:
 # * name, device: strings
-# * inputs: a data frame with a row for each array that the caller passes. `path` is in normal form, with the argument's name
-#   first; `kept` is FALSE for arrays that the program does not use; `donated`, `alias` and `type` as of an executable
+# * inputs: a data frame with a row for each array that the caller passes. `path` is in normal form, with the argument's
+#   name first; `kept` is FALSE for arrays that the program does not use; `donated`, `alias` and `type` as of an
+#   executable
 # * arguments: the names of the arguments; `optional`: whether the program uses none of their arrays
 # * trees: for each argument, the nested list of the rows in `inputs`
 # * outputs: a data frame with `path` in normal form ("" for none), and `type`
@@ -187,7 +188,8 @@ describe_exported <- function(x, device) {
   ))
 }
 
-# The shapes of a function's inputs, as pjrt_compile() takes them. A single value is a scalar where the function takes one.
+# The shapes of a function's inputs, as pjrt_compile() takes them. A single value is a scalar where the function takes
+# one.
 shapes_of <- function(inputs, exported) {
   if (!is_symbolic(exported)) {
     return(NULL)
@@ -238,7 +240,9 @@ describe_exported_arguments <- function(x, taken) {
     abort_input("The exported function `", x$name, "` is damaged: its program has other inputs.")
   }
   # "params" for the program's name "params/hidden/b" of what is below "/hidden/b"
-  known <- ifelse(endsWith(taken$path, below[kept]), substring(taken$path, 1L, nchar(taken$path) - nchar(below[kept])), "")
+  known <- ifelse(
+    endsWith(taken$path, below[kept]), substring(taken$path, 1L, nchar(taken$path) - nchar(below[kept])), ""
+  )
   known[grepl("/", known, fixed = TRUE) | grepl("^[0-9]*$", known)] <- NA
   positional <- vapply(seq_along(x$input_tree$args), function(i) {
     names <- unique(known[position[kept] %in% i])
@@ -431,8 +435,9 @@ executable_for_call <- function(call) {
   executable_for(call[[1L]], call[[2L]])
 }
 
-# The executable that a function runs with these inputs: buffers and R arrays in the program's order. Called once, and again
-# for other dimensions of the inputs in `symbolic`. `source` is a list with the executable, or with a function of the inputs.
+# The executable that a function runs with these inputs: buffers and R arrays in the program's order. Called once, and
+# again for other dimensions of the inputs in `symbolic`. `source` is a list with the executable, or with a function of
+# the inputs.
 executable_for <- function(source, inputs) {
   source$executable %||% source$compile(inputs)
 }

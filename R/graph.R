@@ -3,8 +3,8 @@
 #' `as_dot()` returns the operations of a program as a graph in DOT, the language of Graphviz, which draws it.
 #'
 #' Each box shows an operation and the type of its result. `_` stands for an operand that is computed, as in
-#' `multiply(_, 0.5)`: constants with equal elements are part of the operation that uses them. Branches, bodies of loops and
-#' functions are boxes inside the operation that runs them.
+#' `multiply(_, 0.5)`: constants with equal elements are part of the operation that uses them. Branches, bodies of loops
+#' and functions are boxes inside the operation that runs them.
 #'
 #' A graph with more than `max_nodes` boxes is folded:
 #' 1. Loops, branches and functions become one box.
@@ -14,13 +14,14 @@
 #' 4. Inputs and outputs of the same operations become one box.
 #'
 #' @param x A `PJRTProgram`, or a `PJRTLoadedExecutable` for the program that the compiler has made of it.
-#' @param max_nodes A number: the most boxes to return, or a few more if there is not much to fold. `Inf`: the whole program.
+#' @param max_nodes A number: the most boxes to return, or a few more if there is not much to fold. `Inf`: the whole
+#'   program.
 #' @param ... Not used.
 #' @return A string that prints as is. To draw it, write it to a file with [writeLines()] and run
 #'   `dot -Tsvg file.dot -o file.svg`.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for wrong arguments. `pjrt_error_unsupported_program` for bytecode with operations that cannot
-#' be decoded. For an executable, the errors of [executable_hlo()].
+#' `pjrt_error_invalid_input` for wrong arguments. `pjrt_error_unsupported_program` for bytecode with operations that
+#' cannot be decoded. For an executable, the errors of [executable_hlo()].
 #' @seealso [executable_cost()] for the cost of each operation
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- system.file("programs", "logistic-step.mlir", package = "pjrt")
@@ -103,12 +104,19 @@ dot_lines <- function(graph) {
       if (!nodes$expanded[[i]]) {
         shape <- if (nodes$role[[i]] %in% c("input", "output")) ", style=\"filled,rounded\"" else ""
         tooltip <- if (nzchar(nodes$source[[i]])) sprintf(", tooltip=\"%s\"", dot_escape(nodes$source[[i]])) else ""
-        return(sprintf("%sn%d [label=\"%s\", fillcolor=\"%s\"%s%s];", indent, i, text[[i]], node_colours[[nodes$role[[i]]]], shape, tooltip))
+        return(
+          sprintf(
+            "%sn%d [label=\"%s\", fillcolor=\"%s\"%s%s];", indent, i, text[[i]], node_colours[[nodes$role[[i]]]], shape,
+            tooltip
+          )
+        )
       }
       inner <- paste0(indent, "  ")
       c(
         sprintf("%ssubgraph cluster_%d {", indent, i),
-        sprintf("%slabel=\"%s\"; style=\"filled,rounded\"; fillcolor=\"%s\";", inner, text[[i]], node_colours[["control"]]),
+        sprintf(
+          "%slabel=\"%s\"; style=\"filled,rounded\"; fillcolor=\"%s\";", inner, text[[i]], node_colours[["control"]]
+        ),
         level(i, inner),
         paste0(indent, "}")
       )

@@ -3,16 +3,17 @@
 #' `inspect_hlo()` compiles a program and returns it as HLO, XLA's program format, before and after the compiler's
 #' optimizations.
 #'
-#' The compiler writes these stages, and others such as machine code, to a folder in the session's temporary directory. If the
-#' environment variable `XLA_FLAGS` contains `--xla_dump_to=<folder> --xla_dump_hlo_as_text` before the first client is created,
-#' it uses that folder instead. If a plugin does not write such files, you may still get the optimized program.
+#' The compiler writes these stages, and others such as machine code, to a folder in the session's temporary directory.
+#' If the environment variable `XLA_FLAGS` contains `--xla_dump_to=<folder> --xla_dump_hlo_as_text` before the first
+#' client is created, it uses that folder instead. If a plugin does not write such files, you may still get the
+#' optimized program.
 #'
 #' @param program A `PJRTProgram`, or a `PJRTExported` from [pjrt_load_exported()].
 #' @param device A device: anything that [as_pjrt_device()] takes. The program is compiled for it.
 #' @param shapes The shapes of inputs, for an exported function with symbolic dimensions: see [pjrt_compile()].
-#' @return A list of class `PJRTHloModuleSrcs` with `before_optimizations` and `after_optimizations`: each a string that prints
-#'   as is, or `NULL` if the compiler does not provide it. The attribute `module` is the module's name, `dir` the folder with
-#'   the files.
+#' @return A list of class `PJRTHloModuleSrcs` with `before_optimizations` and `after_optimizations`: each a string that
+#'   prints as is, or `NULL` if the compiler does not provide it. The attribute `module` is the module's name, `dir` the
+#'   folder with the files.
 #' @section Errors:
 #' The errors of [pjrt_compile()], and `pjrt_error_unsupported_call` if the plugin provides neither stage.
 #' @seealso [executable_hlo()] for a program that is already compiled

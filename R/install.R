@@ -1,54 +1,56 @@
 #' Install plugins
 #'
-#' `install_pjrt()` downloads plugins, and the libraries that they need, into the package's cache: the folder in the environment
-#' variable `PJRT_CACHE_DIR`, or else `tools::R_user_dir("pjrt", "cache")`. Plugins that are already there are not downloaded
-#' again. The first use of a platform does the same if the environment variable `PJRT_INSTALL` is `1`. If it is `0`, a missing
-#' plugin is an error; if it is unset, interactive sessions ask and others raise the error.
+#' `install_pjrt()` downloads plugins, and the libraries that they need, into the package's cache: the folder in the
+#' environment variable `PJRT_CACHE_DIR`, or else `tools::R_user_dir("pjrt", "cache")`. Plugins that are already there
+#' are not downloaded again. The first use of a platform does the same if the environment variable `PJRT_INSTALL` is
+#' `1`. If it is `0`, a missing plugin is an error; if it is unset, interactive sessions ask and others raise the error.
 #'
 #' A progress bar shows the download. If it breaks off or is interrupted, the next call continues it.
 #'
 #' @param platforms A character vector of platforms, or `NULL` for `"cpu"` and, depending on `cuda`, `"cuda"`:
 #'   * `"cpu"`: Linux on x86_64 and aarch64; macOS and Windows with `source = "release"`.
-#'   * `"cuda"`: NVIDIA GPUs, on Linux on x86_64 and aarch64. The machine's driver decides between `"cuda13"` and `"cuda12"`,
-#'     which you can also name, for example to prepare another machine.
+#'   * `"cuda"`: NVIDIA GPUs, on Linux on x86_64 and aarch64. The machine's driver decides between `"cuda13"` and
+#'     `"cuda12"`, which you can also name, for example to prepare another machine.
 #'   * `"rocm"` (AMD GPUs) and `"intel"` (Intel GPUs): Linux on x86_64, with the vendor's system libraries installed.
 #'   * `"tpu"`: Linux on x86_64.
 #'   * `"metal"`: macOS.
-#' @param version A string: a version of the plugin, as the index lists it, instead of the one that this package knows. It is
-#'   used until you call `install_pjrt(platforms)` without `version`.
+#' @param version A string: a version of the plugin, as the index lists it, instead of the one that this package knows.
+#'   It is used until you call `install_pjrt(platforms)` without `version`.
 #' @param source A string: where the plugin comes from.
 #'   * `"auto"`: the URL in `PJRT_PLUGIN_URL_<PLATFORM>`, or else an index.
 #'   * `"index"`: a Python package index.
 #'   * `"release"`: an archive published by the plugin's authors, whose checksum this package does not know.
 #'   * `"file"`: the file or folder `path`.
-#' @param path A string, for `source = "file"`: a wheel, a zip or tar.gz archive, a library, or a folder with wheels. Use this on
-#'   machines without a network.
+#' @param path A string, for `source = "file"`: a wheel, a zip or tar.gz archive, a library, or a folder with wheels.
+#'   Use this on machines without a network.
 #' @param force A flag: whether to download plugins again that are already installed.
-#' @param cuda A flag: whether to install the CUDA plugin as well. `NULL` does so if there is a driver for it and `platforms`
-#'   is `NULL`.
+#' @param cuda A flag: whether to install the CUDA plugin as well. `NULL` does so if there is a driver for it and
+#'   `platforms` is `NULL`.
 #' @param site A flag: whether to install into the folder in `PJRT_SITE_DIR`, for all users; see below.
 #' @return A character vector of the platforms whose plugins are installed, invisibly.
 #' @section Where plugins come from:
-#' The index is the first that is set of `options(pjrt.index_url = )`, `PJRT_INDEX_URL`, `PIP_INDEX_URL`, `UV_DEFAULT_INDEX` and
-#' pip's configuration, or else the default index of the machine's pip. It can be a local folder. `PJRT_PLUGIN_URL_<PLATFORM>`
-#' (`http`, `https` or `file`) is the URL of a wheel, an archive or a library to use instead. Append `#sha256=<digits>` to have
-#' its checksum verified.
+#' The index is the first that is set of `options(pjrt.index_url = )`, `PJRT_INDEX_URL`, `PIP_INDEX_URL`,
+#' `UV_DEFAULT_INDEX` and pip's configuration, or else the default index of the machine's pip. It can be a local folder.
+#' `PJRT_PLUGIN_URL_<PLATFORM>` (`http`, `https` or `file`) is the URL of a wheel, an archive or a library to use
+#' instead. Append `#sha256=<digits>` to have its checksum verified.
 #'
-#' Proxies are taken from the usual variables (`HTTPS_PROXY`, `NO_PROXY`, ...). Trusted certificates are the system's and those
-#' in the files that `SSL_CERT_FILE`, `PIP_CERT`, `REQUESTS_CA_BUNDLE` and `CURL_CA_BUNDLE` specify. Credentials in URLs are never
-#' shown or stored.
+#' Proxies are taken from the usual variables (`HTTPS_PROXY`, `NO_PROXY`, ...). Trusted certificates are the system's
+#' and those in the files that `SSL_CERT_FILE`, `PIP_CERT`, `REQUESTS_CA_BUNDLE` and `CURL_CA_BUNDLE` specify.
+#' Credentials in URLs are never shown or stored.
 #' @section Checksums:
 #' A file must have the SHA-256 checksum that this package knows, before anything is unpacked or loaded. If you specify
-#' `version`, it must have the checksum in the index. Files from `source = "release"` and `"file"`, and from URLs without
-#' `#sha256=`, are not verified. An installed plugin is used only if no other user can write to it.
+#' `version`, it must have the checksum in the index. Files from `source = "release"` and `"file"`, and from URLs
+#' without `#sha256=`, are not verified. An installed plugin is used only if no other user can write to it.
 #' @section Plugins for all users:
-#' If the environment variable `PJRT_SITE_DIR` is the absolute path of a folder, plugins in it are used as if the user had
-#' installed them; those in the user's own cache come first. `install_pjrt(site = TRUE)` and `uninstall_pjrt(site = TRUE)`,
-#' called by the administrator, fill and empty the folder. Nothing else writes to it. `vignette("cluster")` shows more.
+#' If the environment variable `PJRT_SITE_DIR` is the absolute path of a folder, plugins in it are used as if the user
+#' had installed them; those in the user's own cache come first. `install_pjrt(site = TRUE)` and
+#' `uninstall_pjrt(site = TRUE)`, called by the administrator, fill and empty the folder. Nothing else writes to it.
+#' `vignette("cluster")` shows more.
 #'
-#' A plugin is used only if nobody else could have changed it. It and the folders around it, up to the site's folder, must
-#' belong to root, to you or to the owner of this package's files, and neither their group nor others may have permission to
-#' write. [pjrt_plugins()], [pjrt_sitrep()] and the error for a missing plugin say why a plugin is not used.
+#' A plugin is used only if nobody else could have changed it. It and the folders around it, up to the site's folder,
+#' must belong to root, to you or to the owner of this package's files, and neither their group nor others may have
+#' permission to write. [pjrt_plugins()], [pjrt_sitrep()] and the error for a missing plugin say why a plugin is not
+#' used.
 #' @section Errors:
 #' The messages say what to do.
 #' * `pjrt_error_download`: no index is known, or the download failed.
@@ -56,8 +58,8 @@
 #' * `pjrt_error_plugin_not_found`: there is no such plugin or version for this machine.
 #' * `pjrt_error_plugin_invalid`: the file does not contain a plugin.
 #' * `pjrt_error_driver_missing`, `pjrt_error_driver_too_old`: the machine's driver cannot run the plugin.
-#' * `pjrt_error_io`: the cache cannot be written, the disk is full, or there is no folder for a cache, because the user has no
-#'   home folder.
+#' * `pjrt_error_io`: the cache cannot be written, the disk is full, or there is no folder for a cache, because the user
+#'   has no home folder.
 #' @seealso [pjrt_plugins()], [pjrt_sitrep()], [pjrt_plugin()], [plugins_downloaded()]
 #' @examplesIf "cache (from index)" %in% subset(pjrt::pjrt_plugins(), platform == "cpu")$source
 #' # the plugin is already installed, so this downloads nothing
@@ -105,15 +107,16 @@ platforms_to_install <- function(platforms, cuda, alone) {
 
 #' Remove plugins
 #'
-#' `uninstall_pjrt()` removes plugins from the package's cache, and `uninstall_pjrt(everything = TRUE)` all that the package has
-#' stored for you: plugins, unfinished downloads, compiled programs, and the folders that are empty then. A session that has
-#' loaded a plugin can go on using it. Plugins elsewhere on the machine, and files that this package did not create, stay.
+#' `uninstall_pjrt()` removes plugins from the package's cache, and `uninstall_pjrt(everything = TRUE)` all that the
+#' package has stored for you: plugins, unfinished downloads, compiled programs, and the folders that are empty then. A
+#' session that has loaded a plugin can go on using it. Plugins elsewhere on the machine, and files that this package
+#' did not create, stay.
 #'
-#' @param platforms A character vector of platforms, as for [install_pjrt()]: `"cuda"` stands for the plugins for CUDA 12 and
-#'   CUDA 13, `"cuda12"` for the former only. `NULL` removes all that [install_pjrt()] installed.
+#' @param platforms A character vector of platforms, as for [install_pjrt()]: `"cuda"` stands for the plugins for CUDA
+#'   12 and CUDA 13, `"cuda12"` for the former only. `NULL` removes all that [install_pjrt()] installed.
 #' @param version A string: the version to remove. `NULL` removes all versions.
-#' @param everything A flag: whether to remove the compiled programs and all plugins of your cache. It cannot be combined with
-#'   other arguments.
+#' @param everything A flag: whether to remove the compiled programs and all plugins of your cache. It cannot be
+#'   combined with other arguments.
 #' @param site A flag: whether to remove plugins from the folder in `PJRT_SITE_DIR` instead of the cache.
 #' @return A character vector of the removed folders, invisibly. Messages say what was removed, with sizes.
 #' @section Errors:
@@ -145,7 +148,9 @@ uninstall_pjrt <- function(platforms = NULL, version = NULL, everything = FALSE,
     gone <- call_with_text(ffi_plugin_uninstall, platform, version %||% "", folder, manifest_path())
     data.frame(path = as.character(gone$path), bytes = as.double(gone$bytes))
   }
-  gone <- do.call(rbind, c(list(data.frame(path = character(), bytes = double())), lapply(if (!is.null(folder)) platforms, remove)))
+  gone <- do.call(
+    rbind, c(list(data.frame(path = character(), bytes = double())), lapply(if (!is.null(folder)) platforms, remove))
+  )
   told <- sprintf("Removed %s (%s)", gone$path, vapply(gone$bytes, format_bytes, ""))
   gone <- gone$path
   if (everything) {
@@ -157,7 +162,8 @@ uninstall_pjrt <- function(platforms = NULL, version = NULL, everything = FALSE,
   invisible(gone)
 }
 
-# Removes the compiled programs, and the cache's folder if it is empty then. Returns the removed folders, and what to tell.
+# Removes the compiled programs, and the cache's folder if it is empty then. Returns the removed folders, and what to
+# tell.
 remove_programs <- function(folder) {
   if (is.null(folder)) {
     return()
@@ -167,7 +173,9 @@ remove_programs <- function(folder) {
   removed <- call_native(ffi_cache_clear, place)
   gone <- if (there && !dir.exists(place$dir)) place$dir
   told <- if (removed$entries > 0) {
-    sprintf("Removed %s from %s (%s)", counted(removed$entries, "compiled program"), place$dir, format_bytes(removed$bytes))
+    sprintf(
+      "Removed %s from %s (%s)", counted(removed$entries, "compiled program"), place$dir, format_bytes(removed$bytes)
+    )
   }
   # a folder in a variable of this package is the user's, and a link may lead to another disk
   own <- !nzchar(Sys.getenv("PJRT_CACHE_DIR")) && !nzchar(Sys.readlink(folder))
@@ -177,7 +185,9 @@ remove_programs <- function(folder) {
     told <- c(told, sprintf("Removed the empty folder %s", folder))
   }
   if (length(left) > 0L) {
-    told <- c(told, sprintf("Left what this package did not create: %s", toString(shorten_list(file.path(folder, left), 3L))))
+    told <- c(
+      told, sprintf("Left what this package did not create: %s", toString(shorten_list(file.path(folder, left), 3L)))
+    )
   }
   list(gone = gone, told = told)
 }
@@ -189,8 +199,8 @@ is_same_folder <- function(a, b) {
 #' Check for installed plugins
 #'
 #' `plugins_downloaded()` checks whether [pjrt_plugin()] can find plugins without a download: through
-#' `PJRT_PLUGIN_PATH_<PLATFORM>` or [pjrt_register_plugin()], in the cache, or elsewhere on the machine. It does not load or
-#' download anything.
+#' `PJRT_PLUGIN_PATH_<PLATFORM>` or [pjrt_register_plugin()], in the cache, or elsewhere on the machine. It does not
+#' load or download anything.
 #'
 #' @param platforms A character vector of platforms' names. Default: `PJRT_PLATFORM`, or `"cpu"`.
 #' @return `TRUE` if there is a plugin for every platform, else `FALSE`.
@@ -271,7 +281,9 @@ given_plugin_path <- function(platform) {
   path.expand(Sys.getenv(plugin_path_variable(platform)))
 }
 
-fetch_plugin <- function(platform, version = "", source = "auto", path = "", force = FALSE, folder = needed_cache_dir()) {
+fetch_plugin <- function(
+  platform, version = "", source = "auto", path = "", force = FALSE, folder = needed_cache_dir()
+) {
   folder <- folder
   debug_message("downloading the plugin for ", platform)
   call_with_text(

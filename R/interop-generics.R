@@ -1,23 +1,24 @@
-# Other packages have generics with the names of ours, and the package that is attached last masks the others. So that each
-# generic works for the objects of all, our methods are registered for theirs, and our defaults use their methods.
+# Other packages have generics with the names of ours, and the package that is attached last masks the others. So that
+# each generic works for the objects of all, our methods are registered for theirs, and our defaults use their methods.
 
 #' Generics shared with other packages
 #'
 #' @description
-#' Several packages have functions with the names of pjrt's generics: `value()` in future, `as_array()` in torch, `shape()`,
-#' `dtype()`, `device()`, `as_array()` and `as_raw()` in tengen, `await()` in coro. If you attach more than one of them, the
-#' order does not matter for generics:
+#' Several packages have functions with the names of pjrt's generics: `value()` in future, `as_array()` in torch,
+#' `shape()`, `dtype()`, `device()`, `as_array()` and `as_raw()` in tengen, `await()` in coro. If you attach more than
+#' one of them, the order does not matter for generics:
 #' * The other package's generic accepts pjrt's objects, because pjrt registers its methods when that package is loaded.
 #' * pjrt's generic accepts the other package's objects: it calls the other package's method.
 #'
 #' @section What remains:
 #' * R reports masked functions when you attach the second package. Use `library(future, warn.conflicts = FALSE)` or the
 #'   conflicted package to avoid the message.
-#' * Functions that are not generics, such as coro's `await()`, accept only what their package defines. Call `pjrt::await()`
-#'   for a buffer while coro is attached.
-#' * A package that imports two complete namespaces, with `import(pjrt)` and `import(future)`, gets the message "replacing
-#'   previous import" for each shared name. Import single functions instead: `importFrom(pjrt, pjrt_buffer, pjrt_execute)`.
-#'   Either of the two `value()` functions works for the objects of both packages.
+#' * Functions that are not generics, such as coro's `await()`, accept only what their package defines. Call
+#'   `pjrt::await()` for a buffer while coro is attached.
+#' * A package that imports two complete namespaces, with `import(pjrt)` and `import(future)`, gets the message
+#'   "replacing previous import" for each shared name. Import single functions instead:
+#'   `importFrom(pjrt, pjrt_buffer, pjrt_execute)`. Either of the two `value()` functions works for the objects of both
+#'   packages.
 #' @examplesIf pjrt::plugins_downloaded("cpu") && requireNamespace("future", quietly = TRUE)
 #' promise <- as_array_async(pjrt_buffer(1:3))
 #' future::value(promise)
@@ -30,7 +31,8 @@ NULL
 neighbours <- c("coro", "future", "torch")
 
 shared_generics <- c(
-  "as_array", "as_array_async", "as_raw", "await", "device", "devices", "dtype", "is_ready", "platform", "shape", "value"
+  "as_array", "as_array_async", "as_raw", "await", "device", "devices", "dtype", "is_ready", "platform", "shape",
+  "value"
 )
 
 connect_neighbours <- function() {

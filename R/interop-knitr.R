@@ -1,9 +1,10 @@
-# Shows objects in documents that knitr makes. The tables are knitr's own, so they suit HTML, LaTeX and all formats of pandoc.
+# Shows objects in documents that knitr makes. The tables are knitr's own, so they suit HTML, LaTeX and all formats of
+# pandoc.
 
 #' Objects in documents
 #'
-#' In R Markdown, Quarto and other documents that knitr makes, these objects look like the rest of the document when a chunk ends
-#' with one of them. This needs no setup.
+#' In R Markdown, Quarto and other documents that knitr makes, these objects look like the rest of the document when a
+#' chunk ends with one of them. This needs no setup.
 #'
 #' * Small buffers with at most two dimensions become tables, and larger ones print as usual. A table has at most
 #'   `options(pjrt.knit_max_rows = )` rows, by default 20, and 10 columns.
@@ -12,8 +13,8 @@
 #' * Traces become their summary, with a table of what R did.
 #' * Programs, and graphs of `as_dot()`, become code.
 #'
-#' In LaTeX, where wide text would be cut off at the margin, long lines of code are folded, a buffer that is too wide for a
-#' table prints as usual, and other tables shorten their longest cells.
+#' In LaTeX, where wide text would be cut off at the margin, long lines of code are folded, a buffer that is too wide
+#' for a table prints as usual, and other tables shorten their longest cells.
 #'
 #' `print()` always shows plain text. Output with the chunk option `render = knitr::normal_print` does, too.
 #'
@@ -32,7 +33,9 @@ knit_print.PJRTBuffer <- function(x, ...) {
   }
   values <- if (length(dim(x)) == 2L) as.matrix(x) else t(as.matrix(x))
   cells <- matrix(cell_text(values), nrow(values), ncol(values))
-  heading <- if (length(dim(x)) == 0L) "value" else sprintf("[%s%d]", if (length(dim(x)) == 2L) "," else "", seq_len(ncol(cells)))
+  heading <- if (length(dim(x)) == 0L) "value" else sprintf(
+    "[%s%d]", if (length(dim(x)) == 2L) "," else "", seq_len(ncol(cells))
+  )
   colnames(cells) <- heading
   if (length(dim(x)) == 2L) {
     cells <- cbind(" " = sprintf("[%d,]", seq_len(nrow(cells))), cells)
@@ -125,13 +128,16 @@ knit_table <- function(heading, cells, align = NULL, more = NULL, text = NULL) {
   if (knitr::is_latex_output()) {
     cells <- narrowed(cells)
   }
-  # Pandoc stretches a pipe table over the page and breaks its cells if a line of its source is long, escapes included. A simple
-  # table has no such limit, but needs a second column, rows and characters of one width.
-  simple <- format == "pipe" && !is.null(knitr::opts_knit$get("rmarkdown.pandoc.to")) && ncol(cells) > 1L && nrow(cells) > 0L &&
+  # Pandoc stretches a pipe table over the page and breaks its cells if a line of its source is long, escapes included.
+  # A simple table has no such limit, but needs a second column, rows and characters of one width.
+  simple <- format == "pipe" && !is.null(knitr::opts_knit$get("rmarkdown.pandoc.to")) && ncol(cells) > 1L &&
+    nrow(cells) > 0L &&
     !any(grepl("[^ -~]", cells))
   cells[] <- escape_text(cells, format)
   colnames(cells) <- escape_text(colnames(cells), format)
-  table <- knitr::kable(cells, format = if (simple) "simple" else format, align = align, escape = FALSE, row.names = FALSE)
+  table <- knitr::kable(
+    cells, format = if (simple) "simple" else format, align = align, escape = FALSE, row.names = FALSE
+  )
   more <- if (!is.null(more)) sprintf("... %d more", more)
   text <- rbind(vapply(text, escape_sentence, "", format = format, USE.NAMES = FALSE), "", deparse.level = 0L)
   knitr::asis_output(paste(c("", code_span(heading, format), "", table, "", more, "", text), collapse = "\n"))

@@ -1,5 +1,5 @@
-# Package Matrix has methods for operators on its matrices and anything else. Ours are more specific: they refuse the matrix, with
-# the error that says how to go on.
+# Package Matrix has methods for operators on its matrices and anything else. Ours are more specific: they refuse the
+# matrix, with the error that says how to go on.
 
 connect_matrix <- function() {
   setHook(packageEvent("Matrix", "onLoad"), refuse_matrices)

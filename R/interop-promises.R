@@ -9,8 +9,8 @@ as.promise.PJRTArrayPromise <- function(x) promise_of(x, value)
 #' @exportS3Method promises::as.promise
 as.promise.PJRTExecutablePromise <- function(x) promise_of(x, value)
 
-# Generic since version 1.3.0. A promise that resolves to something promising follows that, so a buffer that is ready must not
-# be promising.
+# Generic since version 1.3.0. A promise that resolves to something promising follows that, so a buffer that is ready
+# must not be promising.
 
 #' @exportS3Method promises::is.promising
 is.promising.PJRTBuffer <- function(x) tryCatch(!is_ready(x), pjrt_error = function(e) FALSE)

@@ -52,7 +52,9 @@ take_from_python <- function(x, device) {
 # Evaluates a call of Python, whose exceptions become our errors.
 call_python <- function(code) {
   call <- user_call()
-  tryCatch(code, python.builtin.Exception = function(e) abort_python(e, call), error = function(e) abort_python(e, call))
+  tryCatch(
+    code, python.builtin.Exception = function(e) abort_python(e, call), error = function(e) abort_python(e, call)
+  )
 }
 
 abort_python <- function(e, call) {

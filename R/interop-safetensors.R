@@ -1,5 +1,5 @@
-# Package safetensors reads and writes the headers of files, and lets frameworks make the tensors. This package registers as
-# the framework "pjrt".
+# Package safetensors reads and writes the headers of files, and lets frameworks make the tensors. This package
+# registers as the framework "pjrt".
 
 # A tensor of a file, from its bytes `raw` and its header entry `meta`.
 pjrt_tensor_from_raw <- function(raw, meta, device = NULL) {
@@ -32,15 +32,17 @@ safe_tensor_meta.PJRTBuffer <- function(x, ...) {
   list(shape = as.list(shape(x)), dtype = .Call(ffi_dtype_safetensors, elt_type(x)))
 }
 
-# The one type narrower than a byte that both the format and PJRT have. Two elements share a byte, the first in the lower
-# half.
+# The one type narrower than a byte that both the format and PJRT have. Two elements share a byte, the first in the
+# lower half.
 is_packed <- function(type) type == "F4"
 
 unpack_nibbles <- function(bytes, shape) {
   if (2 * length(bytes) != prod(shape)) {
     needed <- prod(shape) / 2
     abort_input(
-      sprintf("Raw data has %.15g bytes, but dtype F4 with shape (%s) requires %.15g.", length(bytes), toString(shape), needed)
+      sprintf(
+        "Raw data has %.15g bytes, but dtype F4 with shape (%s) requires %.15g.", length(bytes), toString(shape), needed
+      )
     )
   }
   c(rbind(bytes & as.raw(15L), rawShift(bytes, -4L)))

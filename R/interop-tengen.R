@@ -12,8 +12,8 @@ data_type <- function(type) {
   .Call(ffi_data_type_keep, type, made)
 }
 
-# The stand-in for tengen's class has another class in front, which has the methods below, since tengen registers its own for
-# "DataType".
+# The stand-in for tengen's class has another class in front, which has the methods below, since tengen registers its
+# own for "DataType".
 
 #' @export
 as.character.PJRTDataType <- as.character.PJRTElementType

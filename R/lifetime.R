@@ -1,28 +1,30 @@
 #' Free the memory of a buffer
 #'
-#' `pjrt_delete()` frees a buffer's memory now, without waiting for R's garbage collector. `close()` ends a client and frees
-#' all its objects, for example to release a GPU's memory for another process, or to create a client with other options.
+#' `pjrt_delete()` frees a buffer's memory now, without waiting for R's garbage collector. `close()` ends a client and
+#' frees all its objects, for example to release a GPU's memory for another process, or to create a client with other
+#' options.
 #'
 #' @section Deleted buffers:
-#' A deleted buffer cannot be used any more, under any name. Programs, copies and promises that already use it still read its
-#' content, and its memory is freed when they are done. If the device used an R vector in place, the vector is released as
-#' well. `shape()`, `elt_type()`, `device()`, `format()`, `print()` and `str()` still work.
+#' A deleted buffer cannot be used any more, under any name. Programs, copies and promises that already use it still
+#' read its content, and its memory is freed when they are done. If the device used an R vector in place, the vector is
+#' released as well. `shape()`, `elt_type()`, `device()`, `format()`, `print()` and `str()` still work.
 #'
 #' @section Objects that cannot be used any more:
-#' Every object of this package prints, also one that is deleted, donated, of a closed client, loaded from a file such as a saved
-#' workspace without its content, or used in a fork of the process that created it. `print()`, `format()` and `str()` show what it is:
-#' `<PJRTBuffer f32[3], deleted>`, `<PJRTBuffer f32[3], donated>`, `<PJRTBuffer f32[3], of a closed client>`,
-#' `<PJRTBuffer f32[3], of the parent process>` or `<PJRTBuffer of another session>`. Any other use raises an error.
+#' Every object of this package prints, also one that is deleted, donated, of a closed client, loaded from a file such
+#' as a saved workspace without its content, or used in a fork of the process that created it. `print()`, `format()` and
+#' `str()` show what it is: `<PJRTBuffer f32[3], deleted>`, `<PJRTBuffer f32[3], donated>`,
+#' `<PJRTBuffer f32[3], of a closed client>`, `<PJRTBuffer f32[3], of the parent process>` or
+#' `<PJRTBuffer of another session>`. Any other use raises an error.
 #'
 #' @section Closed clients:
-#' `close()` waits until all work on the client's devices is done: programs, copies, transfers and compiles. Ctrl-C ends the
-#' wait and leaves the client open. Then all buffers and executables of the client are freed. Using them or the client's
-#' promises raises `pjrt_error_client_closed`. A promise that you have read keeps its value. Information that does not need
-#' the device stays available: shapes, element types, names, ids, and an executable's inputs and outputs.
+#' `close()` waits until all work on the client's devices is done: programs, copies, transfers and compiles. Ctrl-C ends
+#' the wait and leaves the client open. Then all buffers and executables of the client are freed. Using them or the
+#' client's promises raises `pjrt_error_client_closed`. A promise that you have read keeps its value. Information that
+#' does not need the device stays available: shapes, element types, names, ids, and an executable's inputs and outputs.
 #'
-#' After that, [pjrt_client()] creates a new client, which can have other options, such as another `cpu_device_count`. Its
-#' devices are new objects. On GPUs, the memory that the client had reserved is available to other processes. Some plugins,
-#' such as those for TPUs, allow one client per process; with them, creating a new client is an error.
+#' After that, [pjrt_client()] creates a new client, which can have other options, such as another `cpu_device_count`.
+#' Its devices are new objects. On GPUs, the memory that the client had reserved is available to other processes. Some
+#' plugins, such as those for TPUs, allow one client per process; with them, creating a new client is an error.
 #'
 #' @param buffer A `PJRTBuffer`, or a list of them, which can be nested.
 #' @param x A `PJRTBuffer`.
@@ -30,11 +32,11 @@
 #' @param ... Not used.
 #' @return `pjrt_delete()`: `buffer`, invisibly. It ignores buffers that are already deleted, of another session,
 #'   or whose client is closed.
-#'   `is_deleted()`: `TRUE` if the buffer was deleted or donated, its client is closed, or it is of another session and came without
-#'   its content, else `FALSE`. `close()`: `NULL`, invisibly. You can close a client twice.
+#'   `is_deleted()`: `TRUE` if the buffer was deleted or donated, its client is closed, or it is of another session and
+#'   came without its content, else `FALSE`. `close()`: `NULL`, invisibly. You can close a client twice.
 #' @section Errors:
-#' `pjrt_error_invalid_pointer` if an argument is not a buffer; then nothing is deleted. `pjrt_error_forked` in a fork of the
-#' process that created the client, except from `is_deleted()`.
+#' `pjrt_error_invalid_pointer` if an argument is not a buffer; then nothing is deleted. `pjrt_error_forked` in a fork
+#' of the process that created the client, except from `is_deleted()`.
 #' @seealso [pjrt_memory_stats()]; [pjrt_execute()] about donation
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(rnorm(1e5))
@@ -91,8 +93,8 @@ fates <- c(
   deleted = "deleted", donated = "donated", closed = "of a closed client", forked = "of the parent process"
 )
 
-# The text for an object that cannot be used any more; NULL if it can. `words` describe it, and are not evaluated if it is of
-# another session and nothing of it is left.
+# The text for an object that cannot be used any more; NULL if it can. `words` describe it, and are not evaluated if it
+# is of another session and nothing of it is left.
 dead_text <- function(x, class, words = class, closed = fates[["closed"]]) {
   fate <- .Call(ffi_object_fate, x)
   if (fate == "sent") {

@@ -1,19 +1,19 @@
 #' Linear algebra in programs
 #'
-#' Programs on the CPU can call LAPACK: for matrix factorizations, eigenvalues and linear systems. The package handles the
-#' [custom calls][pjrt_register_custom_call] below, so programs that JAX has lowered for CPUs run as they are. You do not need
-#' to register anything.
+#' Programs on the CPU can call LAPACK: for matrix factorizations, eigenvalues and linear systems. The package handles
+#' the [custom calls][pjrt_register_custom_call] below, so programs that JAX has lowered for CPUs run as they are. You
+#' do not need to register anything.
 #'
 #' @section LAPACK:
-#' The package uses R's LAPACK, also if that is OpenBLAS, MKL or Accelerate. The library is loaded when a program first calls
-#' it. The package takes the first library that works: that of [La_library()], the BLAS in [extSoftVersion()], or one in R's
-#' folders. If none works, the execution fails with an error that lists what was tried.
+#' The package uses R's LAPACK, also if that is OpenBLAS, MKL or Accelerate. The library is loaded when a program first
+#' calls it. The package takes the first library that works: that of [La_library()], the BLAS in [extSoftVersion()], or
+#' one in R's folders. If none works, the execution fails with an error that lists what was tried.
 #'
-#' The LAPACK in R's sources has no routines for single precision. With it, `f32` and `c64` are computed in double precision and
-#' rounded. Libraries with 64-bit integers (ILP64) are not supported.
+#' The LAPACK in R's sources has no routines for single precision. With it, `f32` and `c64` are computed in double
+#' precision and rounded. Libraries with 64-bit integers (ILP64) are not supported.
 #' @section Targets:
-#' These work for `f32` and `f64`. `m` and `n` are the dimensions of a matrix, and `k` is the smaller one. All matrices are in
-#' column-major order: state it with `operand_layouts` and `result_layouts`, as in the example. The calls need
+#' These work for `f32` and `f64`. `m` and `n` are the dimensions of a matrix, and `k` is the smaller one. All matrices
+#' are in column-major order: state it with `operand_layouts` and `result_layouts`, as in the example. The calls need
 #' `api_version = 4 : i32`.
 #'
 #' * `geqrf`: input A (m, n); outputs R and reflections (m, n), tau (k).
@@ -26,10 +26,10 @@
 #' If `svd` or `eigh` cannot compute a result, for example because the input has NaN, the outputs are NaN. The attribute
 #' `first = 0 : i32` makes `lu_pivots_to_permutation` count from 0. Leading dimensions are batches, as below.
 #' @section JAX's targets:
-#' These have the names `lapack_s<name>_ffi` for `f32`, with `d` for `f64`, `c` for `c64` and `z` for `c128`. Leading dimensions
-#' are batches, which are divided among the [client's][pjrt_client] threads. Attributes marked u8 are the code of a letter. The
-#' output `info` has type `i32` and the dimensions of the batch. A matrix that cannot be factorized is not an error: its `info`
-#' is not zero, and JAX's programs then return NaN.
+#' These have the names `lapack_s<name>_ffi` for `f32`, with `d` for `f64`, `c` for `c64` and `z` for `c128`. Leading
+#' dimensions are batches, which are divided among the [client's][pjrt_client] threads. Attributes marked u8 are the
+#' code of a letter. The output `info` has type `i32` and the dimensions of the batch. A matrix that cannot be
+#' factorized is not an error: its `info` is not zero, and JAX's programs then return NaN.
 #'
 #' * `potrf`: input A; outputs Cholesky factor, info; attributes `uplo` u8.
 #' * `getrf`: input A; outputs L and U, pivots (`i32`, from 1), info.
@@ -46,19 +46,19 @@
 #' * `trsm`: inputs A, B; output solution; attributes `side`, `uplo`, `trans_x`, `diag` u8.
 #' * `gtsv`: inputs lower, diagonal, upper, B; outputs lower, diagonal, upper, solution, info.
 #'
-#' The names in parentheses are for complex types. `geev` and `gees` of real types return the real and imaginary parts of
-#' eigenvalues as two outputs. `tridiagonal_solve_perturbed_ffi` works for all four types.
+#' The names in parentheses are for complex types. `geev` and `gees` of real types return the real and imaginary parts
+#' of eigenvalues as two outputs. `tridiagonal_solve_perturbed_ffi` works for all four types.
 #'
 #' The letters are LAPACK's: `uplo` is L or U, `side` L or R, `trans_x` N, T or C, and `diag` N or U. If `mode` is N,
 #' vectors are not computed.
 #' @section Other platforms:
-#' On NVIDIA GPUs (platform `cuda`), the first list's targets call cuSOLVER of the CUDA installation, also for `f32` and `f64`
-#' only. The library is loaded when a program calls it first: it is the one that the plugin uses. If there is none, programs
-#' compile, and their execution fails with an error that names the library. Differences to the CPU:
-#' * `svd` requires `m >= n`. For `m < n`, set the attribute `transposed = true` and state row-major order in `operand_layouts`
-#'   and `result_layouts`, so that cuSOLVER gets the transposed matrix.
-#' * `svd` and `eigh` do not report that they did not converge. Their outputs are then unspecified instead of NaN, because a
-#'   check would wait for the GPU.
+#' On NVIDIA GPUs (platform `cuda`), the first list's targets call cuSOLVER of the CUDA installation, also for `f32` and
+#' `f64` only. The library is loaded when a program calls it first: it is the one that the plugin uses. If there is
+#' none, programs compile, and their execution fails with an error that names the library. Differences to the CPU:
+#' * `svd` requires `m >= n`. For `m < n`, set the attribute `transposed = true` and state row-major order in
+#'   `operand_layouts` and `result_layouts`, so that cuSOLVER gets the transposed matrix.
+#' * `svd` and `eigh` do not report that they did not converge. Their outputs are then unspecified instead of NaN,
+#'   because a check would wait for the GPU.
 #' * `lu_pivots_to_permutation` waits for the GPU and computes on the host.
 #'
 #' A plugin may have a handler with the same name, and refuse that of the package. Programs then call the plugin's.
@@ -66,8 +66,8 @@
 #' There are no handlers for JAX's targets on CUDA, nor for other platforms. For those, [pjrt_compile()] raises
 #' `pjrt_error_custom_call`, which names the target, unless the plugin handles it or you register a handler.
 #' @section Errors:
-#' Calls with other types, shapes or attributes fail: reading an output raises `pjrt_error_invalid_argument`, with the name of
-#' the target.
+#' Calls with other types, shapes or attributes fail: reading an output raises `pjrt_error_invalid_argument`, with the
+#' name of the target.
 #' @seealso [pjrt_register_custom_call()]
 #' @name linear-algebra
 #' @examplesIf pjrt::plugins_downloaded("cpu")

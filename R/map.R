@@ -58,7 +58,8 @@ pjrt_map <- function(path, dtype = NULL, shape = NULL, offset = 0, row_major = T
     abort_input("`shape` must be given with `offset`.")
   }
   call_with_text(
-    ffi_map_array, full_path(path), dtype, shape, c(unknown, 0L)[[1L]], as.double(offset), row_major, as_pjrt_device(device)
+    ffi_map_array, full_path(path), dtype, shape, c(unknown, 0L)[[1L]], as.double(offset), row_major,
+    as_pjrt_device(device)
   )
 }
 
@@ -66,7 +67,9 @@ pjrt_map <- function(path, dtype = NULL, shape = NULL, offset = 0, row_major = T
 check_part_shape <- function(shape) {
   is_plain <- (is.numeric(shape) || identical(shape, NA)) && !is.object(shape)
   known <- if (is_plain) shape[!is.na(shape)]
-  if (!is_plain || sum(is.na(shape)) > 1L || any(is.nan(shape)) || any(known != trunc(known) | known < 0 | known > 2^53)) {
+  if (
+    !is_plain || sum(is.na(shape)) > 1L || any(is.nan(shape)) || any(known != trunc(known) | known < 0 | known > 2^53)
+  ) {
     abort_type("`shape` must be a vector of whole numbers from 0 to 2^53, with at most one NA, not ", given(shape), ".")
   }
 }

@@ -45,7 +45,9 @@ plot.PJRTMemoryStats <- function(x, main = "Memory of buffers", ...) {
     adj = c(if (is_late) 1.1 else -0.1, -0.4), cex = 0.85
   )
   graphics::title(main = main, line = 1.5, ...)
-  graphics::mtext("line: live bytes, area: from the lowest to the highest of quick changes", 3L, 0.3, cex = 0.8, col = "grey30")
+  graphics::mtext(
+    "line: live bytes, area: from the lowest to the highest of quick changes", 3L, 0.3, cex = 0.8, col = "grey30"
+  )
   invisible(x)
 }
 

@@ -1,13 +1,14 @@
 #' Memory spaces
 #'
-#' A device can have several memory spaces: its own memory (called `"device"` by most plugins), and host memory that it can
-#' reach (`"pinned_host"`, `"unpinned_host"`), which is larger and slower. [copy_buffer()] copies buffers between them.
+#' A device can have several memory spaces: its own memory (called `"device"` by most plugins), and host memory that it
+#' can reach (`"pinned_host"`, `"unpinned_host"`), which is larger and slower. [copy_buffer()] copies buffers between
+#' them.
 #'
 #' There is exactly one R object for each memory space. `as.character()` returns its kind.
 #'
 #' @param x
-#' * `memory_spaces()`: a device, i.e. anything that [as_pjrt_device()] takes, or a `PJRTClient` for the memory spaces of all
-#'   its devices that this process can use.
+#' * `memory_spaces()`: a device, i.e. anything that [as_pjrt_device()] takes, or a `PJRTClient` for the memory spaces
+#'   of all its devices that this process can use.
 #' * `memory_space()`: a `PJRTBuffer`.
 #' @param device A device: anything that [as_pjrt_device()] takes.
 #' @param memory A `PJRTMemory`.
@@ -16,11 +17,11 @@
 #' * `default_memory_space()`: a `PJRTMemory`, the memory space that new buffers go to, or `NULL` if the plugin does not
 #'   provide it.
 #' * `memory_space()`: a `PJRTMemory`, the memory space of a buffer, or `NULL` if the plugin does not provide it.
-#' * `memory_space_info()`: a list of class `PJRTMemorySpaceInfo` with `id`, `kind`, `label` and `debug` (the plugin's short
-#'   and long description) and `devices`, the devices of this process that can use it.
+#' * `memory_space_info()`: a list of class `PJRTMemorySpaceInfo` with `id`, `kind`, `label` and `debug` (the plugin's
+#'   short and long description) and `devices`, the devices of this process that can use it.
 #' @section Errors:
-#' `pjrt_error_invalid_input` if an argument is not a device, `pjrt_error_invalid_pointer` if it is not a buffer or memory
-#' space, `pjrt_error_deleted_buffer` if a buffer was donated or deleted.
+#' `pjrt_error_invalid_input` if an argument is not a device, `pjrt_error_invalid_pointer` if it is not a buffer or
+#' memory space, `pjrt_error_deleted_buffer` if a buffer was donated or deleted.
 #' @seealso [copy_buffer()], [device_memory_stats()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' memory_spaces("cpu:0")
@@ -90,13 +91,13 @@ dead_memory <- function(x) dead_text(x, "PJRTMemory", paste0("PJRTMemory:", as.c
 
 #' Device memory statistics
 #'
-#' `device_memory_stats()` returns the statistics of a device's memory allocator. GPUs and TPUs have them, the CPU does not.
-#' [pjrt_memory_stats()] shows the memory of your buffers on every platform.
+#' `device_memory_stats()` returns the statistics of a device's memory allocator. GPUs and TPUs have them, the CPU does
+#' not. [pjrt_memory_stats()] shows the memory of your buffers on every platform.
 #'
 #' @param device A device: anything that [as_pjrt_device()] takes.
-#' @return A named numeric vector with the values that the plugin provides: the number of allocations, `num_allocs`, and in
-#'   bytes `bytes_in_use`, `peak_bytes_in_use`, `largest_alloc_size`, `bytes_limit`, `bytes_reserved`, `peak_bytes_reserved`,
-#'   `bytes_reservable_limit`, `largest_free_block_bytes`, `pool_bytes` and `peak_pool_bytes`.
+#' @return A named numeric vector with the values that the plugin provides: the number of allocations, `num_allocs`, and
+#'   in bytes `bytes_in_use`, `peak_bytes_in_use`, `largest_alloc_size`, `bytes_limit`, `bytes_reserved`,
+#'   `peak_bytes_reserved`, `bytes_reservable_limit`, `largest_free_block_bytes`, `pool_bytes` and `peak_pool_bytes`.
 #' @section Errors:
 #' `pjrt_error_unimplemented` if the plugin has no statistics, `pjrt_error_invalid_input` if `device` is not a device.
 #' @seealso [pjrt_memory_stats()], [device_info()]

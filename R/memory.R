@@ -3,40 +3,42 @@
 #' `pjrt_memory_stats()` shows how much memory buffers use, and how much host memory is used for transfers between R and
 #' devices.
 #'
-#' Large arrays on their way to or from a device, and large arrays from [as_array()], use blocks of host memory that the package
-#' keeps for reuse, since fresh memory is slow on first access. `options(pjrt.staging_max = )` limits how many bytes it keeps:
-#' 256 MiB by default; 0 keeps none.
+#' Large arrays on their way to or from a device, and large arrays from [as_array()], use blocks of host memory that the
+#' package keeps for reuse, since fresh memory is slow on first access. `options(pjrt.staging_max = )` limits how many
+#' bytes it keeps: 256 MiB by default; 0 keeps none.
 #'
-#' R's garbage collector accounts for the memory of CPU buffers that were made from R data, of arrays on their way to R, and
-#' approximately of executables. It cannot see other memory (results of programs, other devices); the package triggers it when
-#' much of such memory is new.
+#' R's garbage collector accounts for the memory of CPU buffers that were made from R data, of arrays on their way to R,
+#' and approximately of executables. It cannot see other memory (results of programs, other devices); the package
+#' triggers it when much of such memory is new.
 #'
-#' `plot()` shows how much memory the buffers of each client used over time. The package notes the bytes of live buffers whenever they have
-#' changed by 1 MiB (2^20 bytes) or more since it last did, from the creation of the client on; smaller changes count when they add up. This costs
-#' nothing for small buffers. For each of up to 512 spans of time, it keeps the lowest, the highest and the last value. The
-#' spans are 10 milliseconds long at first; when more are needed, all become twice as long. So a peak is
-#' never lost, while its time gets less exact. [pjrt_buffers()] lists the buffers.
+#' `plot()` shows how much memory the buffers of each client used over time. The package notes the bytes of live buffers
+#' whenever they have changed by 1 MiB (2^20 bytes) or more since it last did, from the creation of the client on;
+#' smaller changes count when they add up. This costs nothing for small buffers. For each of up to 512 spans of time, it
+#' keeps the lowest, the highest and the last value. The spans are 10 milliseconds long at first; when more are needed,
+#' all become twice as long. So a peak is never lost, while its time gets less exact. [pjrt_buffers()] lists the
+#' buffers.
 #'
 #' @param x A `PJRTMemoryStats`.
 #' @param main A string: the plot's title.
 #' @param ... For `plot()`, further arguments of [graphics::title()]. Otherwise not used.
 #' @return `pjrt_memory_stats()`: a list of class `PJRTMemoryStats`:
-#' * `clients`: a data frame with a row for each client: `platform`, `live_buffers` (not dropped, deleted or donated), their
-#'   `live_bytes`, and `live_executables`. Objects that only a running program or a promise still uses are included.
+#' * `clients`: a data frame with a row for each client: `platform`, `live_buffers` (not dropped, deleted or donated),
+#'   their `live_bytes`, and `live_executables`. Objects that only a running program or a promise still uses are
+#'   included.
 #' * `staging`: bytes of host memory `in_use`, `kept` for reuse, and the `max` to keep.
 #' * `pinned`: the number of R vectors that are kept because a device uses their memory.
-#' * `objects`: the number of objects of each class that R holds, including garbage that is not collected yet. Promises of
-#'   [as_array_async()] and [pjrt_compile_async()] hold `PJRTTransfer` and `PJRTCompiling` objects. The objects of a client's
-#'   devices and memory spaces stay for the session.
-#' * `history`: a data frame with the bytes of each client's live buffers over time: `client` (the row in `clients`), `platform`,
-#'   `from` and `time` (the first and the last noted change in a span of time), and the `lowest`, `highest` and last value,
-#'   `live_bytes`, of the span. The last row of each client is the present.
+#' * `objects`: the number of objects of each class that R holds, including garbage that is not collected yet. Promises
+#'   of [as_array_async()] and [pjrt_compile_async()] hold `PJRTTransfer` and `PJRTCompiling` objects. The objects of a
+#'   client's devices and memory spaces stay for the session.
+#' * `history`: a data frame with the bytes of each client's live buffers over time: `client` (the row in `clients`),
+#'   `platform`, `from` and `time` (the first and the last noted change in a span of time), and the `lowest`, `highest`
+#'   and last value, `live_bytes`, of the span. The last row of each client is the present.
 #'
 #' `plot()` and `print()` return `x`, invisibly.
 #' @section Errors:
 #' `plot()` raises `pjrt_error_invalid_input` if the session has no client.
-#' @seealso [pjrt_buffers()] for a list of the buffers, [pjrt_delete()] to free memory now, [device_memory_stats()] for a device's allocator,
-#'   [executable_memory_stats()] for the memory that a program needs
+#' @seealso [pjrt_buffers()] for a list of the buffers, [pjrt_delete()] to free memory now, [device_memory_stats()] for
+#'   a device's allocator, [executable_memory_stats()] for the memory that a program needs
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(rnorm(1e5))
 #' pjrt_memory_stats()

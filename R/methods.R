@@ -1,26 +1,27 @@
 #' Methods for buffers
 #'
-#' These methods let functions for R's arrays work with buffers. `dim()`, `length()`, `is.numeric()`, `format()` and `str()`
-#' do not read a buffer's content, and also work for donated buffers. All others read the whole buffer, as [as_array()]
-#' does. `x[...]` reads a part; see [buffer-slice].
+#' These methods let functions for R's arrays work with buffers. `dim()`, `length()`, `is.numeric()`, `format()` and
+#' `str()` do not read a buffer's content, and also work for donated buffers. All others read the whole buffer, as
+#' [as_array()] does. `x[...]` reads a part; see [buffer-slice].
 #'
 #' Operators and functions that compute on the device are in [operators], [matrices] and [summaries].
 #'
-#' Buffers have no names or dimnames. They are immutable: assignments such as `x[1] <- 0` are errors. Compute a new buffer with
-#' operators or a program, or read the buffer with [as_array()], change the array, and pass it to [pjrt_buffer()].
+#' Buffers have no names or dimnames. They are immutable: assignments such as `x[1] <- 0` are errors. Compute a new
+#' buffer with operators or a program, or read the buffer with [as_array()], change the array, and pass it to
+#' [pjrt_buffer()].
 #'
 #' `i64`, `ui64` and `ui32` are read as [bit64::integer64]. `as.vector()` keeps that class. `as.double()` converts the
-#' numbers, with bit64's warning if a double is not exact. `as.integer()` returns `NA` with a warning for numbers that are
-#' too large.
+#' numbers, with bit64's warning if a double is not exact. `as.integer()` returns `NA` with a warning for numbers that
+#' are too large.
 #'
 #' @section Attributes and classes:
-#' A buffer is a reference, as an environment is: R does not copy it. So `attr(x, "unit") <- "m"`, `class(x) <- "mine"` and
-#' `structure(x, class = "mine")` change the buffer itself, under all its names, and R gives a package no way to refuse them.
-#' The only attribute of a buffer is its class, and `class(x) <- "PJRTBuffer"` restores it. A class in front of it, as in
-#' `c("mine", "PJRTBuffer")`, is possible, but also under all names.
+#' A buffer is a reference, as an environment is: R does not copy it. So `attr(x, "unit") <- "m"`, `class(x) <- "mine"`
+#' and `structure(x, class = "mine")` change the buffer itself, under all its names, and R gives a package no way to
+#' refuse them. The only attribute of a buffer is its class, and `class(x) <- "PJRTBuffer"` restores it. A class in
+#' front of it, as in `c("mine", "PJRTBuffer")`, is possible, but also under all names.
 #'
-#' To add information to a buffer, or to make a class of your own, wrap it: put it into a list, and write the methods that you
-#' need. See the example, and `vignette("using-pjrt")`.
+#' To add information to a buffer, or to make a class of your own, wrap it: put it into a list, and write the methods
+#' that you need. See the example, and `vignette("using-pjrt")`.
 #'
 #' @param x,object,target A `PJRTBuffer`.
 #' @param current A `PJRTBuffer`, or an R vector or array.
@@ -29,18 +30,19 @@
 #'   `summary()`. Otherwise for methods.
 #' @return
 #' * `dim()`: an integer vector, or `NULL` for a scalar. `length()`: the number of elements.
-#' * `as.array()`: an array, with one dimension for a scalar. `as.matrix()`: a matrix, with one column unless the buffer has
-#'   two dimensions. `as.vector()`, `as.double()` and so on: a vector. `as.list()` and [lapply()] use the elements.
-#' * `is.numeric()`: `TRUE` for integers and floats. `is.array()`: `TRUE` unless it is a scalar. `is.matrix()`: `TRUE` for two
-#'   dimensions.
+#' * `as.array()`: an array, with one dimension for a scalar. `as.matrix()`: a matrix, with one column unless the buffer
+#'   has two dimensions. `as.vector()`, `as.double()` and so on: a vector. `as.list()` and [lapply()] use the elements.
+#' * `is.numeric()`: `TRUE` for integers and floats. `is.array()`: `TRUE` unless it is a scalar. `is.matrix()`: `TRUE`
+#'   for two dimensions.
 #' * `is.na()`, `is.nan()`, `is.finite()` and `is.infinite()`: a logical array. `anyNA()`: `TRUE` or `FALSE`.
 #' * `format()`: a string, such as `"<PJRTBuffer f32[2x3] on CpuDevice(id=0)>"`. `str()` prints such a line.
 #' * `summary()`: the summary of the values, which prints below that line.
 #' * `all.equal()`: `TRUE`, or a character vector of differences. Two buffers are compared by dtype, shape and values; a
-#'   buffer and an R object by shape and values. Here a vector has one dimension, but a vector of length one also equals a
-#'   scalar.
+#'   buffer and an R object by shape and values. Here a vector has one dimension, but a vector of length one also equals
+#'   a scalar.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for assignments and `x$name`. Methods that read the buffer raise the errors of [as_array()].
+#' `pjrt_error_invalid_input` for assignments and `x$name`. Methods that read the buffer raise the errors of
+#' [as_array()].
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(matrix(c(1.5, 2, 3, 4), 2))
 #' dim(x)
@@ -202,7 +204,9 @@ anyNA.PJRTBuffer <- function(x, recursive = FALSE) {
 #' @rdname buffer-methods
 #' @export
 format.PJRTBuffer <- function(x, ...) {
-  dead_buffer(x) %||% sprintf("<PJRTBuffer %s[%s] on %s>", elt_type(x), paste(shape(x), collapse = "x"), format(device(x)))
+  dead_buffer(x) %||% sprintf(
+    "<PJRTBuffer %s[%s] on %s>", elt_type(x), paste(shape(x), collapse = "x"), format(device(x))
+  )
 }
 
 #' @rdname buffer-methods

@@ -1,27 +1,28 @@
 #' Run a program for several devices in several processes
 #'
-#' `mpi_program()` turns a program that was written for as many devices as there are processes into that of this process, which
-#' has one device. Collective operations become [calls of MPI][mpi_init]. `mpi_shard()` makes this process's part of an input,
-#' and `mpi_unshard()` combines the parts of an output to an R array in all processes.
+#' `mpi_program()` turns a program that was written for as many devices as there are processes into that of this
+#' process, which has one device. Collective operations become [calls of MPI][mpi_init]. `mpi_shard()` makes this
+#' process's part of an input, and `mpi_unshard()` combines the parts of an output to an R array in all processes.
 #'
-#' All processes must call `mpi_program()` and run the result. Partitioned programs (GSPMD, Shardy, and JAX's `shard_map`) and
-#' programs with replicas work. JAX exports such a function with `jax.export` if its arguments are sharded over the devices of a
-#' mesh.
+#' All processes must call `mpi_program()` and run the result. Partitioned programs (GSPMD, Shardy, and JAX's
+#' `shard_map`) and programs with replicas work. JAX exports such a function with `jax.export` if its arguments are
+#' sharded over the devices of a mesh.
 #'
-#' XLA's CPU compiler partitions the program, for as many devices of the CPU as there are processes. This compiles the program once
-#' more. The result is a `PJRTProgram` like others: [pjrt_compile()] keeps its executable on disk, separately for each rank.
+#' XLA's CPU compiler partitions the program, for as many devices of the CPU as there are processes. This compiles the
+#' program once more. The result is a `PJRTProgram` like others: [pjrt_compile()] keeps its executable on disk,
+#' separately for each rank.
 #'
 #' @param program A `PJRTProgram`, or a `PJRTExported` from [pjrt_load_exported()].
-#' @param compile_options From [pjrt_compile_options()]: `num_replicas` or `num_partitions` for programs that do not say how many
-#'   devices they are for.
-#' @return `mpi_program()`: a list of class `PJRTProcessProgram` with the `program` of this process, its `rank`, and the `inputs`
-#'   and `outputs`: for each a list with its `dtype`, the dimensions of the `whole` array and of a `part`.
+#' @param compile_options From [pjrt_compile_options()]: `num_replicas` or `num_partitions` for programs that do not say
+#'   how many devices they are for.
+#' @return `mpi_program()`: a list of class `PJRTProcessProgram` with the `program` of this process, its `rank`, and the
+#'   `inputs` and `outputs`: for each a list with its `dtype`, the dimensions of the `whole` array and of a `part`.
 #'
 #'   `mpi_shard()`: a `PJRTBuffer`. `mpi_unshard()`: an array, the same in all processes.
 #' @section Errors:
 #' * `pjrt_error_invalid_input` if the program is for another number of devices than there are processes.
-#' * `pjrt_error_unsupported_program` for reductions other than a sum, product, maximum, minimum, and, or, and xor, for groups of
-#'   unequal size, and for collective operations in the condition of a loop.
+#' * `pjrt_error_unsupported_program` for reductions other than a sum, product, maximum, minimum, and, or, and xor, for
+#'   groups of unequal size, and for collective operations in the condition of a loop.
 #' * Those of [pjrt_shard()] and [pjrt_unshard()].
 #' @seealso [mpi_init()], [pjrt_shard()], `vignette("cluster")`
 #' @examplesIf pjrt::plugins_downloaded("cpu") && nzchar(Sys.which("mpirun"))
@@ -53,7 +54,8 @@ mpi_program <- function(program, compile_options = pjrt_compile_options()) {
   dir <- tempfile("pjrt-partitioned-")
   on.exit(unlink(dir, recursive = TRUE))
   options <- unclass(compile_options)
-  options$debug_options[c("xla_dump_to", "xla_dump_hlo_pass_re", "xla_dump_hlo_as_proto")] <- list(dir, "spmd-partitioning", TRUE)
+  dump <- list(xla_dump_to = dir, xla_dump_hlo_pass_re = "spmd-partitioning", xla_dump_hlo_as_proto = TRUE)
+  options$debug_options[names(dump)] <- dump
   class(options) <- class(compile_options)
   client <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = world$size, threads = 1L))
   on.exit(close(client), add = TRUE)
@@ -64,19 +66,26 @@ mpi_program <- function(program, compile_options = pjrt_compile_options()) {
     abort_input("The program has both replicas and partitions, but processes can stand for one of them only.")
   }
   layouts <- function(arrays, kind) lapply(seq_along(arrays$dtype), function(i) array_layout(executable, i, kind))
-  part <- call_native(ffi_program_of_process, partitioned_module(dir, are_partitions), world$rank, world$size, are_partitions)
+  part <- call_native(
+    ffi_program_of_process, partitioned_module(dir, are_partitions), world$rank, world$size, are_partitions
+  )
   names <- described$inputs$name
   inputs <- layouts(described$inputs, "input")
   if (any(nzchar(names))) names(inputs) <- names
   structure(
-    list(program = part, rank = world$rank, size = world$size, inputs = inputs, outputs = layouts(described$outputs, "output")),
+    list(
+      program = part, rank = world$rank, size = world$size, inputs = inputs,
+      outputs = layouts(described$outputs, "output")
+    ),
     class = "PJRTProcessProgram"
   )
 }
 
 # The file with the module that the compiler has partitioned; a program with replicas is not changed.
 partitioned_module <- function(dir, are_partitions) {
-  pattern <- if (are_partitions) "[.]after_spmd-partitioning[.].*[.]hlo[.]pb$" else "[.]before_optimizations[.]hlo[.]pb$"
+  pattern <- if (
+    are_partitions
+  ) "[.]after_spmd-partitioning[.].*[.]hlo[.]pb$" else "[.]before_optimizations[.]hlo[.]pb$"
   files <- list.files(dir, pattern, full.names = TRUE)
   if (length(files) != 1L) {
     pjrt_abort("The compiler did not write the partitioned program.", "unsupported_call", hints = c(
@@ -90,8 +99,8 @@ partitioned_module <- function(dir, are_partitions) {
 #' @param x A vector, matrix or array, a `PJRTBuffer`, or a file opened with [pjrt_open_safetensors()]: the whole array.
 #' @param parts A `PJRTProcessProgram`.
 #' @param input,output The number, from 1, of an input or output, or an input's name.
-#' @param dim With replicas, the dimension along which `x` contains the arrays of all replicas, or along which they are combined.
-#'   `NULL`: all replicas get the same array, and the one of this process is returned.
+#' @param dim With replicas, the dimension along which `x` contains the arrays of all replicas, or along which they are
+#'   combined. `NULL`: all replicas get the same array, and the one of this process is returned.
 #' @param dtype,...,tensor As for [pjrt_shard()].
 #' @export
 mpi_shard <- function(x, parts, input, dim = 1L, dtype = NULL, ..., tensor = NULL) {
@@ -112,7 +121,8 @@ mpi_unshard <- function(buffer, parts, output = 1L, dim = 1L) {
   }
   replicated_shape(layout, dim)
   has_replicas <- layout$num_replicas > 1L
-  is_whole <- !has_replicas && sum(layout$is_first) == 1L && identical(as.numeric(layout$whole), as.numeric(layout$part))
+  is_whole <- !has_replicas && sum(layout$is_first) == 1L &&
+    identical(as.numeric(layout$whole), as.numeric(layout$part))
   if (parts$size == 1L || is_whole || (has_replicas && is.null(dim))) {
     return(as_array(buffer))
   }

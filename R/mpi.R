@@ -1,27 +1,27 @@
 #' Join other processes with MPI
 #'
-#' `mpi_init()` makes this process one of those that `mpirun` or a cluster's scheduler has started together. All of them must
-#' call it. From then on, programs on the CPU and functions such as [mpi_all_reduce()] exchange arrays. `mpi_finalize()` ends
-#' this; it happens by itself when R quits.
+#' `mpi_init()` makes this process one of those that `mpirun` or a cluster's scheduler has started together. All of them
+#' must call it. From then on, programs on the CPU and functions such as [mpi_all_reduce()] exchange arrays.
+#' `mpi_finalize()` ends this; it happens by itself when R quits.
 #'
 #' A process that was started alone is a world of one process.
 #'
 #' @section The library:
-#' The system's MPI is loaded at run time: Open MPI, MPICH and its relatives, or one with the standard ABI of MPI 5. The first of
-#' these is taken: the MPI that is in the process already, for example with package Rmpi; the file that `options(pjrt.mpi = )` or the
-#' environment variable `PJRT_MPI` names; the one whose launcher has started the process; Open MPI; MPICH. On Debian, install
-#' `openmpi-bin` or `mpich`.
+#' The system's MPI is loaded at run time: Open MPI, MPICH and its relatives, or one with the standard ABI of MPI 5. The
+#' first of these is taken: the MPI that is in the process already, for example with package Rmpi; the file that
+#' `options(pjrt.mpi = )` or the environment variable `PJRT_MPI` names; the one whose launcher has started the process;
+#' Open MPI; MPICH. On Debian, install `openmpi-bin` or `mpich`.
 #'
-#' One thread makes all calls of MPI, and another one the calls of the store of [pjrt_distributed()]. If Rmpi has initialized
-#' MPI, only R's thread may communicate. It does so while it waits for a result or is idle, and `mpi.quit()` or
-#' `mpi.finalize()` of Rmpi ends MPI. Load Rmpi before you call `mpi_init()`: Rmpi cannot join an MPI that is initialized
-#' already.
+#' One thread makes all calls of MPI, and another one the calls of the store of [pjrt_distributed()]. If Rmpi has
+#' initialized MPI, only R's thread may communicate. It does so while it waits for a result or is idle, and `mpi.quit()`
+#' or `mpi.finalize()` of Rmpi ends MPI. Load Rmpi before you call `mpi_init()`: Rmpi cannot join an MPI that is
+#' initialized already.
 #' @section Order:
-#' All processes must communicate in the same order. Programs that communicate run one after the other, as they were launched. In
-#' a program, each call must need a result of the one before: else `pjrt_compile()` raises an error, because the compiler could
-#' swap them. To order calls that need nothing of each other, give them the attribute `ticket = true`. Their last operand and
-#' last result are then a ticket, any small array, that goes from call to call. Tokens do not order calls on the CPU. Loops
-#' and branches take a ticket and return it, too.
+#' All processes must communicate in the same order. Programs that communicate run one after the other, as they were
+#' launched. In a program, each call must need a result of the one before: else `pjrt_compile()` raises an error,
+#' because the compiler could swap them. To order calls that need nothing of each other, give them the attribute
+#' `ticket = true`. Their last operand and last result are then a ticket, any small array, that goes from call to call.
+#' Tokens do not order calls on the CPU. Loops and branches take a ticket and return it, too.
 #' @section Targets:
 #' Programs on the CPU call these by [custom calls][pjrt_register_custom_call] with `api_version = 4 : i32`:
 #'
@@ -30,24 +30,25 @@
 #' * `pjrt_mpi_reduce_scatter`: each process gets its part of the sum, or of what `op` names.
 #' * `pjrt_mpi_all_to_all`: part i of the operand goes to process i.
 #' * `pjrt_mpi_broadcast`: attribute `root` (an integer).
-#' * `pjrt_mpi_send`, `pjrt_mpi_recv`: attributes `peer` and `tag` (integers; `tag` from 0 to 65535, by default 0). A send copies
-#'   its operands and does not wait. It needs `has_side_effect = true`.
+#' * `pjrt_mpi_send`, `pjrt_mpi_recv`: attributes `peer` and `tag` (integers; `tag` from 0 to 65535, by default 0). A
+#'   send copies its operands and does not wait. It needs `has_side_effect = true`.
 #' * `pjrt_mpi_barrier`: the results are copies of the operands.
 #'
-#' Each may have several operands, with a result for each. Arrays are row-major, and parts divide their elements in that order.
-#' To communicate in groups, set `groups = array<i64: 0, 1, 2, 3>` and `group_size = 2 : i64`: lists of ranks of that length, in
-#' which -1 fills a short list. `root` then counts in the group.
+#' Each may have several operands, with a result for each. Arrays are row-major, and parts divide their elements in that
+#' order. To communicate in groups, set `groups = array<i64: 0, 1, 2, 3>` and `group_size = 2 : i64`: lists of ranks of
+#' that length, in which -1 fills a short list. `root` then counts in the group.
 #'
-#' `pjrt_mpi_permute` has pairs of ranks, `pairs = array<i64: 0, 1, 1, 0>`: the first of each sends its operand to the second.
-#' A process that gets nothing has zeros.
+#' `pjrt_mpi_permute` has pairs of ranks, `pairs = array<i64: 0, 1, 1, 0>`: the first of each sends its operand to the
+#' second. A process that gets nothing has zeros.
 #' @section Errors:
-#' `pjrt_error_library_missing` if no MPI is found, if the library is neither of those above, or if it does not belong to the
-#' launcher. An error of MPI is raised when a result is read. If a process is killed,
-#' or its R script fails or quits with a status other than 0, `mpirun` ends the others. With Slurm's `srun`, add
-#' `--kill-on-bad-exit`.
-#' @return `mpi_init()` returns a list of class `PJRTMPI` with the `rank` of this process, counted from 0, the `size` of the
-#' world, the `library`'s file, its `abi` and `version`, the version of the MPI `standard`, the level of support for `threads`, and
-#' whether MPI was initialized before (`joined`). A second call returns the same. `mpi_finalize()` returns `NULL`, invisibly.
+#' `pjrt_error_library_missing` if no MPI is found, if the library is neither of those above, or if it does not belong
+#' to the launcher. An error of MPI is raised when a result is read. If a process is killed, or its R script fails or
+#' quits with a status other than 0, `mpirun` ends the others. With Slurm's `srun`, add `--kill-on-bad-exit`.
+#' @return `mpi_init()` returns a list of class `PJRTMPI` with the `rank` of this process, counted from 0, the `size` of
+#'   the
+#' world, the `library`'s file, its `abi` and `version`, the version of the MPI `standard`, the level of support for
+#' `threads`, and whether MPI was initialized before (`joined`). A second call returns the same. `mpi_finalize()`
+#' returns `NULL`, invisibly.
 #' @seealso [mpi_all_reduce()], [mpi_program()], [pjrt_distributed()], `vignette("cluster")`
 #' @examplesIf pjrt::plugins_downloaded("cpu") && nzchar(Sys.which("mpirun"))
 #' # start it with: mpirun -n 4 Rscript script.R
@@ -100,27 +101,31 @@ format.PJRTMPI <- function(x, ...) {
 #' Each function is called by all processes of [mpi_init()], in the same order, and returns before the communication has
 #' taken place: the buffers it returns become ready later. On the CPU, MPI reads and writes the memory of buffers.
 #'
-#' `mpi_all_reduce()` combines the buffers of all processes, element by element. `mpi_all_gather()` returns all of them, bound along
-#' the first dimension. `mpi_reduce_scatter()` combines as `mpi_all_reduce()`, and each process gets one part of the first
-#' dimension. `mpi_all_to_all()` sends part i of the first dimension to process i, and returns the parts that it gets, in the order
-#' of processes. `mpi_broadcast()` returns the buffers of the process `root`. `mpi_send()` and `mpi_recv()` pass a buffer from one
-#' process to another; a send copies the buffer and does not wait for its receiver. `mpi_barrier()` waits for all processes.
+#' `mpi_all_reduce()` combines the buffers of all processes, element by element. `mpi_all_gather()` returns all of them,
+#' bound along the first dimension. `mpi_reduce_scatter()` combines as `mpi_all_reduce()`, and each process gets one
+#' part of the first dimension. `mpi_all_to_all()` sends part i of the first dimension to process i, and returns the
+#' parts that it gets, in the order of processes. `mpi_broadcast()` returns the buffers of the process `root`.
+#' `mpi_send()` and `mpi_recv()` pass a buffer from one process to another; a send copies the buffer and does not wait
+#' for its receiver. `mpi_barrier()` waits for all processes.
 #'
 #' Each call with new dtypes and shapes compiles a small program, which is kept for the session.
 #'
-#' @param buffers A [buffer][pjrt_buffer] on a CPU, or a list of them, on one device. All processes pass the same dtypes and shapes.
+#' @param buffers A [buffer][pjrt_buffer] on a CPU, or a list of them, on one device. All processes pass the same dtypes
+#'   and shapes.
 #' @param buffer A buffer on a CPU.
-#' @param op How to combine elements: `"sum"`, `"prod"`, `"min"`, `"max"`, or for integers and `pred` `"and"`, `"or"`, `"xor"`. Complex
+#' @param op How to combine elements: `"sum"`, `"prod"`, `"min"`, `"max"`, or for integers and `pred` `"and"`, `"or"`,
+#'   `"xor"`. Complex
 #' numbers have sums and products only, `pred` has no sums and products. `f16` and `bf16` are combined as `f32`.
 #' @param root,dest,source The rank of a process, counted from 0.
 #' @param tag A number from 0 to 65535. A message is received with the tag it was sent with.
 #' @param dtype,shape The dtype and shape of the buffer that is sent.
 #' @param device A CPU device, as in [pjrt_buffer()]: where the received buffer is, or whose programs wait.
-#' @return A buffer for a buffer, a list of buffers with the same names for a list. `mpi_send()` and `mpi_barrier()` return `NULL`,
+#' @return A buffer for a buffer, a list of buffers with the same names for a list. `mpi_send()` and `mpi_barrier()`
+#'   return `NULL`,
 #' invisibly.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for other arguments, and `pjrt_error_unsupported_dtype` for dtypes narrower than a byte and of `f8`. If
-#' MPI fails, or `op` does not exist for a dtype, the error is raised when the result is read.
+#' `pjrt_error_invalid_input` for other arguments, and `pjrt_error_unsupported_dtype` for dtypes narrower than a byte
+#' and of `f8`. If MPI fails, or `op` does not exist for a dtype, the error is raised when the result is read.
 #' @examplesIf pjrt::plugins_downloaded("cpu") && nzchar(Sys.which("mpirun"))
 #' # start it with: mpirun -n 4 Rscript script.R
 #' world <- mpi_init()
@@ -145,7 +150,9 @@ mpi_all_gather <- function(buffers) {
 mpi_reduce_scatter <- function(buffers, op = "sum") {
   check_choice(op, c("sum", "prod", "min", "max", "and", "or", "xor"), "op")
   size <- mpi_world()$size
-  exchange("reduce_scatter", buffers, sprintf('op = "%s"', op), function(shape) c(parts_of(shape, size)[1L] / size, shape[-1L]))
+  exchange(
+    "reduce_scatter", buffers, sprintf('op = "%s"', op), function(shape) c(parts_of(shape, size)[1L] / size, shape[-1L])
+  )
 }
 
 #' @rdname mpi_all_reduce
@@ -222,21 +229,26 @@ parts_of <- function(shape, size = 1L) {
 # The type of an array in a program.
 tensor_type <- function(dtype, shape) {
   known <- c(
-    bool = "i1", c64 = "complex<f32>", c128 = "complex<f64>", f16 = "f16", bf16 = "bf16", f32 = "f32", f64 = "f64", i8 = "i8",
+    bool = "i1", c64 = "complex<f32>", c128 = "complex<f64>", f16 = "f16", bf16 = "bf16", f32 = "f32", f64 = "f64",
+    i8 = "i8",
     i16 = "i16", i32 = "i32", i64 = "i64", ui8 = "ui8", ui16 = "ui16", ui32 = "ui32", ui64 = "ui64"
   )
   name <- known[dtype]
   if (is.na(name)) {
     pjrt_abort(sprintf("MPI does not exchange arrays of %s.", dtype), "unsupported_dtype")
   }
-  paste0("tensor<", paste0(format(shape, scientific = FALSE, trim = TRUE), "x", recycle0 = TRUE, collapse = ""), name, ">")
+  paste0(
+    "tensor<", paste0(format(shape, scientific = FALSE, trim = TRUE), "x", recycle0 = TRUE, collapse = ""), name, ">"
+  )
 }
 
 # Runs the program of one call on buffers.
 exchange <- function(what, buffers, attributes = "", resize = identity, results = TRUE) {
   mpi_world()
   is_one <- is_pjrt_buffer(buffers)
-  inputs <- if (is_one) list(buffers) else check_own(if (is.list(buffers)) unname(buffers) else list(buffers), "buffers")
+  inputs <- if (is_one) list(buffers) else check_own(
+    if (is.list(buffers)) unname(buffers) else list(buffers), "buffers"
+  )
   # of all that a program depends on: this takes far less time than to ask each buffer
   key <- paste(what, attributes, .Call(ffi_mpi_kinds, inputs))
   executable <- the$mpi$programs[[key]]
@@ -270,7 +282,8 @@ exchange_program <- function(what, attributes, from, to, results) {
   }
   called <- sprintf(
     "stablehlo.custom_call @pjrt_mpi_%s(%s) {api_version = 4 : i32, has_side_effect = true, backend_config = {%s}} : (%s) -> (%s)",
-    what, if (reads) paste0("%a", n, collapse = ", ") else "", attributes, if (reads) paste(from, collapse = ", ") else "",
+    what, if (reads) paste0("%a", n, collapse = ", ") else "", attributes,
+    if (reads) paste(from, collapse = ", ") else "",
     if (results) paste(to, collapse = ", ") else ""
   )
   body <- if (results) sprintf("    %s = %s", made, called) else c(
@@ -278,6 +291,7 @@ exchange_program <- function(what, attributes, from, to, results) {
   )
   c(
     "module {", sprintf("  func.func @main(%s) -> (%s) {", arguments, paste(to, collapse = ", ")), body,
-    sprintf("    return %s : %s", if (results) paste(returned, collapse = ", ") else "%r", paste(to, collapse = ", ")), "  }", "}"
+    sprintf("    return %s : %s", if (results) paste(returned, collapse = ", ") else "%r", paste(to, collapse = ", ")),
+    "  }", "}"
   )
 }

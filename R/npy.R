@@ -1,30 +1,31 @@
 #' Load NumPy files
 #'
 #' `pjrt_load_npy()` loads the array of a `.npy` file, or the arrays of a `.npz` file, as buffers. In Python,
-#' `numpy.save(path, x)` writes the former, and `numpy.savez(path, w=w, b=b)` the latter. The file's content decides which it
-#' is, not its name.
+#' `numpy.save(path, x)` writes the former, and `numpy.savez(path, w=w, b=b)` the latter. The file's content decides
+#' which it is, not its name.
 #'
-#' Arrays do not pass through R's memory. On a CPU, an array whose data begin at a multiple of 64 bytes is memory-mapped and not
-#' copied; its pages are read on first use. This is true for `.npy` files, which NumPy aligns, and only by chance for arrays in
-#' `.npz` files. All others are read once, by several threads. If a program donates a mapped buffer, it works on a copy: files
-#' are never modified. See [pjrt_load_safetensors()] for files that change while they are in use.
+#' Arrays do not pass through R's memory. On a CPU, an array whose data begin at a multiple of 64 bytes is memory-mapped
+#' and not copied; its pages are read on first use. This is true for `.npy` files, which NumPy aligns, and only by
+#' chance for arrays in `.npz` files. All others are read once, by several threads. If a program donates a mapped
+#' buffer, it works on a copy: files are never modified. See [pjrt_load_safetensors()] for files that change while they
+#' are in use.
 #'
-#' Arrays that Python stores in Fortran order are transposed, and big-endian numbers are converted, so that every buffer is in
-#' row-major order with the indices of Python. Compressed arrays, of `numpy.savez_compressed()`, are inflated. Every array
-#' of an archive is checked by its checksum. A warning names the members of an archive that are not arrays.
+#' Arrays that Python stores in Fortran order are transposed, and big-endian numbers are converted, so that every buffer
+#' is in row-major order with the indices of Python. Compressed arrays, of `numpy.savez_compressed()`, are inflated.
+#' Every array of an archive is checked by its checksum. A warning names the members of an archive that are not arrays.
 #'
 #' @section Types:
-#' `bool`, integers of 8 to 64 bits, `float16`, `float32`, `float64`, `complex64` and `complex128`. NumPy has no `bfloat16` and
-#' other small types: it writes only the size of their elements, so their type must be given in `dtype`. Python objects, which
-#' are pickled, text, dates and structured arrays cannot be loaded.
+#' `bool`, integers of 8 to 64 bits, `float16`, `float32`, `float64`, `complex64` and `complex128`. NumPy has no
+#' `bfloat16` and other small types: it writes only the size of their elements, so their type must be given in `dtype`.
+#' Python objects, which are pickled, text, dates and structured arrays cannot be loaded.
 #'
 #' @param path A string, the path of a file.
 #' @param device A device: anything that [as_pjrt_device()] takes.
 #' @param names A character vector, the names of arrays in a `.npz` file. Default: all. Other arrays are not read.
 #' @param dtype A string, the type of elements that the file does not name, such as `"bf16"`. Arrays of other types keep
 #'   theirs.
-#' @return For a `.npy` file, a `PJRTBuffer`. For a `.npz` file, a named list of `PJRTBuffer`s, in the order of `names` or of
-#'   the file.
+#' @return For a `.npy` file, a `PJRTBuffer`. For a `.npz` file, a named list of `PJRTBuffer`s, in the order of `names`
+#'   or of the file.
 #' @section Errors:
 #' * `pjrt_error_npy_invalid`: the file is damaged, or not a file of NumPy.
 #' * `pjrt_error_unsupported_dtype`: PJRT lacks the elements' type, or `dtype` is needed.
@@ -41,7 +42,8 @@ pjrt_load_npy <- function(path, device = NULL, names = NULL, dtype = NULL) {
   check_array_names(names)
   device <- as_pjrt_device(device)
   loaded <- call_with_text(
-    ffi_npy_load, full_path(path), device, if (!is.null(names)) as_utf8(names), dtype, shows_progress(), console_columns()
+    ffi_npy_load, full_path(path), device, if (!is.null(names)) as_utf8(names), dtype, shows_progress(),
+    console_columns()
   )
   if (is.null(names) && length(loaded$others) > 0L) {
     warn(

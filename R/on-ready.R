@@ -1,32 +1,33 @@
 #' Call a function when a result is ready
 #'
-#' `pjrt_on_ready()` returns at once, and calls a function as soon as a buffer's content has been computed or a promise has its
-#' value. R stays free meanwhile. `vignette("event-loop")` shows how to use it with Shiny and other packages.
+#' `pjrt_on_ready()` returns at once, and calls a function as soon as a buffer's content has been computed or a promise
+#' has its value. R stays free meanwhile. `vignette("event-loop")` shows how to use it with Shiny and other packages.
 #'
 #' R calls the function while it has nothing else to do:
 #' * at the prompt, and in [Sys.sleep()]. On Windows, this needs package later.
 #' * in the event loop of package later, which Shiny, httpuv and plumber use: [later::run_now()], `shiny::runApp()`.
 #' * while it waits for other results, such as in [await()] and [as_array()], about every 50 milliseconds.
 #'
-#' Nothing polls: the thread that completes the work wakes R. A script must wait in one of these ways, since R calls nothing after
-#' its last line.
+#' Nothing polls: the thread that completes the work wakes R. A script must wait in one of these ways, since R calls
+#' nothing after its last line.
 #'
-#' The function runs once, also if the computation failed: reading `x` then raises the error. An error in the function itself
-#' becomes a warning. R keeps `x` and the function until then.
+#' The function runs once, also if the computation failed: reading `x` then raises the error. An error in the function
+#' itself becomes a warning. R keeps `x` and the function until then.
 #'
-#' In a fork, functions of the parent are not called. At the end of the session, functions that were not called are dropped.
+#' In a fork, functions of the parent are not called. At the end of the session, functions that were not called are
+#' dropped.
 #' @section Promises:
 #' [promises::as.promise()] accepts buffers and the promises of [as_array_async()] and [pjrt_compile_async()], so
 #' [promises::then()] and `%...>%` do, too. The promise resolves to the buffer, once it is ready, to the array or to the
 #' executable. If the computation or the compiler failed, it is rejected with the condition.
 #'
-#' With a version of promises in which `is.promising()` is generic (1.3.0), a buffer is promising until it is ready, so that a
-#' Shiny output can return one.
-#' @param x A `PJRTBuffer`, or a promise of [as_array_async()] or [pjrt_compile_async()]. Or a nested list of these; then the
-#'   function is called when all are ready.
+#' With a version of promises in which `is.promising()` is generic (1.3.0), a buffer is promising until it is ready, so
+#' that a Shiny output can return one.
+#' @param x A `PJRTBuffer`, or a promise of [as_array_async()] or [pjrt_compile_async()]. Or a nested list of these;
+#'   then the function is called when all are ready.
 #' @param callback A function of one argument, which gets `x`.
-#' @return A function without arguments, invisibly. Calling it cancels the callback, and returns whether it was still to come.
-#'   The computation goes on.
+#' @return A function without arguments, invisibly. Calling it cancels the callback, and returns whether it was still to
+#'   come. The computation goes on.
 #' @section Errors:
 #' `pjrt_error_invalid_input` for other arguments; `pjrt_error_deleted_buffer`, `pjrt_error_client_closed` and
 #' `pjrt_error_forked` for objects that cannot be used any more.
@@ -84,7 +85,8 @@ handles_to_watch <- function(x) {
   leaves <- flatten(x)
   for (i in which(!vapply(leaves, inherits, NA, classes))) {
     abort_type(
-      "Element `", tree_path(build_tree(x), i), "` of `x` must be a ", any_of(classes), ", not ", given(leaves[[i]]), "."
+      "Element `", tree_path(build_tree(x), i), "` of `x` must be a ", any_of(classes), ", not ", given(leaves[[i]]),
+      "."
     )
   }
   if (length(leaves) > 0L) lapply(leaves, watched_handle) else list(NULL)
@@ -131,7 +133,10 @@ call_on_ready <- function(number) {
   tryCatch({
     callback(x)
     FALSE
-  }, error = function(e) { failed(e); FALSE }, interrupt = function(e) TRUE)
+  }, error = function(e) {
+    failed(e)
+    FALSE
+  }, interrupt = function(e) TRUE)
 }
 
 forget_entry <- function(entry) {

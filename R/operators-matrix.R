@@ -1,14 +1,14 @@
 #' Matrices of buffers
 #'
-#' Functions for matrices and arrays that compute with buffers on their device and return buffers, as [operators] do. Elements are in
-#' R's order.
+#' Functions for matrices and arrays that compute with buffers on their device and return buffers, as [operators] do.
+#' Elements are in R's order.
 #'
-#' `%*%`, `crossprod()` and `tcrossprod()` take vectors as rows or columns, as R does. The result of integers is of the default
-#' float.
+#' `%*%`, `crossprod()` and `tcrossprod()` take vectors as rows or columns, as R does. The result of integers is of the
+#' default float.
 #'
-#' `diag()`, `crossprod()`, `tcrossprod()`, `rowSums()`, `colSums()`, `rowMeans()` and `colMeans()` become S4 generics when this
-#' package is attached, as in package Matrix, and work together with it. Otherwise, call `pjrt::rowSums()` and so on. Before R 4.3,
-#' `%*%` needs an attached package, too.
+#' `diag()`, `crossprod()`, `tcrossprod()`, `rowSums()`, `colSums()`, `rowMeans()` and `colMeans()` become S4 generics
+#' when this package is attached, as in package Matrix, and work together with it. Otherwise, call `pjrt::rowSums()` and
+#' so on. Before R 4.3, `%*%` needs an attached package, too.
 #'
 #' @aliases %*%
 #' @param x,y Buffers, or R's numbers beside a buffer.
@@ -24,8 +24,8 @@
 #' @param decreasing A flag: whether the largest come first.
 #' @param na.last `NA` or `TRUE`: unlike R, `sort()` keeps NaN, at the end.
 #' @param ... Buffers, and R's numbers, vectors and matrices, for `cbind()` and `rbind()`. Otherwise not used.
-#' @return A `PJRTBuffer`. `rev()` and `sort()` have one dimension. `dim(x) <- value` makes `x` a new buffer with the same elements,
-#'   and other names of the old one keep it.
+#' @return A `PJRTBuffer`. `rev()` and `sort()` have one dimension. `dim(x) <- value` makes `x` a new buffer with the
+#'   same elements, and other names of the old one keep it.
 #' @section Errors:
 #' Those of [operators].
 #' @seealso [operators], [summaries]
@@ -67,7 +67,10 @@ aperm.PJRTBuffer <- function(a, perm = NULL, resize = TRUE, ...) {
 #' @export
 `dim<-.PJRTBuffer` <- function(x, value) {
   value <- if (is.null(value)) length(x) else value
-  if (!is.numeric(value) || is.object(value) || length(value) == 0L || anyNA(value) || any(value < 0 | value != trunc(value))) {
+  if (
+    !is.numeric(value) || is.object(value) || length(value) == 0L || anyNA(value) ||
+      any(value < 0 | value != trunc(value))
+  ) {
     abort_type("The dimensions must be whole numbers, not ", given(value), ".")
   }
   .Call(ffi_operator_1, "dim", x, value)
@@ -136,11 +139,14 @@ rows_or_columns <- function(name, x, na.rm, dims) {
   rank <- length(shape(x))
   if (rank < 2L) {
     abort_operator(
-      "`", name, "()` needs an array of two dimensions or more: got ", counted(rank, "dimension"), ".", class = "shape_mismatch"
+      "`", name, "()` needs an array of two dimensions or more: got ", counted(rank, "dimension"), ".",
+      class = "shape_mismatch"
     )
   }
   if (!is_whole_number(dims) || dims < 1 || dims > rank - 1L) {
-    abort_operator("`", name, "()` of ", rank, " dimensions takes `dims` from 1 to ", rank - 1L, ", not ", given(dims), ".")
+    abort_operator(
+      "`", name, "()` of ", rank, " dimensions takes `dims` from 1 to ", rank - 1L, ", not ", given(dims), "."
+    )
   }
   .Call(ffi_operator_1, name, x, as.integer(dims))
 }
@@ -162,12 +168,16 @@ setMethod("colSums", "PJRTBuffer", function(x, na.rm = FALSE, dims = 1, ...) row
 #' @rdname matrices
 #' @aliases rowMeans,PJRTBuffer-method
 #' @exportMethod rowMeans
-setMethod("rowMeans", "PJRTBuffer", function(x, na.rm = FALSE, dims = 1, ...) rows_or_columns("rowMeans", x, na.rm, dims))
+setMethod(
+  "rowMeans", "PJRTBuffer", function(x, na.rm = FALSE, dims = 1, ...) rows_or_columns("rowMeans", x, na.rm, dims)
+)
 
 #' @rdname matrices
 #' @aliases colMeans,PJRTBuffer-method
 #' @exportMethod colMeans
-setMethod("colMeans", "PJRTBuffer", function(x, na.rm = FALSE, dims = 1, ...) rows_or_columns("colMeans", x, na.rm, dims))
+setMethod(
+  "colMeans", "PJRTBuffer", function(x, na.rm = FALSE, dims = 1, ...) rows_or_columns("colMeans", x, na.rm, dims)
+)
 
 #' @rdname matrices
 #' @aliases diag,PJRTBuffer-method
@@ -192,9 +202,9 @@ setMethod("tcrossprod", c("PJRTBuffer", "ANY"), function(x, y = NULL, ...) produ
 setMethod("tcrossprod", c("ANY", "PJRTBuffer"), function(x, y = NULL, ...) product("tcrossprod", x, y))
 setMethod("tcrossprod", c("PJRTBuffer", "PJRTBuffer"), function(x, y = NULL, ...) product("tcrossprod", x, y))
 
-# Registers the S4 generics as the installation made them. Otherwise, R makes each of them again, which takes a third of the time
-# of loading this package. R itself adds our methods to the generics of other packages. But when it unloaded this package, it
-# forgot the generics that others share, so they are registered again.
+# Registers the S4 generics as the installation made them. Otherwise, R makes each of them again, which takes a third of
+# the time of loading this package. R itself adds our methods to the generics of other packages. But when it unloaded
+# this package, it forgot the generics that others share, so they are registered again.
 share_generics <- function(again) {
   others <- sharing_environments()
   for (environment in if (length(others) == 0L) list(topenv()) else if (again) others) {

@@ -1,18 +1,19 @@
 #' Operators on buffers
 #'
-#' R's operators and functions of numbers compute with buffers on their device, at once, and return buffers: `x + y`, `x > 0`,
-#' `exp(x)`, `sum(x)`. They return before the device has computed, as [pjrt_execute()] does.
+#' R's operators and functions of numbers compute with buffers on their device, at once, and return buffers: `x + y`,
+#' `x > 0`, `exp(x)`, `sum(x)`. They return before the device has computed, as [pjrt_execute()] does.
 #'
-#' Each operation is a small program. It is compiled when it is first used with operands of these dtypes and shapes, and kept
-#' for the session, and in the [cache][pjrt_cache] on disk. The session keeps the `options(pjrt.operators_max = 512)` programs
-#' that were used last; [pjrt_cache_info()] counts them. The first use takes milliseconds, so a loop over ever new shapes is slow.
+#' Each operation is a small program. It is compiled when it is first used with operands of these dtypes and shapes, and
+#' kept for the session, and in the [cache][pjrt_cache] on disk. The session keeps the
+#' `options(pjrt.operators_max = 512)` programs that were used last; [pjrt_cache_info()] counts them. The first use
+#' takes milliseconds, so a loop over ever new shapes is slow.
 #'
 #' A computation of many steps is faster as one program: see `vignette("operators")`.
 #'
 #' @section Operands:
-#' One operand, at least, is a buffer. Buffers are on one device and of one shape. Only scalars are repeated: numbers of R, and
-#' buffers without dimensions. R's vectors and arrays are uploaded: an array must have the buffer's shape, and a vector as many
-#' elements as the buffer, or its shape.
+#' One operand, at least, is a buffer. Buffers are on one device and of one shape. Only scalars are repeated: numbers of
+#' R, and buffers without dimensions. R's vectors and arrays are uploaded: an array must have the buffer's shape, and a
+#' vector as many elements as the buffer, or its shape.
 #'
 #' R's numbers take the buffer's dtype: `x + 1` and `x + 0.1` are `f32` if `x` is. There are three exceptions:
 #' * Fractions beside integers, and doubles beside `pred`, take `options(pjrt.default_float = )`, by default `f32`.
@@ -44,28 +45,28 @@
 #' * comparisons, `!`, `&` and `|` is `pred`; numbers other than zero count as `TRUE`;
 #' * `+`, `-`, `*`, `%%` and `%/%` has that dtype, `i32` for `pred`. Integers wrap around;
 #' * `/` and `^`, and of functions such as `sqrt()` and `exp()`, is the default float for integers and `pred`;
-#' * `abs()`, `sign()`, `floor()`, `ceiling()`, `trunc()` and `round()` has the dtype of `x`, the real one for `abs()` of complex
-#'   numbers, and `i32` for `pred`.
+#' * `abs()`, `sign()`, `floor()`, `ceiling()`, `trunc()` and `round()` has the dtype of `x`, the real one for `abs()`
+#'   of complex numbers, and `i32` for `pred`.
 #'
-#' `%%` has the sign of the divisor, and `%/%` rounds down, as in R. For a division by zero, these give NaN for floats, the
-#' smallest number for `i32` and `i64`, which R reads as `NA`, and 0 for other integers.
+#' `%%` has the sign of the divisor, and `%/%` rounds down, as in R. For a division by zero, these give NaN for floats,
+#' the smallest number for `i32` and `i64`, which R reads as `NA`, and 0 for other integers.
 #'
 #' @section What is refused:
-#' Missing values exist in R only. In floats, `NA` becomes NaN. Beside integers and in tests, such as `x == NA`, it is refused.
-#' Also refused are numbers that an integer dtype cannot hold, vectors that would be repeated, factors, dates and other
-#' objects with a class, S4 objects such as package Matrix's, and buffers on different devices. To compute in R, read
-#' the buffer with [as_array()].
+#' Missing values exist in R only. In floats, `NA` becomes NaN. Beside integers and in tests, such as `x == NA`, it is
+#' refused. Also refused are numbers that an integer dtype cannot hold, vectors that would be repeated, factors, dates
+#' and other objects with a class, S4 objects such as package Matrix's, and buffers on different devices. To compute in
+#' R, read the buffer with [as_array()].
 #'
-#' If both operands have methods, as a buffer and an [bit64::integer64] or a date do, R before 4.3 uses neither, and raises an
-#' error of its own. Since R 4.3, the left operand decides: put the buffer there.
+#' If both operands have methods, as a buffer and an [bit64::integer64] or a date do, R before 4.3 uses neither, and
+#' raises an error of its own. Since R 4.3, the left operand decides: put the buffer there.
 #'
 #' @param e1,e2,x Buffers, or R's numbers beside a buffer.
 #' @param ... For `round()` and `log()`, `digits` and `base`.
 #' @return A `PJRTBuffer` on the device of the operands.
 #' @section Errors:
 #' `pjrt_error_operator`, and a more specific class: `pjrt_error_shape_mismatch`, `pjrt_error_device_mismatch`,
-#' `pjrt_error_unsupported_dtype` or `pjrt_error_invalid_input`. `pjrt_error_deleted_buffer` for buffers that were deleted or
-#' donated. Errors of a computation are raised when its result is read.
+#' `pjrt_error_unsupported_dtype` or `pjrt_error_invalid_input`. `pjrt_error_deleted_buffer` for buffers that were
+#' deleted or donated. Errors of a computation are raised when its result is read.
 #' @seealso [buffer-methods], [buffer-slice], [pjrt_compile()] for programs of your own
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(matrix(c(1.5, 2, 3, 4), 2))

@@ -9,8 +9,8 @@
 #' * `pjrt.cache_max_size`: the size limit of the cache on disk: a number of bytes, or a string such as `"500MB"`.
 #'   Default: `PJRT_CACHE_MAX_SIZE`, or 2 GiB.
 #' * `pjrt.check`: whether [pjrt_buffer()] and [as_array()] check all values by default. Default: `FALSE`.
-#' * `pjrt.default_float`, `pjrt.default_int`: the dtype of a buffer of doubles, a float, and of integers, an integer type.
-#'   Default: `"f32"` and `"i32"`.
+#' * `pjrt.default_float`, `pjrt.default_int`: the dtype of a buffer of doubles, a float, and of integers, an integer
+#'   type. Default: `"f32"` and `"i32"`.
 #' * `pjrt.dispatch`: which thread starts programs; see below. Default: `"auto"`.
 #' * `pjrt.index_url`: the Python package index to download plugins from; see [install_pjrt()]. Default:
 #'   `PJRT_INDEX_URL`, or pip's.
@@ -18,42 +18,44 @@
 #' * `pjrt.manifest`: a file that replaces the package's list of plugins; see below.
 #' * `pjrt.mpi`: the library of the system's MPI; see [mpi_init()]. Default: `PJRT_MPI`, or found.
 #' * `pjrt.operators_max`: how many programs of [operators] a session keeps. Default: 512.
-#' * `pjrt.print_decimals`: the digits of printed floats after the decimal point. Default: `getOption("digits") - 3`, which is 4.
+#' * `pjrt.print_decimals`: the digits of printed floats after the decimal point. Default: `getOption("digits") - 3`,
+#'   which is 4.
 #' * `pjrt.print_max_rows`: how many rows of a buffer are printed, -1 for all. Default: 30.
 #' * `pjrt.print_max_rows_slice`: how many rows of each slice are printed. Default: `pjrt.print_max_rows`.
-#' * `pjrt.print_max_width`: the width of a printed line in characters. Default: `getOption("width")`, or 85 if that is R's
-#'   default, 80.
-#' * `pjrt.progress`: whether to show the progress of downloads, and of loads and saves of models, compiles and waits of more
-#'   than 2 seconds. Default: in interactive sessions, but not in documents that knitr makes. Package cli draws the bars if it is
-#'   installed. Ctrl-C (Esc in RStudio) ends the wait.
+#' * `pjrt.print_max_width`: the width of a printed line in characters. Default: `getOption("width")`, or 85 if that is
+#'   R's default, 80.
+#' * `pjrt.progress`: whether to show the progress of downloads, and of loads and saves of models, compiles and waits of
+#'   more than 2 seconds. Default: in interactive sessions, but not in documents that knitr makes. Package cli draws the
+#'   bars if it is installed. Ctrl-C (Esc in RStudio) ends the wait.
 #' * `pjrt.python`: a Python with JAX, for functions with symbolic dimensions; see [pjrt_load_exported()]. Default:
 #'   `PJRT_PYTHON`, or a Python of the environment or on the `PATH`.
-#' * `pjrt.serialize`: whether [saveRDS()] and other functions of R write buffers, programs and executables with their content: `TRUE`,
-#'   `FALSE`, or up to how many bytes for a buffer; see [pjrt_serialize()]. Default: `TRUE`.
+#' * `pjrt.serialize`: whether [saveRDS()] and other functions of R write buffers, programs and executables with their
+#'   content: `TRUE`, `FALSE`, or up to how many bytes for a buffer; see [pjrt_serialize()]. Default: `TRUE`.
 #' * `pjrt.staging_max`: bytes of host memory that are kept for reuse; see [pjrt_memory_stats()]. Default: 256 MiB.
 #' * `pjrt.verbose`: whether to print messages; see below. Default: `PJRT_DEBUG`, or `FALSE`.
 #'
 #' @section Environment variables:
-#' Variables for plugins are read when a plugin is searched for, downloaded or loaded, those for clients when a client is created.
+#' Variables for plugins are read when a plugin is searched for, downloaded or loaded, those for clients when a client
+#' is created.
 #'
 #' * `PJRT_PLATFORM`: the default platform. Default: `cpu`.
 #' * `PJRT_CPU_DEVICE_COUNT`: the number of devices that the CPU is divided into; see [pjrt_client()]. Default: 1.
-#' * `PJRT_CPU_THREADS`: the number of threads that run programs on the CPU. Default: one for each processor that the process
-#'   or its job may use; see below.
+#' * `PJRT_CPU_THREADS`: the number of threads that run programs on the CPU. Default: one for each processor that the
+#'   process or its job may use; see below.
 #' * `PJRT_STORE`: the address of the store in which several processes meet; see [pjrt_distributed()].
 #' * `PJRT_PLUGIN_PATH_<PLATFORM>`: the library of a platform's plugin, as in `PJRT_PLUGIN_PATH_CPU`; overrides
 #'   everything else.
 #' * `PJRT_PLUGIN_PATH`: folders with plugins, separated as in `PATH`.
 #' * `PJRT_DISCOVER`: if `0`, Python packages and system folders are not searched for plugins; see [pjrt_plugin()].
-#' * `PJRT_INSTALL`: if `1`, a missing plugin is downloaded without asking; if `0`, never; see [install_pjrt()]. Default:
-#'   ask, or raise an error if the session is not interactive.
+#' * `PJRT_INSTALL`: if `1`, a missing plugin is downloaded without asking; if `0`, never; see [install_pjrt()].
+#'   Default: ask, or raise an error if the session is not interactive.
 #' * `PJRT_PLUGIN_URL_<PLATFORM>`: the URL of a wheel, an archive or a library to download.
 #' * `PJRT_INDEX_URL`, `PIP_INDEX_URL`, `UV_DEFAULT_INDEX`: the Python package index to download from. Default: pip's.
 #' * `PJRT_PYTHON`: a Python with JAX; see `pjrt.python`.
 #' * `PJRT_MPI`: the library of the system's MPI; see `pjrt.mpi`.
 #' * `PIP_CONFIG_FILE`, `XDG_CONFIG_HOME`: pip's configuration, which may set the index. Default: pip's defaults.
-#' * `PJRT_CACHE_DIR`: the folder of this user's plugins and compiled programs, which only the user can write to. Default:
-#'   `tools::R_user_dir("pjrt", "cache")`.
+#' * `PJRT_CACHE_DIR`: the folder of this user's plugins and compiled programs, which only the user can write to.
+#'   Default: `tools::R_user_dir("pjrt", "cache")`.
 #' * `PJRT_SITE_DIR`: the folder of plugins for all users; see [install_pjrt()]. Default: none.
 #' * `PJRT_CACHE`: if `0`, compiled programs are not kept; see [pjrt_cache].
 #' * `PJRT_CACHE_MAX_SIZE`: the size limit of the cache, such as `500MB`. Default: `2GiB`.
@@ -63,8 +65,8 @@
 #' * `XLA_FLAGS`: XLA's own options, read when the first client is created; an unknown option ends the process.
 #'   [pjrt_compile_options()] sets options for a single program.
 #' * `NPROC`: the number of threads of XLA's CPU client, if neither `threads` nor `PJRT_CPU_THREADS` is set.
-#' * `R_USER_CACHE_DIR`, `XDG_CACHE_HOME`: the folder of R's user caches, including this package's unless `PJRT_CACHE_DIR`
-#'   is set. Default: see [tools::R_user_dir()].
+#' * `R_USER_CACHE_DIR`, `XDG_CACHE_HOME`: the folder of R's user caches, including this package's unless
+#'   `PJRT_CACHE_DIR` is set. Default: see [tools::R_user_dir()].
 #' * `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`: proxies for downloads. Default: the system's.
 #' * `SSL_CERT_FILE`, `PIP_CERT`, `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE`: files with certificates to trust in addition
 #'   to the system's.
@@ -80,44 +82,45 @@
 #'   `XDG_DATA_HOME`: the folders of Python packages that are searched for plugins.
 #'
 #' * `SLURM_CPUS_PER_TASK`, `SLURM_CPUS_ON_NODE`, `PBS_NUM_PPN`, `LSB_DJOB_NUMPROC`, `NSLOTS`, `OMP_NUM_THREADS`,
-#'   `OMP_THREAD_LIMIT`, and `NCPUS` if there is a `PBS_JOBID`: the number of processors for this process, as job schedulers and
-#'   users of OpenMP set them; see below.
+#'   `OMP_THREAD_LIMIT`, and `NCPUS` if there is a `PBS_JOBID`: the number of processors for this process, as job
+#'   schedulers and users of OpenMP set them; see below.
 #' * `SLURM_PROCID`, `SLURM_NTASKS`, `SLURM_LOCALID`, `SLURM_JOB_ID`, `SLURM_STEP_ID`, `SLURM_LAUNCH_NODE_IPADDR`;
 #'   `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE`, `OMPI_COMM_WORLD_LOCAL_RANK`, `OMPI_MCA_ess_base_jobid`,
-#'   `PMIX_NAMESPACE`; `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `TORCHELASTIC_RUN_ID`, `MASTER_ADDR`: the place of this process among
-#'   several, as Slurm, Open MPI and torchrun set them; see [pjrt_distributed()].
+#'   `PMIX_NAMESPACE`; `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `TORCHELASTIC_RUN_ID`, `MASTER_ADDR`: the place of this
+#'   process among several, as Slurm, Open MPI and torchrun set them; see [pjrt_distributed()].
 #'
 #' `PJRT_TEST` is for the package's own tests.
 #'
 #' @section Threads:
 #' The package uses no more threads than the process may use processors. The number is the smallest that the system
-#' allows (affinity, and the limits of control groups in containers and jobs) and those in the variables of schedulers and of
-#' OpenMP. It is the default number of threads that run programs on the CPU, which `NPROC`, `PJRT_CPU_THREADS` and
-#' `pjrt_client("cpu", threads = )` change, and limits the threads that convert data and the programs that are compiled at once.
-#' [pjrt_sitrep()] shows the number and the variable that it comes from.
+#' allows (affinity, and the limits of control groups in containers and jobs) and those in the variables of schedulers
+#' and of OpenMP. It is the default number of threads that run programs on the CPU, which `NPROC`, `PJRT_CPU_THREADS`
+#' and `pjrt_client("cpu", threads = )` change, and limits the threads that convert data and the programs that are
+#' compiled at once. [pjrt_sitrep()] shows the number and the variable that it comes from.
 #' @section Messages:
-#' The package's messages are conditions of class `pjrt_message`, so that [suppressMessages()] and handlers work. Only progress
-#' bars are drawn directly on the console. Plugins write to the process's standard error, and by default only fatal errors.
+#' The package's messages are conditions of class `pjrt_message`, so that [suppressMessages()] and handlers work. Only
+#' progress bars are drawn directly on the console. Plugins write to the process's standard error, and by default only
+#' fatal errors.
 #'
-#' `options(pjrt.verbose = TRUE)` and `PJRT_DEBUG=1` turn on the package's messages about what it loads, downloads and creates.
-#' If you set them before the plugin is loaded, they also turn on the plugin's messages.
+#' `options(pjrt.verbose = TRUE)` and `PJRT_DEBUG=1` turn on the package's messages about what it loads, downloads and
+#' creates. If you set them before the plugin is loaded, they also turn on the plugin's messages.
 #' @section Dispatch:
 #' The option is read when a program is compiled.
 #'
-#' `pjrt.dispatch = "auto"` starts a program from R's own thread, unless R would have to wait: for the program to end, if the
-#' plugin runs it on the calling thread; for the device, if its queue is full (32 programs on the CPU); or for an earlier
-#' program that has not been started yet. Then a separate thread of the device starts it. If a program's run time does not
-#' depend on its inputs (no branches, no custom calls, and only loops whose number of iterations the compiler knows) and its
-#' last three runs took at most 0.1 ms each, it is started from R's thread again. Programs with a little
-#' [linear algebra][linear-algebra], on matrices of at most 32 x 32, are short enough for R's thread.
+#' `pjrt.dispatch = "auto"` starts a program from R's own thread, unless R would have to wait: for the program to end,
+#' if the plugin runs it on the calling thread; for the device, if its queue is full (32 programs on the CPU); or for an
+#' earlier program that has not been started yet. Then a separate thread of the device starts it. If a program's run
+#' time does not depend on its inputs (no branches, no custom calls, and only loops whose number of iterations the
+#' compiler knows) and its last three runs took at most 0.1 ms each, it is started from R's thread again. Programs with
+#' a little [linear algebra][linear-algebra], on matrices of at most 32 x 32, are short enough for R's thread.
 #'
-#' With `"thread"`, the device's thread starts all programs. With `"inline"`, R's thread starts all programs except those that
-#' must wait for an earlier one; Ctrl-C then has no effect while R's thread runs a program. [pjrt_execute_sharded()] always
-#' uses other threads for several devices.
+#' With `"thread"`, the device's thread starts all programs. With `"inline"`, R's thread starts all programs except
+#' those that must wait for an earlier one; Ctrl-C then has no effect while R's thread runs a program.
+#' [pjrt_execute_sharded()] always uses other threads for several devices.
 #' @section Manifest:
-#' `pjrt.manifest` is the path of a file that replaces the package's list of downloadable plugins, for example with the versions
-#' and SHA-256 checksums that your site has approved. The list must be complete: nothing is added from the package's list,
-#' `system.file("plugins.toml", package = "pjrt")`, whose first lines describe the format.
+#' `pjrt.manifest` is the path of a file that replaces the package's list of downloadable plugins, for example with the
+#' versions and SHA-256 checksums that your site has approved. The list must be complete: nothing is added from the
+#' package's list, `system.file("plugins.toml", package = "pjrt")`, whose first lines describe the format.
 #' @name pjrt_options
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' # printing

@@ -1,21 +1,22 @@
 #' pjrt: run compiled array programs on CPUs, GPUs and other accelerators
 #'
-#' The package loads PJRT plugins, moves R arrays to their devices, compiles StableHLO programs, runs them asynchronously and
-#' returns results as R arrays. Start with [pjrt_buffer()], [pjrt_program()], [pjrt_compile()] and [pjrt_execute()], or
-#' with `vignette("pjrt")`. [pjrt_load_safetensors()] reads models trained elsewhere.
+#' The package loads PJRT plugins, moves R arrays to their devices, compiles StableHLO programs, runs them
+#' asynchronously and returns results as R arrays. Start with [pjrt_buffer()], [pjrt_program()], [pjrt_compile()] and
+#' [pjrt_execute()], or with `vignette("pjrt")`. [pjrt_load_safetensors()] reads models trained elsewhere.
 #'
 #' [pjrt_options] lists options and environment variables.
 #'
 #' @section Installation:
-#' The package is built from source and needs Rust (`cargo` and `rustc` >= 1.85). In a clone, `R CMD INSTALL .` downloads the
-#' crates. To build on a machine without a network, run `sh tools/vendor.sh` and `R CMD build --no-build-vignettes .` in a
-#' clone on another machine. The source package then contains the crates, and `R CMD INSTALL` uses only these.
-#' `install_pjrt(source = "file")` installs a plugin from a wheel that you copied to the machine.
+#' The package is built from source and needs Rust (`cargo` and `rustc` >= 1.85). In a clone, `R CMD INSTALL .`
+#' downloads the crates. To build on a machine without a network, run `sh tools/vendor.sh` and
+#' `R CMD build --no-build-vignettes .` in a clone on another machine. The source package then contains the crates, and
+#' `R CMD INSTALL` uses only these. `install_pjrt(source = "file")` installs a plugin from a wheel that you copied to
+#' the machine.
 #'
 #' The build reads these environment variables:
 #' * `CARGO_TARGET_DIR`: a folder to build in, which is kept.
-#' * `PJRT_KEEP_TARGET`: `true` keeps `src/rust/target`, which makes the next build fast. Builds in a git clone always keep
-#'   it.
+#' * `PJRT_KEEP_TARGET`: `true` keeps `src/rust/target`, which makes the next build fast. Builds in a git clone always
+#'   keep it.
 #'
 #' @section Errors:
 #' Every error is a condition of class `pjrt_error` and of a more specific class:
@@ -38,7 +39,8 @@
 #' * `pjrt_error_safetensors_invalid`, `pjrt_error_npy_invalid`: damaged safetensors files and files of NumPy.
 #' * `pjrt_error_serialized_invalid`: a damaged serialized object.
 #' * `pjrt_error_plugin_invalid`: a file that is not a plugin, or not for this machine.
-#' * `pjrt_error_invalid_pointer`: an object of this package that is of another session, without its content, or of another class.
+#' * `pjrt_error_invalid_pointer`: an object of this package that is of another session, without its content, or of
+#'   another class.
 #' * `pjrt_error_io`, `pjrt_error_file_changed`: files that cannot be read, or changed while in use.
 #' * `pjrt_error_serialized_mismatch`: an executable that was serialized for another plugin, processor or device.
 #' * `pjrt_error_plugin_not_found`: a missing plugin.
@@ -50,15 +52,15 @@
 #' * `pjrt_error_internal`: a fault in the package or in a plugin.
 #'
 #' The plugin's errors have a class for each PJRT error code, such as `pjrt_error_invalid_argument` or
-#' `pjrt_error_resource_exhausted`; more specific classes come before it. The fields `code`, `call_name` and `platform` contain
-#' the plugin's error code, the PJRT function and the platform, or `NULL`.
+#' `pjrt_error_resource_exhausted`; more specific classes come before it. The fields `code`, `call_name` and `platform`
+#' contain the plugin's error code, the PJRT function and the platform, or `NULL`.
 #'
 #' @section Poisoned plugins:
-#' A plugin that throws a C++ exception may keep locks that are never released and threads that wait for ever. The call that
-#' threw raises `pjrt_error_internal`, or `pjrt_error_resource_exhausted` if the plugin ran out of memory. After that, the
-#' package does not call the plugin any more, not even at the end of the session. Every use of it raises
-#' `pjrt_error_plugin_poisoned` at once, and data on its devices are lost. R, its objects and other plugins are not affected.
-#' Save your work and restart R.
+#' A plugin that throws a C++ exception may keep locks that are never released and threads that wait for ever. The call
+#' that threw raises `pjrt_error_internal`, or `pjrt_error_resource_exhausted` if the plugin ran out of memory. After
+#' that, the package does not call the plugin any more, not even at the end of the session. Every use of it raises
+#' `pjrt_error_plugin_poisoned` at once, and data on its devices are lost. R, its objects and other plugins are not
+#' affected. Save your work and restart R.
 #'
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' # compile a program once, and run it on the device

@@ -1,10 +1,10 @@
 #' Register a plugin
 #'
-#' `pjrt_register_plugin()` sets the plugin for a platform: for hardware that this package does not know, or instead of the
-#' plugin that [pjrt_plugin()] would find. The library is checked now, and loaded when the platform is first used.
+#' `pjrt_register_plugin()` sets the plugin for a platform: for hardware that this package does not know, or instead of
+#' the plugin that [pjrt_plugin()] would find. The library is checked now, and loaded when the platform is first used.
 #'
-#' A registration lasts for the session. You can replace it as long as the plugin is not loaded. The environment variable
-#' `PJRT_PLUGIN_PATH_<PLATFORM>` wins over it.
+#' A registration lasts for the session. You can replace it as long as the plugin is not loaded. The environment
+#' variable `PJRT_PLUGIN_PATH_<PLATFORM>` wins over it.
 #'
 #' @param name A string: the platform's name. It starts with a letter and has only letters, digits, `_`, `-` and `.`.
 #' @param path A string: the path of the plugin's library.
@@ -64,8 +64,8 @@ registered_options <- function(platform) {
   the$registered[[platform]]$options %||% list()
 }
 
-# The plugins on this machine that this package did not install, for one platform or for all. The first one for a platform
-# is used.
+# The plugins on this machine that this package did not install, for one platform or for all. The first one for a
+# platform is used.
 found_plugins <- function(platform = NULL) {
   found <- look_for_plugins(platform)$found
   too_new <- found$platform == "cuda"
@@ -73,8 +73,8 @@ found_plugins <- function(platform = NULL) {
   found[order(too_new), , drop = FALSE]
 }
 
-# Looks for plugins without loading any. Returns three data frames: `found`; `skipped`, files that are not used, with reasons;
-# and `places`, the folders searched.
+# Looks for plugins without loading any. Returns three data frames: `found`; `skipped`, files that are not used, with
+# reasons; and `places`, the folders searched.
 look_for_plugins <- function(platform = NULL) {
   seen <- lapply(call_native(ffi_plugins_find), as.data.frame)
   if (!is.null(platform)) {

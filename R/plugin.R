@@ -12,25 +12,26 @@
 #'
 #' @section Plugins on the machine:
 #' These places are searched, in this order:
-#' * The folders in `PJRT_PLUGIN_PATH`, separated as in `PATH`, and their subfolders. The file's name determines the platform:
-#'   `pjrt_c_api_cpu_plugin.so`, `libpjrt_metal.dylib` or `pjrt-plugin-<platform>.so`. You can also list a folder into which
-#'   `pip install --target` has installed packages.
+#' * The folders in `PJRT_PLUGIN_PATH`, separated as in `PATH`, and their subfolders. The file's name determines the
+#'   platform: `pjrt_c_api_cpu_plugin.so`, `libpjrt_metal.dylib` or `pjrt-plugin-<platform>.so`. You can also list a
+#'   folder into which `pip install --target` has installed packages.
 #' * The library in `TPU_LIBRARY_PATH`.
 #' * Python packages: of the active virtual environment (`VIRTUAL_ENV`), of the interpreter `RETICULATE_PYTHON`, of
-#'   `RETICULATE_PYTHON_ENV`, of the active conda environment (`CONDA_PREFIX`), of `python3` on the `PATH`, of the user, and
-#'   of reticulate's default environments. Plugins are entry points `jax_plugins` and `xla_plugins`, files in packages of these
-#'   names, and the libraries of `libtpu` and `libneuronxla`. If two packages have a plugin for a platform, the newer one is
-#'   used. Python is not run or needed.
+#'   `RETICULATE_PYTHON_ENV`, of the active conda environment (`CONDA_PREFIX`), of `python3` on the `PATH`, of the user,
+#'   and of reticulate's default environments. Plugins are entry points `jax_plugins` and `xla_plugins`, files in
+#'   packages of these names, and the libraries of `libtpu` and `libneuronxla`. If two packages have a plugin for a
+#'   platform, the newer one is used. Python is not run or needed.
 #' * The system's Python packages and libraries, and AWS Neuron's.
 #'
-#' If the package does not know a platform, its name is that of the entry point in lower case: the entry point `MyAccel` is
-#' `pjrt_plugin("myaccel")`. Libraries are inspected, and only the one to use is loaded. A library is not used if every user of
-#' the machine can write to it or its folder, or if it belongs to a user other than you or root, unless `PJRT_PLUGIN_PATH`
-#' lists its folder. `PJRT_DISCOVER=0` limits the search to `PJRT_PLUGIN_PATH` and `TPU_LIBRARY_PATH`.
+#' If the package does not know a platform, its name is that of the entry point in lower case: the entry point `MyAccel`
+#' is `pjrt_plugin("myaccel")`. Libraries are inspected, and only the one to use is loaded. A library is not used if
+#' every user of the machine can write to it or its folder, or if it belongs to a user other than you or root, unless
+#' `PJRT_PLUGIN_PATH` lists its folder. `PJRT_DISCOVER=0` limits the search to `PJRT_PLUGIN_PATH` and
+#' `TPU_LIBRARY_PATH`.
 #'
 #' @section TPUs:
-#' While Google's plugin for TPUs is loaded, it queries Google's cloud about the machine. Elsewhere this takes minutes, and
-#' Ctrl-C cannot stop it. On a machine without a TPU, this package therefore sets the environment variable
+#' While Google's plugin for TPUs is loaded, it queries Google's cloud about the machine. Elsewhere this takes minutes,
+#' and Ctrl-C cannot stop it. On a machine without a TPU, this package therefore sets the environment variable
 #' `TPU_SKIP_MDS_QUERY` to `1`, unless it is already set.
 #'
 #' @param platform A string: the platform's name, such as `"cpu"` or `"cuda"`.
@@ -38,9 +39,9 @@
 #' @return A `PJRTPlugin`. Every call for a platform returns the same object.
 #' @section Errors:
 #' * `pjrt_error_plugin_not_found`: there is no plugin for the platform.
-#' * `pjrt_error_plugin_invalid`: the file cannot be used as a plugin. It is not a shared library, is for another system or
-#'   processor, is incomplete, lacks a library that it needs, or has another major version of PJRT. The file is checked before
-#'   any of its code runs.
+#' * `pjrt_error_plugin_invalid`: the file cannot be used as a plugin. It is not a shared library, is for another system
+#'   or processor, is incomplete, lacks a library that it needs, or has another major version of PJRT. The file is
+#'   checked before any of its code runs.
 #' * The plugin's own errors, if it fails to initialize.
 #' @seealso [pjrt_register_plugin()], [pjrt_plugins()], [plugin_attributes()], [pjrt_client()], [install_pjrt()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
@@ -110,26 +111,27 @@ as_pjrt_plugin <- function(x) {
 #'
 #' @description
 #' * `plugin_attributes()` returns the plugin's attributes.
-#' * `pjrt_api_version()` returns the version of the PJRT C API that the plugin implements. This package uses 0.90. Plugins of
-#'   other minor versions work; calling a function that a plugin lacks is an error.
+#' * `pjrt_api_version()` returns the version of the PJRT C API that the plugin implements. This package uses 0.90.
+#'   Plugins of other minor versions work; calling a function that a plugin lacks is an error.
 #' * `plugin_stablehlo_versions()` returns the versions of StableHLO in which the plugin reads portable programs.
 #' * `plugin_extensions()` lists the plugin's extensions to the PJRT C API.
 #'
 #' @details
-#' A portable program declares its version of StableHLO. If the version is newer than the plugin's, the program still compiles
-#' unless it uses new features; then [pjrt_compile()] raises an error.
+#' A portable program declares its version of StableHLO. If the version is newer than the plugin's, the program still
+#' compiles unless it uses new features; then [pjrt_compile()] raises an error.
 #'
 #' @param plugin A `PJRTPlugin` or a platform's name.
 #' @return
 #' * `plugin_attributes()`: a named list. XLA's plugins have `xla_version`, `stablehlo_current_version` and
-#'   `stablehlo_minimum_version`; other plugins may have other attributes. Strings are character, floats double and flags
-#'   logical. Whole numbers and vectors of them are integer or, if they are too large, double or [bit64::integer64]. A value of
-#'   an unknown type is `NA`.
+#'   `stablehlo_minimum_version`; other plugins may have other attributes. Strings are character, floats double and
+#'   flags logical. Whole numbers and vectors of them are integer or, if they are too large, double or
+#'   [bit64::integer64]. A value of an unknown type is `NA`.
 #' * `pjrt_api_version()`: a list of two integers, `major` and `minor`.
-#' * `plugin_stablehlo_versions()`: a list of two [numeric_version()]s, `minimum` and `current`, or `NULL` if the plugin does not
-#'   provide them.
-#' * `plugin_extensions()`: a data frame with a row for each extension: its `name` in the PJRT headers (`NA` if it is newer than
-#'   this package), the number of its `type`, and the `size` of its struct in bytes, which grows with its version.
+#' * `plugin_stablehlo_versions()`: a list of two [numeric_version()]s, `minimum` and `current`, or `NULL` if the plugin
+#'   does not provide them.
+#' * `plugin_extensions()`: a data frame with a row for each extension: its `name` in the PJRT headers (`NA` if it is
+#'   newer than this package), the number of its `type`, and the `size` of its struct in bytes, which grows with its
+#'   version.
 #' @section Errors:
 #' `pjrt_error_plugin_not_found` and `pjrt_error_plugin_invalid`, as from [pjrt_plugin()].
 #' @seealso [pjrt_plugin()], [client_info()]

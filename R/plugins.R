@@ -1,14 +1,14 @@
 #' List plugins
 #'
-#' `pjrt_plugins()` lists the plugins that [pjrt_plugin()] can use without a download. The first row for a platform is the plugin
-#' that is used, unless its source says that it is not in use. Installed plugins that others could have changed are listed as not
-#' in use, with the reason. Nothing is loaded or downloaded.
+#' `pjrt_plugins()` lists the plugins that [pjrt_plugin()] can use without a download. The first row for a platform is
+#' the plugin that is used, unless its source says that it is not in use. Installed plugins that others could have
+#' changed are listed as not in use, with the reason. Nothing is loaded or downloaded.
 #'
 #' @return A data frame with a row for each plugin:
 #' * `platform`: the platform's name.
 #' * `path`: the plugin's library.
-#' * `source`: where it was found: an environment variable, [pjrt_register_plugin()], this package's cache or the site folder
-#'   (and where it was downloaded from), or another place; and why it is not in use.
+#' * `source`: where it was found: an environment variable, [pjrt_register_plugin()], this package's cache or the site
+#'   folder (and where it was downloaded from), or another place; and why it is not in use.
 #' * `version`: the plugin's version, `NA` if unknown.
 #' * `api_version`: its version of the PJRT C API, `NA` if it is known only after loading.
 #' * `size`: the size in bytes of its files; outside the cache, of its library.
@@ -22,7 +22,8 @@ pjrt_plugins <- function() {
   idle <- endsWith(stored$source, "not in use")
   refused <- refused_plugins()
   all <- rbind(
-    given_plugins(), as_plugin_table(registered_plugins()), stored[!idle, ], as_plugin_table(found_plugins()), stored[idle, ],
+    given_plugins(), as_plugin_table(registered_plugins()), stored[!idle, ], as_plugin_table(found_plugins()),
+    stored[idle, ],
     plugin_table(refused$platform, refused$path, sprintf("%s, not in use: %s", refused$store, refused$reason))
   )
   all <- all[!duplicated(all[c("platform", "path")]), , drop = FALSE]
@@ -67,8 +68,8 @@ environment_variables <- function() {
   structure(all$value[by_name], names = all$name[by_name])
 }
 
-# The plugins in the cache and in the site's folder. At most one for a platform is in use: the last that the user chose, or the
-# one that this package knows, in the first of these folders that has it.
+# The plugins in the cache and in the site's folder. At most one for a platform is in use: the last that the user chose,
+# or the one that this package knows, in the first of these folders that has it.
 stored_plugins <- function() {
   of_store <- function(name, store) {
     if (!is.null(store)) {

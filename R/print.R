@@ -1,14 +1,15 @@
 #' Print a buffer
 #'
-#' `print()` shows a buffer's elements in aligned columns. Arrays of three and more dimensions are shown as slices. Only what is
-#' shown is read from the device. A buffer that cannot be read any more prints as one line, such as
+#' `print()` shows a buffer's elements in aligned columns. Arrays of three and more dimensions are shown as slices. Only
+#' what is shown is read from the device. A buffer that cannot be read any more prints as one line, such as
 #' `<PJRTBuffer f32[3], deleted>`.
 #'
 #' Integers are shown with all digits, and as `NA` if [as_array()] reads them so; `pred` as 1 and 0. Floats have
 #' `options(pjrt.print_decimals = )` digits after the decimal point, by default 3 less than `options(digits = )`: 4.
 #'
 #' @param x A `PJRTBuffer`.
-#' @param max_rows A whole number: how many rows are shown in total, including all slices and column chunks; -1 for no limit.
+#' @param max_rows A whole number: how many rows are shown in total, including all slices and column chunks; -1 for no
+#'   limit.
 #' @param max_width A whole number: the width of a line in characters; negative for no limit. Default: that of
 #'   `options(pjrt.print_max_width = )`, or `options(width = )`, where 85 stands for R's default of 80.
 #' @param max_rows_slice A whole number: how many rows of a slice are shown; -1 for no limit.
@@ -39,7 +40,9 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
     cat(dead, "\n", sep = "")
     return(invisible(x))
   }
-  pieces <- call_native(ffi_buffer_lines, x, as.double(max_rows), as.double(max_width), as.double(max_rows_slice), print_decimals())
+  pieces <- call_native(
+    ffi_buffer_lines, x, as.double(max_rows), as.double(max_width), as.double(max_rows_slice), print_decimals()
+  )
   if (header) {
     cat("PJRTBuffer \n")
   }
@@ -84,8 +87,8 @@ check_limit <- function(x, name) {
 #' Format elements as StableHLO constants
 #'
 #' @param buffer A `PJRTBuffer`.
-#' @return A character vector with the buffer's dimensions. Finite floats have all their digits (`"1.23000002e+00"`), other
-#'   floats are their bits in hexadecimal. Integers are decimal, and logical values `"true"` and `"false"`.
+#' @return A character vector with the buffer's dimensions. Finite floats have all their digits (`"1.23000002e+00"`),
+#'   other floats are their bits in hexadecimal. Integers are decimal, and logical values `"true"` and `"false"`.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' format_buffer(pjrt_buffer(c(1.23, NaN)))
 #' format_buffer(pjrt_scalar(TRUE))

@@ -4,17 +4,18 @@
 #'
 #' @param src A character vector with the program's text, or a raw vector with its bytes.
 #' @param path A string: a file with the program, instead of `src`.
-#' @param format A string: `"mlir"` for StableHLO as text, MLIR bytecode or a portable artifact, or `"hlo"` for a serialized
-#'   `HloModuleProto` that has not been optimized. From a file that `jax.export` wrote, `"mlir"` takes the program. Use
-#'   [pjrt_load_exported()] to see its arguments, and for functions with symbolic dimensions or for several platforms.
-#' @param types A named list, or a named character vector. Each `{NAME}` in the program's text is replaced with the element
-#'   `NAME`; see below.
+#' @param format A string: `"mlir"` for StableHLO as text, MLIR bytecode or a portable artifact, or `"hlo"` for a
+#'   serialized `HloModuleProto` that has not been optimized. From a file that `jax.export` wrote, `"mlir"` takes the
+#'   program. Use [pjrt_load_exported()] to see its arguments, and for functions with symbolic dimensions or for several
+#'   platforms.
+#' @param types A named list, or a named character vector. Each `{NAME}` in the program's text is replaced with the
+#'   element `NAME`; see below.
 #' @return A `PJRTProgram`. `as.character()` returns its whole text, which compiles again; MLIR bytecode is decoded.
 #' @section Types:
-#' Shapes in a program are fixed, so R code often fills them in. `types` has a value for each name in the text. Names consist of
-#' letters, digits and underscores, and start with a letter. A value can be:
-#' * a string, which is inserted as it is: a type such as `"100x4xf64"` for `tensor<{X}>`, or any other part of the text, such
-#'   as an attribute. To insert a constant with all its digits, use [format_buffer()].
+#' Shapes in a program are fixed, so R code often fills them in. `types` has a value for each name in the text. Names
+#' consist of letters, digits and underscores, and start with a letter. A value can be:
+#' * a string, which is inserted as it is: a type such as `"100x4xf64"` for `tensor<{X}>`, or any other part of the
+#'   text, such as an attribute. To insert a constant with all its digits, use [format_buffer()].
 #' * whole numbers, as dimensions: `dim(x)` of a 100 x 4 matrix becomes `100x4`, for `tensor<{DIM}xf64>`.
 #' * a buffer: its type, such as `100x4xf64`.
 #'
@@ -27,11 +28,11 @@
 #' * for `"hlo"` if it is not an HLO module, or an optimized one, which would crash XLA.
 #' * for `types` with other values, with names that the program does not use, and if there is no type for a name within
 #'   `tensor<>` or `dense<>`.
-#' * for other data: HLO text, Python code, pickles, safetensors files, archives and TensorFlow models. The message says how to
-#'   get StableHLO.
+#' * for other data: HLO text, Python code, pickles, safetensors files, archives and TensorFlow models. The message says
+#'   how to get StableHLO.
 #'
-#' [pjrt_compile()] finds other mistakes. `as.character()` raises `pjrt_error_unsupported_program` for bytecode with operations
-#' or attributes that it cannot decode.
+#' [pjrt_compile()] finds other mistakes. `as.character()` raises `pjrt_error_unsupported_program` for bytecode with
+#' operations or attributes that it cannot decode.
 #' @seealso `vignette("stablehlo")` explains how to write programs.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program("
@@ -92,7 +93,8 @@ program_bytes <- function(src) {
 
 # Refuses a path given as a program's text: one line that names a file or ends like the name of one.
 check_not_path <- function(src) {
-  is_text <- Encoding(src) == "bytes" || !validEnc(src) || nchar(src, "bytes") > 1000L || grepl("[\n{(]", src, useBytes = TRUE)
+  is_text <- Encoding(src) == "bytes" || !validEnc(src) || nchar(src, "bytes") > 1000L ||
+    grepl("[\n{(]", src, useBytes = TRUE)
   if (is_text || !nzchar(src)) {
     return(invisible())
   }

@@ -1,5 +1,6 @@
-# Progress of long work, for people who look. Called by src/rust/src/progress.rs, always on R's main thread, and only once work
-# has taken long. An interrupt waits until the display is done, so that the caller sees it, and not code of cli.
+# Progress of long work, for people who look. Called by src/rust/src/progress.rs, always on R's main thread, and only
+# once work has taken long. An interrupt waits until the display is done, so that the caller sees it, and not code of
+# cli.
 
 # Whether to show progress: `options(pjrt.progress = )`, or in interactive sessions but not in documents.
 shows_progress <- function() {
@@ -41,8 +42,8 @@ print_wait <- function(arguments) {
   TRUE
 }
 
-# Draws a bar if cli is there, and returns whether it did. `arguments` is a list with the name of the work, and four numbers:
-# the bytes that are done and in all, and those that took the last of these numbers of seconds.
+# Draws a bar if cli is there, and returns whether it did. `arguments` is a list with the name of the work, and four
+# numbers: the bytes that are done and in all, and those that took the last of these numbers of seconds.
 bar_progress <- function(arguments) suspendInterrupts(print_bar(arguments))
 
 print_bar <- function(arguments) {
@@ -72,7 +73,9 @@ bar_speed <- function(left, arrived, seconds) {
     return("")
   }
   speed <- paste0(", ", format_bytes(arrived / seconds), "/s")
-  if (is.na(left) || left <= 0) speed else paste0(speed, ", ", duration_text(ceiling(left * seconds / arrived)), " left")
+  if (is.na(left) || left <= 0) speed else paste0(
+    speed, ", ", duration_text(ceiling(left * seconds / arrived)), " left"
+  )
 }
 
 # Ends a wait, which leaves nothing behind; a bar around it stays.
@@ -108,14 +111,20 @@ new_cli_bar <- function(format, total, name = NULL) {
   # the work has taken long already
   old <- options(cli.progress_show_after = 0)
   on.exit(options(old))
-  cli::cli_progress_bar(name = name, format = format, total = total, clear = TRUE, .auto_close = FALSE, .envir = topenv())
+  cli::cli_progress_bar(
+    name = name, format = format, total = total, clear = TRUE, .auto_close = FALSE, .envir = topenv()
+  )
 }
 
 duration_text <- function(seconds) {
-  if (seconds < 60) sprintf("%.0f s", floor(seconds)) else sprintf("%.0f min %02.0f s", seconds %/% 60, floor(seconds %% 60))
+  if (seconds < 60) sprintf("%.0f s", floor(seconds)) else sprintf(
+    "%.0f min %02.0f s", seconds %/% 60, floor(seconds %% 60)
+  )
 }
 
 # Downloads also show it in scripts on a terminal: they can take minutes.
 shows_download <- function() {
-  shows_progress() || (isatty(stderr()) && !isFALSE(getOption("pjrt.progress")) && !isTRUE(getOption("knitr.in.progress")))
+  shows_progress() || (
+    isatty(stderr()) && !isFALSE(getOption("pjrt.progress")) && !isTRUE(getOption("knitr.in.progress"))
+  )
 }

@@ -1,9 +1,9 @@
 # Folders of PyTorch models: src/rust/program/src/pytorch.rs reads the description of a function.
 
-# The exported function in a folder. Besides the parts of JAX's functions it has `weights`, a named list of buffers with the
-# names that the program's inputs have in `inputs$path`. A caller of the function passes the other inputs that are kept: the
-# leaves of `input_tree` are their rows. The program takes all kept rows in their order. pjrt_function() passes `weights` as
-# the default of an argument.
+# The exported function in a folder. Besides the parts of JAX's functions it has `weights`, a named list of buffers with
+# the names that the program's inputs have in `inputs$path`. A caller of the function passes the other inputs that are
+# kept: the leaves of `input_tree` are their rows. The program takes all kept rows in their order. pjrt_function()
+# passes `weights` as the default of an argument.
 load_pytorch <- function(folder, device, name) {
   facts <- call_with_text(ffi_pytorch_read, folder, name)
   files <- facts$files
@@ -46,7 +46,8 @@ check_pytorch_weight <- function(buffer, path, dtype, shape) {
   if (!identical(as.character(elt_type(buffer)), dtype) || !identical(as.character(found), as.character(shape))) {
     type <- function(dtype, shape) sprintf("%s[%s]", dtype, paste(shape, collapse = "x"))
     abort_input(
-      "'", path, "' is not the weight that the model was exported with: it is ", type(elt_type(buffer), found), ", not ",
+      "'", path, "' is not the weight that the model was exported with: it is ", type(elt_type(buffer), found),
+      ", not ",
       type(dtype, shape), "."
     )
   }

@@ -1,8 +1,8 @@
 #' R functions in programs
 #'
 #' A program can call an R function while it runs: `stablehlo.custom_call @name`. `pjrt_register_r_call()` registers the
-#' function, `pjrt_unregister_r_call()` removes it. Uses are progress reports and early stopping from inside a loop, a density
-#' or a simulator written in R, and a data loader. `vignette("r-in-programs")` shows them.
+#' function, `pjrt_unregister_r_call()` removes it. Uses are progress reports and early stopping from inside a loop, a
+#' density or a simulator written in R, and a data loader. `vignette("r-in-programs")` shows them.
 #'
 #' ```
 #' %y = stablehlo.custom_call @name(%x) {
@@ -11,48 +11,50 @@
 #' } : (tensor<3xf32>) -> tensor<f32>
 #' ```
 #'
-#' The function gets the arguments of the call by position. If it has an argument `attributes`, it also gets `backend_config`
-#' there: a named list, sorted by name as MLIR sorts it, of logical values, numbers, strings, vectors and lists. Integers beyond
-#' 2^53 are strings.
+#' The function gets the arguments of the call by position. If it has an argument `attributes`, it also gets
+#' `backend_config` there: a named list, sorted by name as MLIR sorts it, of logical values, numbers, strings, vectors
+#' and lists. Integers beyond 2^53 are strings.
 #'
-#' The function's value is the result of the call. Values convert as in [pjrt_buffer()], and their shape must be that of the
-#' program: a vector for rank 1, a vector of length 1 for a scalar, otherwise an array. A `PJRTBuffer` must have the result's
-#' dtype, too. For several results, return a list. For a call without results, the value is ignored.
+#' The function's value is the result of the call. Values convert as in [pjrt_buffer()], and their shape must be that of
+#' the program: a vector for rank 1, a vector of length 1 for a scalar, otherwise an array. A `PJRTBuffer` must have the
+#' result's dtype, too. For several results, return a list. For a call without results, the value is ignored.
 #'
 #' @section When it runs:
 #' R functions run on R's main thread: while R waits for a result ([await()], [as_array()], [value()]), when you ask
-#' [is_ready()], and when R is idle, at its prompt or in [Sys.sleep()] (not on Windows). [pjrt_execute()] returns at once, as
-#' for other programs. A program whose function cannot run yet waits, but blocks no thread of the plugin. Programs
-#' that you execute later on the same device may wait for it.
+#' [is_ready()], and when R is idle, at its prompt or in [Sys.sleep()] (not on Windows). [pjrt_execute()] returns at
+#' once, as for other programs. A program whose function cannot run yet waits, but blocks no thread of the plugin.
+#' Programs that you execute later on the same device may wait for it.
 #'
 #' Without `has_side_effect = true`, the compiler may remove, duplicate or reorder calls.
 #'
-#' Ctrl-C ends R's wait, not the program. A function that it interrupts runs again later, from its start: when R next waits for
-#' a result, or at [is_ready()]. To stop a program for good, remove its function; the program then fails. Programs that still
-#' call functions when R quits fail, too.
+#' Ctrl-C ends R's wait, not the program. A function that it interrupts runs again later, from its start: when R next
+#' waits for a result, or at [is_ready()]. To stop a program for good, remove its function; the program then fails.
+#' Programs that still call functions when R quits fail, too.
 #'
-#' A function may use other programs and buffers, also programs that call R. It cannot wait for the program that calls it. A
-#' child of a fork runs no functions for its parent.
+#' A function may use other programs and buffers, also programs that call R. It cannot wait for the program that calls
+#' it. A child of a fork runs no functions for its parent.
 #'
-#' A program for several devices calls the function for each device. If a call fails, its results are zeros, so that no other
-#' device waits for it, and the execution fails in the end. XLA ends the process when a device waits 40 seconds for another
-#' in a collective operation: a function must not take so long.
+#' A program for several devices calls the function for each device. If a call fails, its results are zeros, so that no
+#' other device waits for it, and the execution fails in the end. XLA ends the process when a device waits 40 seconds
+#' for another in a collective operation: a function must not take so long.
 #'
-#' Compiled programs that call R functions are not kept in the [cache][pjrt_cache] on disk. [pjrt_save_executable()] saves them;
-#' register the functions before you load them. Functions need row-major arrays, which is the default of
+#' Compiled programs that call R functions are not kept in the [cache][pjrt_cache] on disk. [pjrt_save_executable()]
+#' saves them; register the functions before you load them. Functions need row-major arrays, which is the default of
 #' `stablehlo.custom_call`. They run for programs on the CPU.
 #'
-#' @param target_name A string: the name that programs call. If you register it again, the new function replaces the old one,
-#'   also in compiled programs.
+#' @param target_name A string: the name that programs call. If you register it again, the new function replaces the old
+#'   one, also in compiled programs.
 #' @param f A function.
-#' @param as A string: `"array"` for arguments as R vectors and arrays, as from [as_array()], or `"buffer"` for arguments as
-#'   buffers, which are copies.
-#' @param .package A string or `NULL`: the package that the function belongs to. When its namespace is unloaded, the function is
-#'   removed.
-#' @return `pjrt_register_r_call()`: `NULL`, invisibly. `pjrt_unregister_r_call()`: invisibly, whether there was a function.
+#' @param as A string: `"array"` for arguments as R vectors and arrays, as from [as_array()], or `"buffer"` for
+#'   arguments as buffers, which are copies.
+#' @param .package A string or `NULL`: the package that the function belongs to. When its namespace is unloaded, the
+#'   function is removed.
+#' @return `pjrt_register_r_call()`: `NULL`, invisibly. `pjrt_unregister_r_call()`: invisibly, whether there was a
+#'   function.
 #' @section Errors:
-#' If the function raises an error, or returns something else than the program expects, the execution fails: reading an output
-#' raises an error of class `pjrt_error_r_call`. Its `parent` is the condition that the function raised, or `NULL`.
+#' If the function raises an error, or returns something else than the program expects, the execution fails: reading an
+#' output raises an error of class `pjrt_error_r_call`. Its `parent` is the condition that the function raised, or
+#' `NULL`.
 #'
 #' A function that waits for the program that calls it gets an error of class `pjrt_error_failed_precondition`.
 #' @seealso [pjrt_register_custom_call()] for functions in C, C++ and Rust, which are faster and run on any thread.
@@ -120,8 +122,8 @@ pjrt_unregister_r_call <- function(target_name) {
   invisible(TRUE)
 }
 
-# Calls the function of a program; native code calls this by name. Returns a list with its value, the message and the number of
-# its error, or NULL if the user interrupted it.
+# Calls the function of a program; native code calls this by name. Returns a list with its value, the message and the
+# number of its error, or NULL if the user interrupted it.
 evaluate_r_call <- function(.f, ...) {
   tryCatch(list(.f(...)), error = keep_r_call_error, interrupt = function(e) NULL)
 }

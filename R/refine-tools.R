@@ -1,4 +1,5 @@
-# Static shapes for exported functions by other programs on the machine: StableHLO's stablehlo-opt, or a Python with JAX.
+# Static shapes for exported functions by other programs on the machine: StableHLO's stablehlo-opt, or a Python with
+# JAX.
 
 # How many results are kept.
 refined_kept <- 16L
@@ -99,7 +100,8 @@ abort_not_refined <- function(exported, said, problem) {
   reason <- if (!is.null(problem)) strsplit(conditionMessage(problem), "\n", fixed = TRUE)[[1L]][[1L]]
   pjrt_abort(
     paste(c(
-      paste0("The exported function `", exported$name, "` cannot be compiled here: ", what, " cannot be resolved."), reason
+      paste0("The exported function `", exported$name, "` cannot be compiled here: ", what, " cannot be resolved."),
+      reason
     ), collapse = " "),
     "dynamic_shape", parent = problem,
     hints = c(
@@ -109,7 +111,9 @@ abort_not_refined <- function(exported, said, problem) {
           "jax.export.export(jax.jit(f))(jax.ShapeDtypeStruct((32, 4), \"float32\"))."
         )
       } else {
-        sprintf("Export it for one: jax.export.export(jax.jit(f), platforms=[\"%s\"])(*args).", exported$platforms[[1L]])
+        sprintf(
+          "Export it for one: jax.export.export(jax.jit(f), platforms=[\"%s\"])(*args).", exported$platforms[[1L]]
+        )
       },
       "Or install stablehlo-opt, or a Python with JAX: see options(pjrt.python = ).",
       said

@@ -1,5 +1,5 @@
-# The program of an exported function for a platform and for shapes: a function for several platforms takes the platform's
-# number as an argument, and symbolic dimensions have no size.
+# The program of an exported function for a platform and for shapes: a function for several platforms takes the
+# platform's number as an argument, and symbolic dimensions have no size.
 
 # Checks a program, or an exported function, and returns the shapes that are given for it.
 check_compilable <- function(program, shapes) {
@@ -59,7 +59,9 @@ flat_shapes <- function(shapes, path = "") {
     key <- names(shapes)[i] %||% ""
     here <- if (nzchar(path)) paste0(path, if (nzchar(key)) paste0("$", key) else paste0("[[", i, "]]")) else key
     part <- shapes[[i]]
-    flat <- c(flat, if (is.list(part) && !is.object(part)) flat_shapes(part, here) else structure(list(part), names = here))
+    flat <- c(
+      flat, if (is.list(part) && !is.object(part)) flat_shapes(part, here) else structure(list(part), names = here)
+    )
   }
   flat
 }
@@ -89,9 +91,12 @@ platform_index <- function(exported, platform) {
   }
   if (is.na(index)) {
     abort_input(
-      "The exported function `", exported$name, "` is for the platform \"", paste(exported$platforms, collapse = "\", \""),
+      "The exported function `", exported$name, "` is for the platform \"",
+      paste(exported$platforms, collapse = "\", \""),
       "\", not for \"", platform, "\".",
-      hints = paste0("Export it for this platform: jax.export.export(jax.jit(f), platforms=[\"", platform, "\"])(*args).")
+      hints = paste0(
+        "Export it for this platform: jax.export.export(jax.jit(f), platforms=[\"", platform, "\"])(*args)."
+      )
     )
   }
   if (length(exported$platforms) > 1L) index else NA_integer_
@@ -126,7 +131,8 @@ abort_no_sizes <- function(exported) {
     error = function(e) NULL
   )
   abort_input(
-    "The exported function `", exported$name, "` has symbolic dimensions, whose sizes are not known: ", toString(symbolic), ".",
+    "The exported function `", exported$name, "` has symbolic dimensions, whose sizes are not known: ",
+    toString(symbolic), ".",
     hints = sprintf(
       "Give %s: shapes = list(%s).", c("the shapes of inputs", "the sizes"),
       c(input %||% NA, sprintf("%s = 32", symbolic[[1L]]))
@@ -138,8 +144,8 @@ quoted_name <- function(name) {
   if (make.names(name) == name) name else paste0("`", name, "`")
 }
 
-# The program of a function with these types and shapes of the arrays that it takes, and a platform's number. Other tools on
-# the machine are tried only for programs with operations that are not known here.
+# The program of a function with these types and shapes of the arrays that it takes, and a platform's number. Other
+# tools on the machine are tried only for programs with operations that are not known here.
 refined_program <- function(exported, index, dtypes, shapes) {
   names <- exported$inputs$name[exported$inputs$kept]
   problem <- tryCatch(

@@ -34,8 +34,8 @@ start_reading <- function(leaf) {
   if (inherits(leaf, "PJRTBuffer") && platform(leaf) != "cpu") as_array_async(leaf) else leaf
 }
 
-# Applies a generic to all results in a nested list, and returns the values in a list of the same structure. `start` is applied
-# to all of them first.
+# Applies a generic to all results in a nested list, and returns the values in a list of the same structure. `start` is
+# applied to all of them first.
 map_results <- function(name, x, classes, f, start = NULL, ...) {
   parts <- .Call(ffi_tree_take_apart, x)
   tree <- parts[[1L]]

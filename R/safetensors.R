@@ -1,49 +1,52 @@
 #' Read and write safetensors files
 #'
 #' `pjrt_load_safetensors()` loads the tensors of a file as buffers, `pjrt_save_safetensors()` saves buffers, and
-#' `safetensors_info()` lists the tensors of a file without loading them. [pjrt_open_safetensors()] loads tensors one by one.
+#' `safetensors_info()` lists the tensors of a file without loading them. [pjrt_open_safetensors()] loads tensors one by
+#' one.
 #'
-#' Tensors do not pass through R's memory. On a CPU, tensors whose data begin at a multiple of 64 bytes are memory-mapped and not
-#' copied; their pages are read on first use. This is true for most tensors in files that `pjrt_save_safetensors()` wrote.
-#' All others are read once, by several threads. If a program donates a mapped buffer, it works on a copy: files are never modified.
+#' Tensors do not pass through R's memory. On a CPU, tensors whose data begin at a multiple of 64 bytes are
+#' memory-mapped and not copied; their pages are read on first use. This is true for most tensors in files that
+#' `pjrt_save_safetensors()` wrote. All others are read once, by several threads. If a program donates a mapped buffer,
+#' it works on a copy: files are never modified.
 #'
 #' @section Files that change:
 #' While tensors of a file are in use, you can delete the file, or replace it by renaming another one, as
-#' `pjrt_save_safetensors()` does; the buffers keep their content. If the file is overwritten in place or truncated, using its buffers, or results that
-#' were not complete yet, raises `pjrt_error_file_changed`.
+#' `pjrt_save_safetensors()` does; the buffers keep their content. If the file is overwritten in place or truncated,
+#' using its buffers, or results that were not complete yet, raises `pjrt_error_file_changed`.
 #'
 #' @section Several files:
 #' A model can be split into files with an index, `<name>.safetensors.index.json`. It is loaded like a single file. With
-#' `max_shard_size`, `pjrt_save_safetensors()` writes files `<name>-00001-of-00003.safetensors` and so on, and an index. A
-#' tensor that is larger than this gets a separate file.
+#' `max_shard_size`, `pjrt_save_safetensors()` writes files `<name>-00001-of-00003.safetensors` and so on, and an index.
+#' A tensor that is larger than this gets a separate file.
 #'
-#' Saving replaces earlier files of the same path after all data are written. If it fails, the earlier files are unchanged.
+#' Saving replaces earlier files of the same path after all data are written. If it fails, the earlier files are
+#' unchanged.
 #'
 #' @section Types:
-#' All types that both the format and PJRT have, by their names in the format: `BOOL`, `I8` to `I64`, `U8` to `U64`, `F16`,
-#' `BF16`, `F32`, `F64`, `C64`, `F8_E4M3` (`f8e4m3fn`), `F8_E5M2`, `F8_E8M0`, `F8_E4M3FNUZ`, `F8_E5M2FNUZ` and `F4` (`f4e2m1fn`,
-#' with an even number of elements). The format lacks `c128`, integers of 2 and 4 bits and the other 8-bit floats; PJRT lacks
-#' `F6_E2M3` and `F6_E3M2`.
+#' All types that both the format and PJRT have, by their names in the format: `BOOL`, `I8` to `I64`, `U8` to `U64`,
+#' `F16`, `BF16`, `F32`, `F64`, `C64`, `F8_E4M3` (`f8e4m3fn`), `F8_E5M2`, `F8_E8M0`, `F8_E4M3FNUZ`, `F8_E5M2FNUZ` and
+#' `F4` (`f4e2m1fn`, with an even number of elements). The format lacks `c128`, integers of 2 and 4 bits and the other
+#' 8-bit floats; PJRT lacks `F6_E2M3` and `F6_E3M2`.
 #'
 #' @param path A string.
-#'   * To load: a file, an index, or a folder with `model.safetensors`, `model.safetensors.index.json` or a single safetensors
-#'     file. If the file does not exist but its index does, the index is loaded.
+#'   * To load: a file, an index, or a folder with `model.safetensors`, `model.safetensors.index.json` or a single
+#'     safetensors file. If the file does not exist but its index does, the index is loaded.
 #'   * To save: the file, or the prefix of the files if there are several.
 #' @param device A device: anything that [as_pjrt_device()] takes.
-#' @param names A character vector of names, or a numeric vector of positions from 1: the tensors to load. Default: all. Other
-#'   tensors are not read.
+#' @param names A character vector of names, or a numeric vector of positions from 1: the tensors to load. Default: all.
+#'   Other tensors are not read.
 #' @param tensors A named list of buffers.
-#' @param metadata A named character vector, or a named list of strings. Default: the metadata of `tensors`, if it was loaded from
-#'   a file; `character()` for none.
-#' @param max_shard_size A number of bytes, or a string such as `"5GB"` or `"500MiB"`: the maximum size of the tensors in a file.
-#'   Default: a single file of any size.
+#' @param metadata A named character vector, or a named list of strings. Default: the metadata of `tensors`, if it was
+#'   loaded from a file; `character()` for none.
+#' @param max_shard_size A number of bytes, or a string such as `"5GB"` or `"500MiB"`: the maximum size of the tensors
+#'   in a file. Default: a single file of any size.
 #' @return
-#' * `pjrt_load_safetensors()`: a named list of `PJRTBuffer`s, in the order of `names` or of the file. If the file has metadata, they
-#'   are the attribute `"metadata"`, a named character vector.
+#' * `pjrt_load_safetensors()`: a named list of `PJRTBuffer`s, in the order of `names` or of the file. If the file has
+#'   metadata, they are the attribute `"metadata"`, a named character vector.
 #' * `pjrt_save_safetensors()`: a string, the path to load from, invisibly: the file, or the index.
-#' * `safetensors_info()`: a data frame with a row for each tensor: `name`, `dtype` (the format's name for types that PJRT lacks),
-#'   `shape` (a list of integer vectors), `bytes`, `offset` (the position of the first byte in the file, from 0) and, for an
-#'   index, `file`. Metadata are an attribute, as above.
+#' * `safetensors_info()`: a data frame with a row for each tensor: `name`, `dtype` (the format's name for types that
+#'   PJRT lacks), `shape` (a list of integer vectors), `bytes`, `offset` (the position of the first byte in the file,
+#'   from 0) and, for an index, `file`. Metadata are an attribute, as above.
 #' @section Errors:
 #' * `pjrt_error_safetensors_invalid`: the file is damaged or not a safetensors file.
 #' * `pjrt_error_io`: a file cannot be read or written.
@@ -102,20 +105,20 @@ safetensors_info <- function(path) {
 
 #' Load tensors one by one
 #'
-#' `pjrt_open_safetensors()` opens a safetensors file, or the index of several, without loading tensors. Each tensor is loaded when
-#' you use it, so a model can be larger than memory. The files of an index are opened on first use.
+#' `pjrt_open_safetensors()` opens a safetensors file, or the index of several, without loading tensors. Each tensor is
+#' loaded when you use it, so a model can be larger than memory. The files of an index are opened on first use.
 #'
-#' The result works like a read-only named list: `x[["name"]]`, `x$name` and `x[[2]]` load one tensor, `x[c("name", "other")]`
-#' loads several, and `as.list()`, which `lapply()` calls, loads all. Tensors are not kept: using one twice loads it twice.
-#' `close()` closes the files; buffers that were loaded stay valid.
+#' The result works like a read-only named list: `x[["name"]]`, `x$name` and `x[[2]]` load one tensor,
+#' `x[c("name", "other")]` loads several, and `as.list()`, which `lapply()` calls, loads all. Tensors are not kept:
+#' using one twice loads it twice. `close()` closes the files; buffers that were loaded stay valid.
 #'
 #' @inheritParams pjrt_load_safetensors
 #' @param x,con A `PJRTSafetensors`.
 #' @param i,name Names or positions, from 1, of tensors.
 #' @param exact Not used: names are always matched in full.
 #' @param ... Not used.
-#' @return `pjrt_open_safetensors()`: a `PJRTSafetensors`. `x[[i]]` and `x$name`: a `PJRTBuffer`. `x[i]` and `as.list(x)`: a
-#'   named list of `PJRTBuffer`s. `names()`: a character vector. `length()`: the number of tensors.
+#' @return `pjrt_open_safetensors()`: a `PJRTSafetensors`. `x[[i]]` and `x$name`: a `PJRTBuffer`. `x[i]` and
+#'   `as.list(x)`: a named list of `PJRTBuffer`s. `names()`: a character vector. `length()`: the number of tensors.
 #' @section Errors:
 #' The errors of [pjrt_load_safetensors()]; `pjrt_error_invalid_input` if a tensor does not exist or the file is closed.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
@@ -212,7 +215,10 @@ format.PJRTSafetensors <- function(x, ...) {
     return("<PJRTSafetensors closed>")
   }
   files <- if (is.na(described$files)) "" else paste(" in", counted(described$files, "file"))
-  sprintf("<PJRTSafetensors '%s': %s%s, for %s>", described$path, counted(described$tensors, "tensor"), files, described$device)
+  sprintf(
+    "<PJRTSafetensors '%s': %s%s, for %s>", described$path, counted(described$tensors, "tensor"), files,
+    described$device
+  )
 }
 
 #' @export
@@ -266,7 +272,9 @@ abort_unknown <- function(unknown, known) {
   abort_input(
     "There is no tensor ", toString(shorten_list(sprintf("\"%s\"", unknown), 3L)), ".",
     hints = if (length(known) > 0L) {
-      sprintf("The file has %s: %s.", counted(length(known), "tensor"), toString(shorten_list(sprintf("\"%s\"", near), 3L)))
+      sprintf(
+        "The file has %s: %s.", counted(length(known), "tensor"), toString(shorten_list(sprintf("\"%s\"", near), 3L))
+      )
     } else {
       "The file has no tensors."
     }

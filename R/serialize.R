@@ -1,57 +1,64 @@
 #' Send buffers, programs and executables to other sessions
 #'
-#' `pjrt_serialize()` converts a buffer, program or executable to bytes, and `pjrt_deserialize()` creates it again, also in another
-#' session. `pjrt_save_executable()` and `pjrt_load_executable()` use a file.
+#' `pjrt_serialize()` converts a buffer, program or executable to bytes, and `pjrt_deserialize()` creates it again, also
+#' in another session. `pjrt_save_executable()` and `pjrt_load_executable()` use a file.
 #'
-#' R's own [serialize()] writes the same bytes for these objects, wherever they are: in lists, environments or functions. So packages
-#' that send R objects to other sessions, such as parallel, callr, future and mirai, send buffers, programs and executables, too, and
-#' [saveRDS()] and [save()] save them. See the section on R's serialization. Use `pjrt_serialize()` if you need the bytes, a checked
-#' transfer to a chosen device, or an error instead of an object without content.
+#' R's own [serialize()] writes the same bytes for these objects, wherever they are: in lists, environments or
+#' functions. So packages that send R objects to other sessions, such as parallel, callr, future and mirai, send
+#' buffers, programs and executables, too, and [saveRDS()] and [save()] save them. See the section on R's serialization.
+#' Use `pjrt_serialize()` if you need the bytes, a checked transfer to a chosen device, or an error instead of an object
+#' without content.
 #'
-#' The bytes of a buffer contain its element type, its shape and its content, for any device. Those of a program contain its code.
-#' Both have a checksum.
+#' The bytes of a buffer contain its element type, its shape and its content, for any device. Those of a program contain
+#' its code. Both have a checksum.
 #'
 #' @section R's serialization:
-#' An object that R has read gets its content at its first use, or when it is printed. A buffer goes to the device of the same name, or
-#' else to the first device of its platform, or else to the default device. One object in several places stays one object. The
-#' content is checked for damage then.
+#' An object that R has read gets its content at its first use, or when it is printed. A buffer goes to the device of
+#' the same name, or else to the first device of its platform, or else to the default device. One object in several
+#' places stays one object. The content is checked for damage then.
 #'
-#' `options(pjrt.serialize = )` says what R's serialization writes: everything (`TRUE`, the default), nothing (`FALSE`), or only
-#' buffers of at most so many bytes, besides programs and executables. Set it before you save a workspace with large buffers, or to
-#' keep them out of a cache, such as knitr's.
+#' `options(pjrt.serialize = )` says what R's serialization writes: everything (`TRUE`, the default), nothing (`FALSE`),
+#' or only buffers of at most so many bytes, besides programs and executables. Set it before you save a workspace with
+#' large buffers, or to keep them out of a cache, such as knitr's.
 #'
-#' R can always write the object itself: if it was deleted or donated, if it belongs to the parent of a forked process, or if the
-#' option excludes it, it is written without its content. What arrives prints as `<PJRTBuffer of another session>`, and its use is a
-#' `pjrt_error_invalid_pointer` that says why. The same happens to other objects, such as clients and devices, and to all objects in the
-#' old format of `save(version = 2)`. Reading needs this package to be installed.
+#' R can always write the object itself: if it was deleted or donated, if it belongs to the parent of a forked process,
+#' or if the option excludes it, it is written without its content. What arrives prints as
+#' `<PJRTBuffer of another session>`, and its use is a `pjrt_error_invalid_pointer` that says why. The same happens to
+#' other objects, such as clients and devices, and to all objects in the old format of `save(version = 2)`. Reading
+#' needs this package to be installed.
 #' @section Executables:
 #' Loading an executable is many times faster than compiling its program. You do not need this to save time, since
-#' [pjrt_compile()] caches compiled programs; see [pjrt_cache]. Use a file to distribute an executable without its program.
+#' [pjrt_compile()] caches compiled programs; see [pjrt_cache]. Use a file to distribute an executable without its
+#' program.
 #'
-#' A loaded executable is equivalent to the original: it has the same inputs, donation, layouts, replicas and partitions, and the
-#' same [information][executable].
+#' A loaded executable is equivalent to the original: it has the same inputs, donation, layouts, replicas and
+#' partitions, and the same [information][executable].
 #'
-#' [`pjrt_compile(topology = )`][pjrt_compile] compiles for devices of other machines. Its result must be saved and loaded there.
+#' [`pjrt_compile(topology = )`][pjrt_compile] compiles for devices of other machines. Its result must be saved and
+#' loaded there.
 #'
-#' Plugins do not verify machine code. The bytes therefore contain a checksum and describe their target: the plugin's build, its
-#' API version, the kind of device and, on a CPU, the processor's features. They are loaded only if they are intact and the
-#' target matches; the processor may have additional features. Load files only from sources that you trust to run code.
+#' Plugins do not verify machine code. The bytes therefore contain a checksum and describe their target: the plugin's
+#' build, its API version, the kind of device and, on a CPU, the processor's features. They are loaded only if they are
+#' intact and the target matches; the processor may have additional features. Load files only from sources that you
+#' trust to run code.
 #'
-#' @param x A `PJRTBuffer`, a `PJRTProgram`, a `PJRTLoadedExecutable` or a `PJRTExecutable`. `pjrt_serialize()` waits for a buffer's
-#'   content.
+#' @param x A `PJRTBuffer`, a `PJRTProgram`, a `PJRTLoadedExecutable` or a `PJRTExecutable`. `pjrt_serialize()` waits
+#'   for a buffer's content.
 #' @param executable A `PJRTLoadedExecutable` or a `PJRTExecutable`, from [pjrt_compile()].
 #' @param path A string: the file's path.
 #' @param data A raw vector, from `pjrt_serialize()`.
-#' @param device A device: anything that [as_pjrt_device()] takes; or, for a program with several replicas or partitions, a list
-#'   of devices or their names. Default: the devices that it was compiled for; for a buffer, the default device.
-#' @param compile_options A `PJRTCompileOptions`, from [pjrt_compile_options()]. Only `device_assignment` is used; the numbers of
-#'   replicas and partitions must be those that the program was compiled with.
+#' @param device A device: anything that [as_pjrt_device()] takes; or, for a program with several replicas or
+#'   partitions, a list of devices or their names. Default: the devices that it was compiled for; for a buffer, the
+#'   default device.
+#' @param compile_options A `PJRTCompileOptions`, from [pjrt_compile_options()]. Only `device_assignment` is used; the
+#'   numbers of replicas and partitions must be those that the program was compiled with.
 #' @return `pjrt_serialize()`: a raw vector. `pjrt_deserialize()`: an object like the one that was serialized.
 #'   `pjrt_save_executable()`: `path`, invisibly. `pjrt_load_executable()`: a `PJRTLoadedExecutable`.
 #' @section Errors:
 #' Objects that R has read raise the same errors at their first use.
 #' * `pjrt_error_serialized_invalid`: the data are damaged, or not from `pjrt_serialize()`.
-#' * `pjrt_error_serialized_mismatch`: it was saved for another plugin, processor or device. The message lists all differences.
+#' * `pjrt_error_serialized_mismatch`: it was saved for another plugin, processor or device. The message lists all
+#'   differences.
 #' * `pjrt_error_io`: a file cannot be read or written.
 #' * `pjrt_error_unimplemented`: the plugin does not support this.
 #' @seealso [pjrt_compile()]; [pjrt_save_safetensors()] for files of arrays; [pjrt_parallel]
@@ -177,8 +184,8 @@ hash_folder <- function() {
   if (is.null(settings)) "" else settings$dir
 }
 
-# What R's serialize() writes for a handle; native code calls this by name. A list with the value's `bytes` and its `device`, or with
-# the reason why it is `lost`: R would not finish a workspace or a cache if this failed.
+# What R's serialize() writes for a handle; native code calls this by name. A list with the value's `bytes` and its
+# `device`, or with the reason why it is `lost`: R would not finish a workspace or a cache if this failed.
 sent_content <- function(x) {
   content <- tryCatch(
     {
@@ -226,7 +233,8 @@ revive <- function(x) {
 
 is_text <- function(x) is.character(x) && length(x) == 1L && !is.na(x)
 
-# The object in bytes, on this session's device of that name, or else on the platform's first device, or on the default device.
+# The object in bytes, on this session's device of that name, or else on the platform's first device, or on the default
+# device.
 from_sent <- function(bytes, device) {
   if (!nzchar(device)) {
     return(pjrt_deserialize(bytes))

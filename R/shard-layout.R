@@ -67,7 +67,8 @@ unshard_output <- function(buffers, executable, output, dim) {
   combine_arrays(arrays, dim)
 }
 
-# The parts of each replica, in the order of partitions. Those that other processes have are NULL, unless this process has the same.
+# The parts of each replica, in the order of partitions. Those that other processes have are NULL, unless this process
+# has the same.
 all_parts <- function(parts, layout) {
   positions <- if (length(layout$positions) > 0L) layout$positions else 1L
   count <- layout$num_replicas * layout$num_partitions
@@ -104,7 +105,9 @@ join_parts <- function(arrays, layout) {
     sizes <- layout$sizes[[chosen[[i]]]]
     part <- unclass(crop(arrays[[i]], sizes))
     # as a call, so that R does not copy `whole` for every part
-    eval(call("<-", as.call(c(quote(`[`), quote(whole), positions_from(layout$starts[[chosen[[i]]]], sizes))), quote(part)))
+    eval(
+      call("<-", as.call(c(quote(`[`), quote(whole), positions_from(layout$starts[[chosen[[i]]]], sizes))), quote(part))
+    )
   }
   restore_class(whole, like)
 }
@@ -142,7 +145,8 @@ array_layout <- function(executable, number, kind) {
 # Refuses what names none of a program's inputs or outputs.
 abort_number_or_name <- function(x, kind, count, hints = NULL) {
   abort_type(
-    "`", kind, "` must be the number or name of an ", kind, ", of which the program has ", count, ", not ", given(x), ".",
+    "`", kind, "` must be the number or name of an ", kind, ", of which the program has ", count, ", not ", given(x),
+    ".",
     hints = hints
   )
 }
@@ -290,7 +294,9 @@ check_share_dtype <- function(dtype, layout) {
 output_parts <- function(buffers, layout, output, count) {
   is_buffer <- function(x) inherits(x, "PJRTBuffer")
   if (!is.list(buffers) || length(buffers) != count) {
-    abort_type("`buffers` must be a list of length ", count, ", with an element for each device, not ", given(buffers), ".")
+    abort_type(
+      "`buffers` must be a list of length ", count, ", with an element for each device, not ", given(buffers), "."
+    )
   }
   parts <- vector("list", count)
   for (i in seq_len(count)) {
@@ -299,7 +305,9 @@ output_parts <- function(buffers, layout, output, count) {
       part <- part[[output]]
     }
     if (!is_buffer(part)) {
-      abort_type("`buffers` must be a list of `PJRTBuffer`s, or of lists of them; element ", i, " is ", given(part), ".")
+      abort_type(
+        "`buffers` must be a list of `PJRTBuffer`s, or of lists of them; element ", i, " is ", given(part), "."
+      )
     }
     if (!identical(as.numeric(shape(part)), as.numeric(layout$part))) {
       pjrt_abort(
@@ -312,7 +320,9 @@ output_parts <- function(buffers, layout, output, count) {
     }
     if (!identical(as.character(elt_type(part)), layout$dtype)) {
       pjrt_abort(
-        sprintf("Element %d of `buffers` is of type %s, but %s is of type %s.", i, elt_type(part), layout$what, layout$dtype),
+        sprintf(
+          "Element %d of `buffers` is of type %s, but %s is of type %s.", i, elt_type(part), layout$what, layout$dtype
+        ),
         "dtype_mismatch"
       )
     }

@@ -1,50 +1,54 @@
 #' Shard an array across devices
 #'
-#' `pjrt_shard()` divides an array into parts and moves one part to each device. `pjrt_unshard()` combines parts to one R
-#' array. If you pass an executable and one of its inputs or outputs, the parts are as the program needs them. Otherwise they
-#' are equal parts along a dimension.
+#' `pjrt_shard()` divides an array into parts and moves one part to each device. `pjrt_unshard()` combines parts to one
+#' R array. If you pass an executable and one of its inputs or outputs, the parts are as the program needs them.
+#' Otherwise they are equal parts along a dimension.
 #'
-#' The parts have the order of the devices: the first device gets the first rows, or the first elements of another dimension.
-#' `Map(list, xs, ys)` combines the lists for several arguments for [pjrt_execute_sharded()].
+#' The parts have the order of the devices: the first device gets the first rows, or the first elements of another
+#' dimension. `Map(list, xs, ys)` combines the lists for several arguments for [pjrt_execute_sharded()].
 #'
 #' @section Inputs and outputs of executables:
-#' A program with several partitions defines how its arrays are divided between devices, or leaves it to the compiler: see
-#' `sharding` in [executable_inputs()]. `pjrt_shard(x, executable, input = )` divides the whole array `x` accordingly, along
-#' several dimensions if necessary, and copies parts that several devices need. Only the parts that a device needs are read
-#' from a buffer or file. If a dimension cannot be divided equally, the last parts are padded with zeros, which the program
-#' ignores.
+#' A program with several partitions defines how its arrays are divided between devices, or leaves it to the compiler:
+#' see `sharding` in [executable_inputs()]. `pjrt_shard(x, executable, input = )` divides the whole array `x`
+#' accordingly, along several dimensions if necessary, and copies parts that several devices need. Only the parts that a
+#' device needs are read from a buffer or file. If a dimension cannot be divided equally, the last parts are padded with
+#' zeros, which the program ignores.
 #'
-#' `pjrt_unshard(out, executable = , output = )` takes the result of [pjrt_execute_sharded()], or the buffers of one output. If
-#' several devices have the same part, the first one is read.
+#' `pjrt_unshard(out, executable = , output = )` takes the result of [pjrt_execute_sharded()], or the buffers of one
+#' output. If several devices have the same part, the first one is read.
 #'
-#' With several replicas, each replica has its own whole array. `dim` is the dimension along which `x` contains the arrays of
-#' all replicas. With `dim = NULL`, all replicas get the same array, and `pjrt_unshard()` returns that of the first replica.
+#' With several replicas, each replica has its own whole array. `dim` is the dimension along which `x` contains the
+#' arrays of all replicas. With `dim = NULL`, all replicas get the same array, and `pjrt_unshard()` returns that of the
+#' first replica.
 #'
-#' @param x A vector, matrix or array. A vector has one dimension. With `input`, also a `PJRTBuffer`, or a file opened with
-#'   [pjrt_open_safetensors()] whose `tensor` is used.
+#' @param x A vector, matrix or array. A vector has one dimension. With `input`, also a `PJRTBuffer`, or a file opened
+#'   with [pjrt_open_safetensors()] whose `tensor` is used.
 #' @param devices A list of devices or a character vector of their names, as for [pjrt_compile()], or a
 #'   `PJRTLoadedExecutable` for its devices.
-#' @param dim A number, from 1: the dimension along which the array is divided or the parts are combined. With `NULL`, every
-#'   device gets all of `x`, and `pjrt_unshard()` returns the first array. With an executable's input or output, `dim` is
-#'   about its replicas.
-#' @param dtype,... A string and further arguments, as for [pjrt_buffer()]. With `input`, the default type is the input's.
+#' @param dim A number, from 1: the dimension along which the array is divided or the parts are combined. With `NULL`,
+#'   every device gets all of `x`, and `pjrt_unshard()` returns the first array. With an executable's input or output,
+#'   `dim` is about its replicas.
+#' @param dtype,... A string and further arguments, as for [pjrt_buffer()]. With `input`, the default type is the
+#'   input's.
 #' @param input The number, from 1, or the name of the executable's input that `x` is for. Names have any spelling that
 #'   [pjrt_execute()] takes: `params$w` is `params['w']`.
 #' @param tensor The name or number, from 1, of a tensor, if `x` is a safetensors file.
-#' @param buffers A list of `PJRTBuffer`s, one for each device, in order. With an executable, also a list that contains, for
-#'   each device, a list of all outputs.
+#' @param buffers A list of `PJRTBuffer`s, one for each device, in order. With an executable, also a list that contains,
+#'   for each device, a list of all outputs.
 #' @param executable A `PJRTLoadedExecutable`: the one whose output this is. It can also be the second argument.
 #' @param output The number, from 1, of the executable's output. Default: 1.
-#' @return `pjrt_shard()`: a list of `PJRTBuffer`s, one for each device of this process. `pjrt_unshard()`: an array, as [as_array()] returns it
-#'   for the whole array.
-#' If some of the executable's devices belong to other processes (see [pjrt_distributed()]), `pjrt_shard()` returns the parts of
-#' this process's devices, in the order of `devices(executable)`: pass the whole array in every process. `pjrt_unshard()` takes
-#' this process's parts. It needs all parts of the array, so it returns arrays that every process has whole.
+#' @return `pjrt_shard()`: a list of `PJRTBuffer`s, one for each device of this process. `pjrt_unshard()`: an array, as
+#'   [as_array()] returns it for the whole array.
+#' If some of the executable's devices belong to other processes (see [pjrt_distributed()]), `pjrt_shard()` returns the
+#' parts of this process's devices, in the order of `devices(executable)`: pass the whole array in every process.
+#' `pjrt_unshard()` takes this process's parts. It needs all parts of the array, so it returns arrays that every process
+#' has whole.
 #'
 #' @section Errors:
-#' * `pjrt_error_shape_mismatch`: a dimension cannot be divided into equal parts, the parts do not fit together, or `x` does
-#'   not have the shape of the input.
-#' * `pjrt_error_dtype_mismatch`: the parts have different types, or a buffer or tensor does not have the type of the input.
+#' * `pjrt_error_shape_mismatch`: a dimension cannot be divided into equal parts, the parts do not fit together, or `x`
+#'   does not have the shape of the input.
+#' * `pjrt_error_dtype_mismatch`: the parts have different types, or a buffer or tensor does not have the type of the
+#'   input.
 #' * `pjrt_error_invalid_input`: a dimension, input or output does not exist, the executable does not say how its
 #'   arrays are divided, or other processes have parts that `pjrt_unshard()` needs.
 #' @seealso [pjrt_execute_sharded()], `vignette("several-devices")`
@@ -110,7 +114,9 @@ pjrt_shard <- function(x, devices, dim = 1L, dtype = NULL, ..., input = NULL, te
   if (size %% count != 0) {
     below <- size - size %% count
     pjrt_abort(
-      sprintf("Dimension %d of `x` has %.0f elements, which cannot be divided equally between %d devices.", dim, size, count),
+      sprintf(
+        "Dimension %d of `x` has %.0f elements, which cannot be divided equally between %d devices.", dim, size, count
+      ),
       "shape_mismatch",
       hints = sprintf("Remove or add elements to get %.0f or %.0f, or use fewer devices.", below, below + count)
     )

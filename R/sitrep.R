@@ -1,8 +1,9 @@
 #' Situation report
 #'
-#' `pjrt_sitrep()` collects information for troubleshooting: the system, R and this package, plugins and their problems, CUDA's
-#' driver and libraries, the session's clients, relevant environment variables and options, the cache and the site folder and
-#' why they cannot be used, the number of processors for the session, and the Python package index in use. Credentials in URLs are removed, so that you can share the report.
+#' `pjrt_sitrep()` collects information for troubleshooting: the system, R and this package, plugins and their problems,
+#' CUDA's driver and libraries, the session's clients, relevant environment variables and options, the cache and the
+#' site folder and why they cannot be used, the number of processors for the session, and the Python package index in
+#' use. Credentials in URLs are removed, so that you can share the report.
 #'
 #' Nothing is loaded, downloaded or changed. To find the index, the package may run pip, which takes about a second.
 #'
@@ -13,7 +14,8 @@
 #' @export
 pjrt_sitrep <- function() {
   parts <- list(
-    system = system_facts, package = package_facts, plugins = plugin_facts, skipped = function() look_for_plugins()$skipped,
+    system = system_facts, package = package_facts, plugins = plugin_facts,
+    skipped = function() look_for_plugins()$skipped,
     cuda = cuda_facts, clients = client_facts, variables = variable_facts, options = option_facts, cache = cache_facts,
     index = index_facts
   )
@@ -23,7 +25,8 @@ pjrt_sitrep <- function() {
 
 system_facts <- function() {
   c(
-    OS = utils::osVersion %||% Sys.info()[["sysname"]], machine = paste(Sys.info()[["sysname"]], Sys.info()[["machine"]]),
+    OS = utils::osVersion %||% Sys.info()[["sysname"]],
+    machine = paste(Sys.info()[["sysname"]], Sys.info()[["machine"]]),
     R = paste0(R.version$major, ".", R.version$minor, " (", R.version$platform, ")"),
     session = if (interactive()) "interactive" else "not interactive", processors = processors_text()
   )
@@ -107,7 +110,8 @@ cache_facts <- function() {
   platforms <- setdiff(if (!is.null(folder)) list.files(folder, no.. = TRUE), "executables")
   list(
     folder = folder %||% sprintf("none: %s", cache_dir_problem()),
-    size = vapply(platforms, function(platform) folder_bytes(file.path(folder, platform)), 0), programs = pjrt_cache_info(),
+    size = vapply(platforms, function(platform) folder_bytes(file.path(folder, platform)), 0),
+    programs = pjrt_cache_info(),
     site = paste(c(site_dir(), site_dir_problem()), collapse = ", not in use: ")
   )
 }
@@ -137,7 +141,8 @@ format.PJRTSitrep <- function(x, ...) {
       programs <- cache$programs
       labelled(c(
         folder = cache$folder, vapply(cache$size, format_bytes, ""),
-        programs = paste(c(setdiff(state_line(programs), "on"), disk_line(programs)), collapse = "; "), `this session` = session_line(programs),
+        programs = paste(c(setdiff(state_line(programs), "on"), disk_line(programs)), collapse = "; "),
+        `this session` = session_line(programs),
         if (nzchar(cache$site)) c(`site folder` = cache$site)
       ))
     }),
@@ -172,7 +177,9 @@ format_plugins <- function(x) {
     plugin <- x[i, ]
     facts <- c(
       if (!is.na(plugin$version)) paste("version", plugin$version),
-      if (!is.na(plugin$api_version)) sprintf("API %s (this package: %s)", plugin$api_version, call_native(ffi_api_version_bound)),
+      if (!is.na(plugin$api_version)) sprintf(
+        "API %s (this package: %s)", plugin$api_version, call_native(ffi_api_version_bound)
+      ),
       if (!is.na(plugin$size)) format_bytes(plugin$size), if (plugin$loaded) "loaded", plugin$source
     )
     problem <- if (!is.na(plugin$problem)) paste("  !", plugin$problem)

@@ -4,18 +4,18 @@
 #' otherwise only the range of memory that contains it. `x[[...]]` returns a single element. Both wait for the buffer's
 #' content.
 #'
-#' Subscripts work as for R's arrays. Use one for each dimension, or a single one that counts through the whole array in R's
-#' order, or a numeric matrix with a column for each dimension and a row for each element. They are numbers from 1, negative
-#' numbers to leave elements out, or logical values, which are recycled. An empty subscript selects everything.
+#' Subscripts work as for R's arrays. Use one for each dimension, or a single one that counts through the whole array in
+#' R's order, or a numeric matrix with a column for each dimension and a row for each element. They are numbers from 1,
+#' negative numbers to leave elements out, or logical values, which are recycled. An empty subscript selects everything.
 #'
-#' Subscripts that are `NA` or out of bounds are errors, since most dtypes have no `NA`. Strings are errors, since buffers
-#' have no names.
+#' Subscripts that are `NA` or out of bounds are errors, since most dtypes have no `NA`. Strings are errors, since
+#' buffers have no names.
 #'
 #' @param x A `PJRTBuffer`.
 #' @param ... Subscripts. For `x[[...]]`, single positive numbers.
 #' @param drop A flag: whether dimensions of length one are dropped, as for R's arrays.
-#' @return `x[...]`: a vector or array of the type that [as_array()] returns; `x[]` is `as_array(x)`. `x[[...]]`: a vector of
-#'   length one.
+#' @return `x[...]`: a vector or array of the type that [as_array()] returns; `x[]` is `as_array(x)`. `x[[...]]`: a
+#'   vector of length one.
 #' @section Errors:
 #' `pjrt_error_invalid_input` if subscripts are invalid, out of bounds, or of the wrong number, and the errors of
 #' [as_array()].
@@ -105,7 +105,9 @@ positions <- function(subscript, extent) {
   subscript <- plain_subscript(subscript)
   if (is.logical(subscript)) {
     if (length(subscript) > extent) {
-      abort_input("Subscript out of bounds: ", length(subscript), " logical values for ", counted(extent, "position"), ".")
+      abort_input(
+        "Subscript out of bounds: ", length(subscript), " logical values for ", counted(extent, "position"), "."
+      )
     }
     return(which(rep_len(subscript, extent)))
   }

@@ -44,7 +44,8 @@ add_state <- function(described, state, names) {
   others <- other_outputs(described, sources[!is.na(sources)])
   if (length(names) > length(others)) {
     abort_input(
-      "`outputs` has ", counted(length(names), "name"), ", but the program has ", counted(length(others), "other output"), "."
+      "`outputs` has ", counted(length(names), "name"), ", but the program has ",
+      counted(length(others), "other output"), "."
     )
   }
   names(others)[seq_along(names)] <- names
@@ -85,9 +86,9 @@ output_sources <- function(described, state) {
   match_structures(described, state, sources)
 }
 
-# The same numbers, with those of arguments that no name decides: of an output that alone has the structure of the argument, which
-# alone has that of the output. Donation shows which arguments change, and never where their values come from: JAX assigns
-# donated memory to outputs by their shapes, in order.
+# The same numbers, with those of arguments that no name decides: of an output that alone has the structure of the
+# argument, which alone has that of the output. Donation shows which arguments change, and never where their values come
+# from: JAX assigns donated memory to outputs by their shapes, in order.
 match_structures <- function(described, state, sources) {
   inputs <- described$inputs
   result <- described$result %||% as.list(seq_len(nrow(described$outputs)))
@@ -113,7 +114,8 @@ match_structures <- function(described, state, sources) {
       arguments <- described$arguments[open[rivals]]
       abort_input(
         "Names do not say which output replaces ", paste0("`", arguments, "`", collapse = " and which "), ": ",
-        paste(names(outputs)[fits], collapse = ", "), if (length(fits) == 1L) " has" else " have", " the same structure.",
+        paste(names(outputs)[fits], collapse = ", "), if (length(fits) == 1L) " has" else " have",
+        " the same structure.",
         hints = sprintf(
           "Name the outputs, as in `state = c(%s)`.",
           paste(arguments, "=", seq_along(arguments), collapse = ", ")

@@ -1,7 +1,8 @@
 #' Skip a test without a plugin
 #'
-#' `skip_if_no_pjrt()` skips a testthat test if the machine cannot run programs on a platform: it has no plugin for it, or no
-#' client can be created, such as on a machine without a GPU. It downloads nothing, unless `PJRT_INSTALL=1` allows downloads.
+#' `skip_if_no_pjrt()` skips a testthat test if the machine cannot run programs on a platform: it has no plugin for it,
+#' or no client can be created, such as on a machine without a GPU. It downloads nothing, unless `PJRT_INSTALL=1` allows
+#' downloads.
 #'
 #' @param platform A string: the platform that the test needs.
 #' @return `NULL`, invisibly, if the test can run.
@@ -18,13 +19,17 @@
 skip_if_no_pjrt <- function(platform = "cpu") {
   check_platform(platform)
   if (!requireNamespace("testthat", quietly = TRUE)) {
-    abort_input("skip_if_no_pjrt() requires the package testthat.", hints = "install.packages(\"testthat\") installs it.")
+    abort_input(
+      "skip_if_no_pjrt() requires the package testthat.", hints = "install.packages(\"testthat\") installs it."
+    )
   }
   if (!plugins_downloaded(platform) && Sys.getenv("PJRT_INSTALL") != "1") {
     testthat::skip(sprintf("There is no plugin for platform \"%s\".", platform))
   }
   tryCatch(pjrt_client(platform), pjrt_error = function(e) {
-    testthat::skip(sprintf("No client for platform \"%s\": %s", platform, strsplit(conditionMessage(e), "\n")[[1L]][[1L]]))
+    testthat::skip(
+      sprintf("No client for platform \"%s\": %s", platform, strsplit(conditionMessage(e), "\n")[[1L]][[1L]])
+    )
   })
   invisible()
 }

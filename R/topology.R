@@ -7,7 +7,8 @@
 #' * `platform`, `platform_version`.
 #' * `devices`: for each device a list with its `id`, `kind`, `label`, `debug` string, `process_index` and `attributes`.
 #' * `attributes`: a named list of the plugin's further attributes.
-#' * `serialized`: a raw vector, the plugin's serialized form, which you can use to compare topologies; `NULL` if it has none.
+#' * `serialized`: a raw vector, the plugin's serialized form, which you can use to compare topologies; `NULL` if it has
+#'   none.
 #' @section Errors:
 #' `pjrt_error_unsupported_call` or `pjrt_error_unimplemented` if the plugin does not describe its topology.
 #' @seealso [pjrt_topology()] for devices of other machines, [pjrt_compile()], [client_info()], [device_info()]
@@ -31,16 +32,16 @@ new_topology <- function(facts, system) {
 #'
 #' `pjrt_topology()` describes devices that this machine need not have, such as a cluster's. It creates no client.
 #'
-#' Names and options are the plugin's own, and pass to it unchecked. XLA's plugin for the CPU refuses every topology. This
-#' package has been tested with a plugin made for the tests, not with a plugin for GPUs or TPUs.
+#' Names and options are the plugin's own, and pass to it unchecked. XLA's plugin for the CPU refuses every topology.
+#' This package has been tested with a plugin made for the tests, not with a plugin for GPUs or TPUs.
 #'
-#' [`pjrt_compile(topology = )`][pjrt_compile] compiles programs for these devices, if the plugin supports it. The description is
-#' usable in this session only: an object that was saved cannot be compiled for.
+#' [`pjrt_compile(topology = )`][pjrt_compile] compiles programs for these devices, if the plugin supports it. The
+#' description is usable in this session only: an object that was saved cannot be compiled for.
 #'
 #' @param platform A platform's name, such as `"cuda"`, or a `PJRTPlugin`, from [pjrt_plugin()].
 #' @param name A string: the topology's name. The empty name is the plugin's default.
-#' @param ... Named options of the plugin. Strings, whole numbers, other numbers, `TRUE` and `FALSE`, and vectors of whole
-#'   numbers pass as such. `I(1)` passes a number as a vector.
+#' @param ... Named options of the plugin. Strings, whole numbers, other numbers, `TRUE` and `FALSE`, and vectors of
+#'   whole numbers pass as such. `I(1)` passes a number as a vector.
 #' @return A list of class `PJRTTopology`, as [topology()] returns.
 #' @section Errors:
 #' * `pjrt_error_unimplemented` if the plugin does not support topologies without devices, as that of the CPU.
@@ -81,7 +82,9 @@ compile_for_topology <- function(program, compile_options, topology, shapes) {
     program <- exported_program(program, topology$platform, shapes)
   }
   system <- attr(topology, "system", exact = TRUE)
-  structure(call_native(ffi_topology_compile, system, program, compile_options, hash_folder()), class = "PJRTExecutable")
+  structure(
+    call_native(ffi_topology_compile, system, program, compile_options, hash_folder()), class = "PJRTExecutable"
+  )
 }
 
 check_unloaded <- function(x, name = "x") {

@@ -1,10 +1,10 @@
 #' Plot a trace
 #'
-#' `plot()` draws what each lane did over time, with one colour for each kind of event. Inner events are drawn on top of those
-#' that contain them. `ggplot2::autoplot()` draws the same as a ggplot, if \pkg{ggplot2} is installed.
+#' `plot()` draws what each lane did over time, with one colour for each kind of event. Inner events are drawn on top of
+#' those that contain them. `ggplot2::autoplot()` draws the same as a ggplot, if \pkg{ggplot2} is installed.
 #'
-#' The colours can be told apart with all common kinds of colour vision, and differ in brightness in print. Events shorter than
-#' a pixel are drawn as one: use `xlim`, or [pjrt_trace_write()] for a page with zoom.
+#' The colours can be told apart with all common kinds of colour vision, and differ in brightness in print. Events
+#' shorter than a pixel are drawn as one: use `xlim`, or [pjrt_trace_write()] for a page with zoom.
 #'
 #' @param x,object A `PJRTTrace` from [pjrt_trace()].
 #' @param xlim Two numbers: the seconds to show. `NULL`: all.
@@ -22,7 +22,9 @@ plot.PJRTTrace <- function(x, xlim = NULL, main = NULL, ...) {
   check_trace(x)
   if (is.null(xlim)) {
     xlim <- c(0, max(x$seconds, 1e-9))
-  } else if (is.object(xlim) || !is.numeric(xlim) || length(xlim) != 2L || !all(is.finite(xlim)) || xlim[[1L]] >= xlim[[2L]]) {
+  } else if (
+    is.object(xlim) || !is.numeric(xlim) || length(xlim) != 2L || !all(is.finite(xlim)) || xlim[[1L]] >= xlim[[2L]]
+  ) {
     abort_type("`xlim` must be two increasing numbers, not ", given(xlim), ".")
   }
   if (!is.null(main)) {
@@ -41,7 +43,8 @@ plot.PJRTTrace <- function(x, xlim = NULL, main = NULL, ...) {
   pixel <- (xlim[[2L]] - xlim[[1L]]) / max(graphics::par("pin")[[1L]] * 150, 1)
   shown <- trace_bars(x, lanes, xlim, pixel)
   graphics::rect(
-    shown$start, shown$row - shown$half, shown$end, shown$row + shown$half, col = trace_colours[shown$group], border = NA
+    shown$start, shown$row - shown$half, shown$end, shown$row + shown$half, col = trace_colours[shown$group],
+    border = NA
   )
   at <- pretty(xlim / unit$size)
   at <- at[at * unit$size >= xlim[[1L]] & at * unit$size <= xlim[[2L]]]
@@ -62,8 +65,8 @@ plot.PJRTTrace <- function(x, xlim = NULL, main = NULL, ...) {
   invisible(x)
 }
 
-# The colours of all plots and some more, ordered so that kinds that often meet differ in brightness. The names are those of the
-# legend.
+# The colours of all plots and some more, ordered so that kinds that often meet differ in brightness. The names are
+# those of the legend.
 trace_colours <- c(
   call = "#D9D9D9", wait = plot_colours[["red"]], run = plot_colours[["green"]], launch = "#F0E442",
   compile = plot_colours[["orange"]], convert = plot_colours[["blue"]], transfer = plot_colours[["sky"]],
@@ -121,7 +124,8 @@ autoplot.PJRTTrace <- function(object, ...) {
   bars <- trace_bars(object, lanes, xlim, xlim[[2L]] / 2000)
   bars$group <- factor(bars$group, intersect(names(trace_colours), bars$group))
   drawn <- data.frame(
-    xmin = bars$start / unit$size, xmax = bars$end / unit$size, ymin = bars$row - bars$half, ymax = bars$row + bars$half,
+    xmin = bars$start / unit$size, xmax = bars$end / unit$size, ymin = bars$row - bars$half,
+    ymax = bars$row + bars$half,
     kind = bars$group
   )
   aesthetics <- ggplot2::aes(

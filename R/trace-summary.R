@@ -1,11 +1,11 @@
 #' Summarize a trace
 #'
-#' `summary()` says what R and the devices did during a trace, where R waited, and what to change. Printing a trace prints its
-#' summary.
+#' `summary()` says what R and the devices did during a trace, where R waited, and what to change. Printing a trace
+#' prints its summary.
 #'
-#' Time of R's main thread is counted once, for the innermost event: time of a `wait` in a call counts as `wait`. `R` is the
-#' time outside of this package's functions, and `call` the time in them that no other event explains. A device is busy while
-#' a program runs on it.
+#' Time of R's main thread is counted once, for the innermost event: time of a `wait` in a call counts as `wait`. `R` is
+#' the time outside of this package's functions, and `call` the time in them that no other event explains. A device is
+#' busy while a program runs on it.
 #'
 #' @param object,x A `PJRTTrace` from [pjrt_trace()], or its summary.
 #' @param ... Ignored.

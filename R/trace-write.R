@@ -3,8 +3,8 @@
 #' `pjrt_trace_write()` writes a trace as JSON in Chrome's trace event format. To look at it, open it in Perfetto
 #' (<https://ui.perfetto.dev>), `chrome://tracing`, or Firefox's profiler.
 #'
-#' Each lane is a thread there. Events that overlap without one being inside the other get further rows. Sizes, shapes, calls
-#' and lines are in `args`.
+#' Each lane is a thread there. Events that overlap without one being inside the other get further rows. Sizes, shapes,
+#' calls and lines are in `args`.
 #'
 #' @param trace A `PJRTTrace` from [pjrt_trace()].
 #' @param file A string: the path, which ends with `.json`. An existing file is replaced.

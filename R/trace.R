@@ -1,48 +1,49 @@
 #' Record what the machine does
 #'
-#' `pjrt_trace()` evaluates R code and records what R, the package's threads and the devices do meanwhile. Print the trace for
-#' a short report with advice, `plot()` it, or open it in a browser. `pjrt_trace_start()` and `pjrt_trace_stop()` do the same
-#' for code that is not a single expression.
+#' `pjrt_trace()` evaluates R code and records what R, the package's threads and the devices do meanwhile. Print the
+#' trace for a short report with advice, `plot()` it, or open it in a browser. `pjrt_trace_start()` and
+#' `pjrt_trace_stop()` do the same for code that is not a single expression.
 #'
-#' These events are recorded, each with its begin, end and lane, and where they apply with size, dtype, shape and the name
-#' of the program:
+#' These events are recorded, each with its begin, end and lane, and where they apply with size, dtype, shape and the
+#' name of the program:
 #' * `call`: a call of this package from R
 #' * `compile`: a compilation, and `phase`, its parts; `outcome` says whether the program came from the cache
-#' * `upload`, and its `conversion` of R's values; `transfer`, a copy between host memory and a device with its own memory
+#' * `upload`, and its `conversion` of R's values; `transfer`, a copy between host memory and a device with its own
+#'   memory
 #' * `launch`: a program is handed to a device; `run`: the device runs it
 #' * `wait`: R or a thread waits for a result; `download`: values are converted for R
 #' * `callback`: an R function that a program calls; `gc`: a garbage collection that the package asks R for
 #' * `file`: a file of arrays is read or written; `work`: a thread's share of any of these
 #' * `device`: a kernel, copy or other operation on the device's own timeline
 #'
-#' A run lasts from its launch, or the end of the run before on its device, until its outputs are ready. If a device runs
-#' programs side by side, these share that time.
+#' A run lasts from its launch, or the end of the run before on its device, until its outputs are ready. If a device
+#' runs programs side by side, these share that time.
 #'
 #' Lanes are R's main thread (`"R"`), a thread for launches on each device that would block R (`"dispatch 0"`, ...), the
 #' thread that converts large arrays (`"upload"`), threads of compilers and of work in many parts, and the devices.
 #'
-#' Plugins for GPUs and TPUs have a profiler. It is started with the trace if the plugin is loaded by then, which creating a
-#' client does, and adds lanes of the device's own timeline, such as `"GPU:0 stream 13 (Compute)"`. NVIDIA's profiler needs the
-#' library CUPTI, which [install_pjrt()] installs. The CPU plugin has no profiler.
+#' Plugins for GPUs and TPUs have a profiler. It is started with the trace if the plugin is loaded by then, which
+#' creating a client does, and adds lanes of the device's own timeline, such as `"GPU:0 stream 13 (Compute)"`. NVIDIA's
+#' profiler needs the library CUPTI, which [install_pjrt()] installs. The CPU plugin has no profiler.
 #'
-#' The line in R's code is known where R keeps source references: see `options(keep.source = TRUE)`, the default in interactive
-#' sessions. Elsewhere only the call is.
+#' The line in R's code is known where R keeps source references: see `options(keep.source = TRUE)`, the default in
+#' interactive sessions. Elsewhere only the call is.
 #'
-#' While no trace is recorded, this costs nothing. While one is, a call takes about 20 microseconds longer, and each other
-#' event a microsecond and some hundred bytes of memory. Child processes of a fork record nothing.
+#' While no trace is recorded, this costs nothing. While one is, a call takes about 20 microseconds longer, and each
+#' other event a microsecond and some hundred bytes of memory. Child processes of a fork record nothing.
 #'
 #' @param expr R code.
 #' @param file A string: a file to write the trace to, as [pjrt_trace_write()] does. `NULL`: none. It is written even if
 #'   `expr` fails.
 #' @param max_events A number: the most events to keep, the first ones. The trace says how many were dropped.
-#' @return `pjrt_trace()` and `pjrt_trace_stop()`: a `PJRTTrace`. `pjrt_trace_start()`: `NULL`, invisibly. As a data frame, a
-#'   trace has a row for each event and the columns `start` and `end` (seconds), `lane`, `kind`, `name`, `bytes`, `dtype`,
-#'   `shape`, `program`, `call`, `line`, `file` and `outcome`; the last ones are `NA` where unknown.
+#' @return `pjrt_trace()` and `pjrt_trace_stop()`: a `PJRTTrace`. `pjrt_trace_start()`: `NULL`, invisibly. As a data
+#'   frame, a trace has a row for each event and the columns `start` and `end` (seconds), `lane`, `kind`, `name`,
+#'   `bytes`, `dtype`, `shape`, `program`, `call`, `line`, `file` and `outcome`; the last ones are `NA` where unknown.
 #' @section Errors:
 #' `pjrt_error_trace` if a trace is already being recorded, or, for `pjrt_trace_stop()`, if none is.
 #'
-#' If a plugin's profiler fails, the trace lacks its timeline, and there is a warning of class `pjrt_warning_profiler` when the
-#' trace ends.
+#' If a plugin's profiler fails, the trace lacks its timeline, and there is a warning of class `pjrt_warning_profiler`
+#' when the trace ends.
 #' @seealso [summary.PJRTTrace()], [plot.PJRTTrace()], [pjrt_trace_write()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- system.file("programs", "add-2x2.mlir", package = "pjrt")
@@ -135,7 +136,9 @@ stop_trace <- function() {
 # `failures` are texts that begin with the plugin's path.
 warn_profilers <- function(failures) {
   for (failure in unique(failures)) {
-    warn("The trace lacks a device's timeline, or a part of it. The profiler of ", failure, class = "pjrt_warning_profiler")
+    warn(
+      "The trace lacks a device's timeline, or a part of it. The profiler of ", failure, class = "pjrt_warning_profiler"
+    )
   }
 }
 
@@ -155,8 +158,8 @@ check_trace <- function(x) {
   check_intact(x, "PJRTTrace", parts = c("events", "lanes", "devices", "seconds", "dropped"), name = "trace")
 }
 
-# Called by the native side and call_native(): the call of this package from outside, with its place in the user's code. It
-# takes longer to describe a call than to find it, so the last ones are kept.
+# Called by the native side and call_native(): the call of this package from outside, with its place in the user's code.
+# It takes longer to describe a call than to find it, so the last ones are kept.
 trace_site <- function(...) {
   namespace <- topenv()
   parents <- sys.parents()

@@ -3,22 +3,24 @@
 #' `as_array()` returns an R vector or array, `as_raw()` the bytes of the elements. Both wait for the buffer's content;
 #' [as_array_async()] does not.
 #'
-#' @param x A `PJRTBuffer`. For `as_array()`, also a `PJRTArrayPromise`, or a nested list of these, such as the outputs of a
-#'   program.
-#' @param check A flag: whether values that R would misread are errors. These are the smallest `i32` or `i64`, which R reads as
-#'   `NA`, and `ui64` values above 2^63 - 1, which [bit64::integer64] cannot hold.
-#' @param int64 A string: the R type for `i64`, `ui64` and `ui32`. With `"double"` and `"integer"`, a value that the type cannot
-#'   hold exactly is an error.
-#' @param drop A flag: whether to drop dimensions of size 1, as [base::drop()] does. A vector of rank 1 becomes a plain one.
+#' @param x A `PJRTBuffer`. For `as_array()`, also a `PJRTArrayPromise`, or a nested list of these, such as the outputs
+#'   of a program.
+#' @param check A flag: whether values that R would misread are errors. These are the smallest `i32` or `i64`, which R
+#'   reads as `NA`, and `ui64` values above 2^63 - 1, which [bit64::integer64] cannot hold.
+#' @param int64 A string: the R type for `i64`, `ui64` and `ui32`. With `"double"` and `"integer"`, a value that the
+#'   type cannot hold exactly is an error.
+#' @param drop A flag: whether to drop dimensions of size 1, as [base::drop()] does. A vector of rank 1 becomes a plain
+#'   one.
 #' @param row_major A flag: whether the bytes are in row-major order (last index fastest) or in R's order.
 #' @param ... For methods.
-#' @return `as_array()`: a vector of length one for a scalar, otherwise an array without dimnames. Floats become double, `c64` and
-#'   `c128` complex, `pred` logical, signed integers of up to 32 bits and unsigned integers of up to 16 bits integer. `i64`,
-#'   `ui64` and `ui32` become the type in `int64`. For a list, a list of the same structure; on devices other than the CPU, all
-#'   transfers start at once. `as_raw()`: a raw vector; each element narrower than a byte takes a whole byte.
+#' @return `as_array()`: a vector of length one for a scalar, otherwise an array without dimnames. Floats become double,
+#'   `c64` and `c128` complex, `pred` logical, signed integers of up to 32 bits and unsigned integers of up to 16 bits
+#'   integer. `i64`, `ui64` and `ui32` become the type in `int64`. For a list, a list of the same structure; on devices
+#'   other than the CPU, all transfers start at once. `as_raw()`: a raw vector; each element narrower than a byte takes
+#'   a whole byte.
 #' @section Errors:
-#' `pjrt_error_deleted_buffer` if the buffer was donated or deleted, `pjrt_error_invalid_input` for values that `check` or `int64`
-#' refuse. If the computation failed on the device, its error is raised.
+#' `pjrt_error_deleted_buffer` if the buffer was donated or deleted, `pjrt_error_invalid_input` for values that `check`
+#' or `int64` refuse. If the computation failed on the device, its error is raised.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(matrix(c(1.5, 2, 3, 4), 2))
 #' as_array(x)

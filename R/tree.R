@@ -1,20 +1,23 @@
 #' Take nested lists apart and put them together
 #'
-#' Functions for models whose parameters, inputs or states are nested lists. `flatten()` returns the leaves of a nested list,
-#' `build_tree()` its structure, and `unflatten()` combines both again. Lists without a class are nodes. Everything else is a
-#' leaf: buffers, vectors, functions, and lists with a class such as data frames. `NULL` is an empty node, not a leaf.
+#' Functions for models whose parameters, inputs or states are nested lists. `flatten()` returns the leaves of a nested
+#' list, `build_tree()` its structure, and `unflatten()` combines both again. Lists without a class are nodes.
+#' Everything else is a leaf: buffers, vectors, functions, and lists with a class such as data frames. `NULL` is an
+#' empty node, not a leaf.
 #'
 #' A tree keeps the names of lists, converted to UTF-8, and no other attributes. It has at most 10,000 levels.
 #'
-#' @param x `flatten()`, `build_tree()`: a nested list, or a leaf. `unflatten()`: a list of as many leaves as the tree has.
+#' @param x `flatten()`, `build_tree()`: a nested list, or a leaf. `unflatten()`: a list of as many leaves as the tree
+#'   has.
 #' @param tree,in_tree An `RTree`, from [build_tree()].
 #' @param f A function.
 #' @return
 #' * `flatten()`: the list of leaves, from left to right.
 #' * `build_tree()`: an `RTree`.
 #' * `unflatten()`: the nested list with these leaves.
-#' * `flatten_fun()`: a function of class `FlattenedFunction`. It takes the leaves of the list of arguments whose structure
-#'   is `in_tree`, and calls `f` with these arguments. It returns a list of two: the `RTree` and the leaves of the result.
+#' * `flatten_fun()`: a function of class `FlattenedFunction`. It takes the leaves of the list of arguments whose
+#'   structure is `in_tree`, and calls `f` with these arguments. It returns a list of two: the `RTree` and the leaves of
+#'   the result.
 #' @section Errors:
 #' `pjrt_error_invalid_input` for names that are `NA`, lists that are nested too deep, and a wrong number of leaves.
 #' @seealso [tree_size()] and others to inspect a tree, [map_tree()] to apply a function to every leaf
@@ -76,13 +79,13 @@ check_function <- function(x, name) {
 
 #' Inspect and combine trees
 #'
-#' An `RTree` is the structure of a nested list, from [build_tree()]. These functions describe one, compare two, and make new
-#' ones of old.
+#' An `RTree` is the structure of a nested list, from [build_tree()]. These functions describe one, compare two, and
+#' make new ones of old.
 #'
 #' @param tree,x,a,b An `RTree`.
 #' @param i A whole number: the position of a leaf, from 1, in the order of [flatten()].
-#' @param names `tree_filter_by_names()`: a character vector, the children to keep. `tree_concat()`: a character vector with a
-#'   name for each child, `""` for none, or `NULL` for a list without names.
+#' @param names `tree_filter_by_names()`: a character vector, the children to keep. `tree_concat()`: a character vector
+#'   with a name for each child, `""` for none, or `NULL` for a list without names.
 #' @param children A list of `RTree`s.
 #' @param groups A character vector: names of children of the root.
 #' @param ... Not used.
@@ -91,16 +94,16 @@ check_function <- function(x, name) {
 #' * `tree_equal()`: whether both trees have the same structure and the same names.
 #' * `tree_hash()`: a string of digits, equal for equal trees in every session.
 #' * `tree_root_kind()`: `"leaf"`, `"list"` or `"null"`.
-#' * `tree_child_names()`: the names of the root's children, `""` for those without one. `NULL` if the root is not a list with
-#'   names.
+#' * `tree_child_names()`: the names of the root's children, `""` for those without one. `NULL` if the root is not a
+#'   list with names.
 #' * `tree_child_kinds()`, `tree_child_sizes()`: for each child of the root, its kind and its number of leaves.
 #' * `tree_path()`: how to reach a leaf, as in `"layer$b"` or `"[[2]]$w"`; `""` if the root is a leaf.
 #' * `tree_filter_by_names()`: the tree with only these children of the root, in the tree's order.
 #' * `tree_concat()`: the tree of a list with these children.
 #' * `tree_leaf_mask()`: for each leaf, whether it is below a child of the root that has one of these names.
 #' * `tree_repr()`, `format()`: the tree as a string, with `*` for a leaf.
-#' * `tree_diff()`: `NULL` for equal trees. Otherwise a list of strings that describe the first difference: `prefix` is its
-#'   path, `a` and `b` are what the trees have there.
+#' * `tree_diff()`: `NULL` for equal trees. Otherwise a list of strings that describe the first difference: `prefix` is
+#'   its path, `a` and `b` are what the trees have there.
 #' * `print()`: `x`, invisibly.
 #' @seealso [build_tree()], [map_tree()]
 #' @examples
@@ -207,9 +210,9 @@ print.RTree <- function(x, ...) {
 
 #' Apply a function to the leaves of nested lists
 #'
-#' `map_tree()` applies a function to every leaf of a nested list, and returns the results in a list of the same structure.
-#' `pmap_tree()` takes several nested lists of the same structure, and applies a function to the leaves that they have at the
-#' same place. See [build_tree()] for what a leaf is.
+#' `map_tree()` applies a function to every leaf of a nested list, and returns the results in a list of the same
+#' structure. `pmap_tree()` takes several nested lists of the same structure, and applies a function to the leaves that
+#' they have at the same place. See [build_tree()] for what a leaf is.
 #'
 #' @param .x A nested list, or a leaf.
 #' @param .l A list of nested lists. Its names are the names of the function's arguments.
@@ -276,7 +279,9 @@ apply_to_leaves <- function(tree, call, value_at) {
     error = function(e) {
       path <- tree_path(tree, i)
       pjrt_abort(
-        if (nzchar(path)) sprintf("Error applying `.f` to leaf at `%s`.", path) else "Error applying `.f` to the only leaf.",
+        if (nzchar(path)) sprintf(
+          "Error applying `.f` to leaf at `%s`.", path
+        ) else "Error applying `.f` to the only leaf.",
         "leaf_failed", hints = paste("Caused by:", conditionMessage(e)), call = call, parent = e
       )
     }

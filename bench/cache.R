@@ -1,5 +1,5 @@
-# Times compilation, the cache of compiled programs and serialized executables. If PJRT_BENCH_PYTHON names a Python that has
-# JAX, it compares them with JAX and its persistent cache.
+# Times compilation, the cache of compiled programs and serialized executables. If PJRT_BENCH_PYTHON names a Python that
+# has JAX, it compares them with JAX and its persistent cache.
 #
 # `large` is a program of 10 MB.
 #

@@ -1,10 +1,11 @@
-# Times transfers between R and the CPU device and measures their memory use. The same run also measures Rust without R (the
-# floor, src/rust/core/examples/data_floor.rs) and, if PJRT_BENCH_PYTHON names a Python that has it, JAX (the rival,
-# bench/jax_data.py, which describes each row).
+# Times transfers between R and the CPU device and measures their memory use. The same run also measures Rust without R
+# (the floor, src/rust/core/examples/data_floor.rs) and, if PJRT_BENCH_PYTHON names a Python that has it, JAX (the
+# rival, bench/jax_data.py, which describes each row).
 #
 #   Rscript bench/data.R [file for the tables]
 #
-# Uploads are timed until the device has the data, except rows that end in `_returns`, which are timed until the call returns.
+# Uploads are timed until the device has the data, except rows that end in `_returns`, which are timed until the call
+# returns.
 
 library(pjrt)
 source("bench/measure.R")

@@ -1,5 +1,5 @@
-# Times execution from R. The same run also measures the plugin driven from Rust (the floor, src/rust/core/examples/floor.rs)
-# and, if PJRT_BENCH_PYTHON names a Python that has it, JAX (the rival).
+# Times execution from R. The same run also measures the plugin driven from Rust (the floor,
+# src/rust/core/examples/floor.rs) and, if PJRT_BENCH_PYTHON names a Python that has it, JAX (the rival).
 #
 #   Rscript bench/dispatch.R [file for the table]
 
@@ -69,7 +69,8 @@ ours <- c(
 floor <- floor_of("floor")
 reach <- c(
   execute = 2.8, execute_unchecked = 2.8, execute_read = 4.5, as_array_ready = 2, scalar = 2.5, shape = 1, elt_type = 1,
-  device = 1, is_ready = 1, chain_1000 = 1.5 * floor[["chain_1000"]], launch_exp_1e7 = 100, upload_1e6_f32 = 300, download_1e6_f32 = 500, library = 40000, first_result = 90000
+  device = 1, is_ready = 1, chain_1000 = 1.5 * floor[["chain_1000"]], launch_exp_1e7 = 100, upload_1e6_f32 = 300,
+  download_1e6_f32 = 500, library = 40000, first_result = 90000
 )
 
 report(compare(ours, floor, rival_of("bench/jax_rival.py"), reach, "us"))

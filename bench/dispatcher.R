@@ -1,5 +1,6 @@
-# Times trees and dispatchers from R. The same run also measures a bare pjrt_execute() of the same executable, and the plugin
-# driven from Rust (the floor, src/rust/core/examples/floor.rs). The rival's column shows the design goal of r-xla/pjrt.
+# Times trees and dispatchers from R. The same run also measures a bare pjrt_execute() of the same executable, and the
+# plugin driven from Rust (the floor, src/rust/core/examples/floor.rs). The rival's column shows the design goal of
+# r-xla/pjrt.
 #
 #   Rscript bench/dispatcher.R [file for the table]
 
@@ -32,7 +33,8 @@ sum_program <- function(n) {
 
 array_of <- function(buffer) {
   structure(class = "AnvlArray", list(
-    data = buffer, dtype = dtype(buffer), shape = shape(buffer), device = device(buffer), ambiguous = FALSE, backend = "pjrt"
+    data = buffer, dtype = dtype(buffer), shape = shape(buffer), device = device(buffer), ambiguous = FALSE,
+    backend = "pjrt"
   ))
 }
 
@@ -44,7 +46,10 @@ timed <- list()
 for (n in c(2L, 50L)) {
   add <- pjrt_compile(sum_program(n))
   d <- dispatcher(
-    10, function(info) list(exec = add, client = client, device = here, out_tree = build_tree(list(y = 1)), out_avals = list(list())),
+    10,
+    function(info) list(
+      exec = add, client = client, device = here, out_tree = build_tree(list(y = 1)), out_avals = list(list())
+    ),
     static = "s", default_device = function() here
   )
   arguments <- if (n < 10L) rep(list(array), n) else nested(n)
@@ -52,7 +57,9 @@ for (n in c(2L, 50L)) {
   named <- c(list(x = arguments), s = "mode")
   timed[[sprintf("dispatch_%d", n)]] <- batches(20L, dispatch(d, arguments))
   timed[[sprintf("dispatch_%d_static", n)]] <- batches(20L, dispatch(d, named))
-  execute <- eval(bquote(function() .(as.call(c(quote(pjrt_execute), lapply(seq_len(n + 1L), function(i) bquote(buffers[[.(i)]])))))))
+  execute <- eval(
+    bquote(function() .(as.call(c(quote(pjrt_execute), lapply(seq_len(n + 1L), function(i) bquote(buffers[[.(i)]]))))))
+  )
   timed[[sprintf("execute_%d", n)]] <- if (n == 2L) batches(20L, pjrt_execute(add, x, x)) else batches(20L, execute())
 }
 flat <- as.list(1:1000)

@@ -2,8 +2,8 @@
 #
 #   PJRT_BENCH_PYTHON=/path/to/python Rscript bench/dlpack.R [file for the table]
 #
-# The Python needs NumPy. Rows for JAX and PyTorch appear if it has them. "a call of Python" is what reticulate takes for a
-# function that does nothing, "numpy <- numpy" what NumPy takes to use its own array by DLPack.
+# The Python needs NumPy. Rows for JAX and PyTorch appear if it has them. "a call of Python" is what reticulate takes
+# for a function that does nothing, "numpy <- numpy" what NumPy takes to use its own array by DLPack.
 
 library(pjrt)
 source("bench/measure.R")
@@ -54,7 +54,9 @@ for (name in names(libraries)) {
 }
 rows[["as_array(x), with copies"]] <- median_time(2L, as_array(x))
 
-table <- data.frame(us = round(rows, 1L), reach = ifelse(grepl("dlpack|pjrt", names(rows)), 50, NA), row.names = names(rows))
+table <- data.frame(
+  us = round(rows, 1L), reach = ifelse(grepl("dlpack|pjrt", names(rows)), 50, NA), row.names = names(rows)
+)
 table$over_reach <- round(table$us / table$reach, 2L)
 lines <- utils::capture.output(print(table))
 writeLines(lines)

@@ -1,9 +1,10 @@
-# Times calls of functions of programs with many parameters, against JAX's jitted call of the same function with the same
-# arguments in the same run.
+# Times calls of functions of programs with many parameters, against JAX's jitted call of the same function with the
+# same arguments in the same run.
 #
 #   PJRT_BENCH_PYTHON=/path/to/python Rscript bench/function.R [file for the table]
 #
-# The two alternate over several rounds, so that other load affects both equally. The ratio is that of the fastest rounds.
+# The two alternate over several rounds, so that other load affects both equally. The ratio is that of the fastest
+# rounds.
 
 library(pjrt)
 source("bench/measure.R")

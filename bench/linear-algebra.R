@@ -2,8 +2,8 @@
 #
 #   Rscript bench/linear-algebra.R [file for the table]
 #
-# The two alternate, so that other load affects both equally. A program transposes its inputs and outputs, because LAPACK's
-# order of elements differs from that of buffers; the time of a direct call includes the copy of its input.
+# The two alternate, so that other load affects both equally. A program transposes its inputs and outputs, because
+# LAPACK's order of elements differs from that of buffers; the time of a direct call includes the copy of its input.
 
 library(pjrt)
 source("bench/measure.R")
@@ -114,7 +114,9 @@ batch_child <- quote({
   columns <- aperm(many, c(2, 3, 1))
   batched <- list(
     lu_batch = list("lapack_dgetrf_ffi", c("1000x16x16xf64", "1000x16xi32", "1000xi32"), ""),
-    eigh_batch = list("lapack_dsyevd_ffi", c("1000x16x16xf64", "1000x16xf64", "1000xi32"), "uplo = 76 : ui8, mode = 86 : ui8")
+    eigh_batch = list(
+      "lapack_dsyevd_ffi", c("1000x16x16xf64", "1000x16xf64", "1000xi32"), "uplo = 76 : ui8, mode = 86 : ui8"
+    )
   )
   for (name in names(batched)) {
     case <- batched[[name]]
@@ -137,7 +139,9 @@ batch_rows <- function(threads) {
   command <- sprintf("PJRT_BENCH_BATCH=1 PJRT_CPU_THREADS=%d %s %s", threads, rscript, script)
   numbers <- scan(text = system(command, intern = TRUE), quiet = TRUE)
   rows <- matrix(numbers, 2L, byrow = TRUE)
-  rownames(rows) <- sprintf("%s of 1000 matrices 16 x 16, %d thread%s", c("LU", "eigh"), threads, if (threads > 1L) "s" else "")
+  rownames(rows) <- sprintf(
+    "%s of 1000 matrices 16 x 16, %d thread%s", c("LU", "eigh"), threads, if (threads > 1L) "s" else ""
+  )
   rows
 }
 table <- rbind(table, do.call(rbind, lapply(unique(c(1L, parallel::detectCores())), batch_rows)))

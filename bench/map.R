@@ -1,5 +1,6 @@
-# Sums the columns of a file of numbers, mapped in parts, and compares this with readBin() and with reading the same bytes by
-# `cat`, all from the page cache. Row-major: parts of 100,000 rows with 20 columns. Column-major: one column at a time.
+# Sums the columns of a file of numbers, mapped in parts, and compares this with readBin() and with reading the same
+# bytes by `cat`, all from the page cache. Row-major: parts of 100,000 rows with 20 columns. Column-major: one column at
+# a time.
 #
 #   Rscript bench/map.R [file for the table]
 
@@ -31,7 +32,9 @@ of_column <- sums(1, rows, 1L)
 row_major <- function() {
   total <- 0
   for (i in seq_len(rows / step) - 1) {
-    total <- total + as_array(pjrt_execute(of_rows, pjrt_map(path, "f64", c(step, columns), offset = i * step * columns * 8)))
+    total <- total + as_array(
+      pjrt_execute(of_rows, pjrt_map(path, "f64", c(step, columns), offset = i * step * columns * 8))
+    )
   }
   total
 }
@@ -61,7 +64,10 @@ print(signif(table, 3))
 to <- commandArgs(TRUE)
 if (length(to) > 0L) {
   writeLines(c(
-    sprintf("%s, R %s, %d CPU cores; a file of %.1f GB in the page cache, GB/s", Sys.Date(), getRversion(), parallel::detectCores(), gigabytes),
+    sprintf(
+      "%s, R %s, %d CPU cores; a file of %.1f GB in the page cache, GB/s", Sys.Date(), getRversion(),
+      parallel::detectCores(), gigabytes
+    ),
     "", utils::capture.output(print(signif(table, 3)))
   ), to[[1L]])
 }

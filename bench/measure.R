@@ -2,8 +2,8 @@
 
 now <- function() as.numeric(Sys.time()) * 1e6
 
-# Median time of a call in microseconds, over `rounds` rounds of `n` calls after one warm-up round. The call is inlined in the
-# loop, so that nothing else is timed.
+# Median time of a call in microseconds, over `rounds` rounds of `n` calls after one warm-up round. The call is inlined
+# in the loop, so that nothing else is timed.
 median_time <- function(n, call, rounds = 5L) {
   loop <- eval(bquote(function(n) for (i in seq_len(n)) .(substitute(call))), parent.frame())
   loop <- compiler::cmpfun(loop)
@@ -71,7 +71,9 @@ compare <- function(ours, floor, rival, reach, unit) {
 # Prints a header with date and machine, then the lines, and writes both to the file that the command line names.
 report <- function(...) {
   lines <- c(
-    sprintf("%s, R %s, plugin API %s", Sys.Date(), getRversion(), paste(pjrt:::pjrt_api_version("cpu"), collapse = ".")),
+    sprintf(
+      "%s, R %s, plugin API %s", Sys.Date(), getRversion(), paste(pjrt:::pjrt_api_version("cpu"), collapse = ".")
+    ),
     sprintf("%d CPU cores; medians", parallel::detectCores()),
     "",
     ...

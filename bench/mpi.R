@@ -1,6 +1,6 @@
-# Times arrays that processes exchange over MPI, against plain MPI_Allreduce() in the same processes and against JAX with gloo, and
-# steps of training on 1, 2 and 4 processes. It starts the processes itself. Needs openmpi-bin, libopenmpi-dev (for mpicc), and for
-# JAX the Python of tools/setup.sh in PJRT_TEST_PYTHON.
+# Times arrays that processes exchange over MPI, against plain MPI_Allreduce() in the same processes and against JAX
+# with gloo, and steps of training on 1, 2 and 4 processes. It starts the processes itself. Needs openmpi-bin,
+# libopenmpi-dev (for mpicc), and for JAX the Python of tools/setup.sh in PJRT_TEST_PYTHON.
 #
 #   Rscript bench/mpi.R [file for the table [number of starts [number of rounds]]]
 
@@ -31,7 +31,8 @@ measure <- function(folder) {
       seq_len(times), seq_len(times) - 1L, type, type
     )
     program <- pjrt_compile(pjrt_program(sprintf(
-      "func.func @main(%%r0: %s) -> %s {\n%s\nreturn %%r%d : %s\n}", type, type, paste(calls, collapse = "\n"), times, type
+      "func.func @main(%%r0: %s) -> %s {\n%s\nreturn %%r%d : %s\n}", type, type, paste(calls, collapse = "\n"), times,
+      type
     )))
     x <- pjrt_buffer(rep(1e-20, length), "f32")
     ways <- list(
@@ -96,7 +97,12 @@ round_count <- if (length(arguments) > 2L) as.integer(arguments[[3L]]) else 15L
 this <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 folder <- tempfile("bench-mpi-")
 dir.create(folder)
-if (system2("mpicc.openmpi", c("-O2", "-shared", "-fPIC", file.path(dirname(this), "mpi.c"), "-o", file.path(folder, "plain.so")))) {
+if (
+  system2(
+    "mpicc.openmpi",
+    c("-O2", "-shared", "-fPIC", file.path(dirname(this), "mpi.c"), "-o", file.path(folder, "plain.so"))
+  )
+) {
   stop("mpicc.openmpi failed: install libopenmpi-dev")
 }
 Sys.setenv(
@@ -140,20 +146,25 @@ median_of <- function(n, what) {
 }
 table <- c(
   sprintf(
-    "%d cores. Medians of %d start(s), each with medians of %d alternating rounds (steps: %d).", parallel::detectCores(),
+    "%d cores. Medians of %d start(s), each with medians of %d alternating rounds (steps: %d).",
+    parallel::detectCores(),
     start_count, round_count, 2L * round_count
   ),
   # a process that waits for another keeps a core busy, so 4 processes alone have a load of about 4
   paste("Load before, and after each group of processes:", paste(loads, collapse = " ")), "",
   "All-reduce (f32, sum), ms per call; in brackets relative to plain MPI_Allreduce() into memory that is used again",
-  sprintf("%-10s %-6s %10s %18s %18s %20s", "processes", "size", "plain", "plain, new memory", "in a program", "mpi_all_reduce()")
+  sprintf(
+    "%-10s %-6s %10s %18s %18s %20s", "processes", "size", "plain", "plain, new memory", "in a program",
+    "mpi_all_reduce()"
+  )
 )
 for (n in counts) {
   for (size in names(sizes)) {
     t <- 1000 * median_of(n, size)
     ratio <- t / t[["plain"]]
     table <- c(table, sprintf(
-      "%-10d %-6s %10.3f %10.3f (%5.2f) %10.3f (%5.2f) %12.3f (%5.2f)", n, size, t[["plain"]], t[["new"]], ratio[["new"]],
+      "%-10d %-6s %10.3f %10.3f (%5.2f) %10.3f (%5.2f) %12.3f (%5.2f)", n, size, t[["plain"]], t[["new"]],
+      ratio[["new"]],
       t[["program"]], ratio[["program"]],
       t[["buffers"]], ratio[["buffers"]]
     ))
@@ -164,13 +175,21 @@ for (name in c("logistic strong", "logistic weak", "mlp strong", "mlp weak")) {
   t <- vapply(counts, function(n) 1000 * median_of(n, name), 0)
   table <- c(table, sprintf("%-28s %8.2f %8.2f %8.2f", name, t[[1L]], t[[2L]], t[[3L]]))
 }
-table <- c(table, sprintf("strong: %d rows divided among all; weak: %d rows each; 32 columns", as.integer(2 * rows), as.integer(rows)))
+table <- c(
+  table,
+  sprintf("strong: %d rows divided among all; weak: %d rows each; 32 columns", as.integer(2 * rows), as.integer(rows))
+)
 if (!is.null(jax)) {
   t <- 1000 * apply(jax, 1L, stats::median, na.rm = TRUE)
-  own <- 1000 * c(median_of(2L, "1 MB")[["program"]], median_of(2L, "64 MB")[["program"]], median_of(2L, "logistic weak"))
+  own <- 1000 * c(
+    median_of(2L, "1 MB")[["program"]], median_of(2L, "64 MB")[["program"]], median_of(2L, "logistic weak")
+  )
   table <- c(
     table, "", "2 processes, ms: this package, JAX with gloo, their ratio",
-    sprintf("%-28s %8.3f %8.3f %8.2f", c("all-reduce of 1 MB", "all-reduce of 64 MB", "a logistic step (weak)"), own, t, own / t)
+    sprintf(
+      "%-28s %8.3f %8.3f %8.2f", c("all-reduce of 1 MB", "all-reduce of 64 MB", "a logistic step (weak)"), own, t,
+      own / t
+    )
   )
 }
 cat(table, sep = "\n")

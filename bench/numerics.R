@@ -1,6 +1,6 @@
-# Measures the cost of minima and maxima that keep NaN: with the flags that pjrt sets ("kept"), with XLA's default, which drops
-# NaN ("dropped"), and with expressions that keep NaN with XLA's default ("written": select(y != y, y, max(x, y))) or with any
-# flags ("compared": select(x > y | x != x, x, y)).
+# Measures the cost of minima and maxima that keep NaN: with the flags that pjrt sets ("kept"), with XLA's default,
+# which drops NaN ("dropped"), and with expressions that keep NaN with XLA's default ("written": select(y != y, y,
+# max(x, y))) or with any flags ("compared": select(x > y | x != x, x, y)).
 #
 #   Rscript bench/numerics.R [file for the table]
 #
@@ -50,7 +50,8 @@ window <- function(x, from, to, size, stride, padding, type = "f32") {
       MAX(c, a, b, tensor<%s>, tensor<i1>)
       stablehlo.return %%c : tensor<%s>
     }) : (tensor<%sx%s>, tensor<%s>) -> tensor<%sx%s>",
-    x, size, size, stride, stride, padding, padding, padding, padding, type, type, type, type, from, type, type, to, type)
+    x, size, size, stride, stride, padding, padding, padding, padding, type, type, type, type, from, type, type, to,
+    type)
 }
 
 infinite <- list(
@@ -89,13 +90,16 @@ all_of <- function(from, type = "f32") {
 
 over <- function(what) {
   softmax <- c(
-    paste("%top =", reduced("x", "1024x1024", "1024x", "1")), spread("tops", "top", "1024x1024", "0", element = "1024x"),
+    paste("%top =", reduced("x", "1024x1024", "1024x", "1")),
+    spread("tops", "top", "1024x1024", "0", element = "1024x"),
     "%less = stablehlo.subtract %x, %tops : tensor<1024x1024xf32>",
     "%odds = stablehlo.exponential %less : tensor<1024x1024xf32>",
     summed("odds", "1024x1024", "1024")
   )
   if (what == "softmax") {
-    main(c(x = "1024x1024"), "tensor<1024x1024xf32>", softmax, spread("sums", "sum", "1024x1024", "0", element = "1024x"),
+    main(c(x = "1024x1024"), "tensor<1024x1024xf32>", softmax, spread(
+      "sums", "sum", "1024x1024", "0", element = "1024x"
+    ),
       "%r = stablehlo.divide %odds, %sums : tensor<1024x1024xf32>")
   } else {
     main(c(x = "1024x1024"), "tensor<1024xf32>", softmax, "%log = stablehlo.log %sum : tensor<1024xf32>",
@@ -176,7 +180,8 @@ transformer <- function() {
     dot("a", "p", "xv", "512x512", "512x256", "512x256", 0L), "%h = stablehlo.add %a, %x : tensor<512x256xf32>",
     dot("up", "h", "u", "512x256", "256x1024", "512x1024", 0L), spread("zeros", "zero", "512x1024"),
     "MAX(act, up, zeros, tensor<512x1024xf32>, tensor<512x1024xi1>)",
-    dot("down", "act", "d", "512x1024", "1024x256", "512x256", 0L), "%r = stablehlo.add %down, %h : tensor<512x256xf32>")
+    dot("down", "act", "d", "512x1024", "1024x256", "512x256", 0L),
+    "%r = stablehlo.add %down, %h : tensor<512x256xf32>")
 }
 
 programs <- list(
@@ -185,7 +190,9 @@ programs <- list(
   "max of all, 4 MB" = all_of("1048576"), "max of all, f64" = all_of("524288", "f64"),
   "max of all, f16" = all_of("2097152", "f16"),
   "max of rows" = main(c(x = "1024x1024"), "tensor<1024xf32>", paste("%r =", reduced("x", "1024x1024", "1024x", "1"))),
-  "max of columns" = main(c(x = "1024x1024"), "tensor<1024xf32>", paste("%r =", reduced("x", "1024x1024", "1024x", "0"))),
+  "max of columns" = main(
+    c(x = "1024x1024"), "tensor<1024xf32>", paste("%r =", reduced("x", "1024x1024", "1024x", "0"))
+  ),
   "max-pooling 2x2" = main(
     c(x = "8x64x64x64"), "tensor<8x32x32x64xf32>", paste("%r =", window("x", "8x64x64x64", "8x32x32x64", 2, 2, 0))
   ),

@@ -51,10 +51,14 @@ rows <- rbind(
   `exp(x), 2x2` = turns(5000L, function() exp(x), function() pjrt_execute(add, x, y)),
   `x + y, 1e6` = turns(100L, function() await(big_x + big_y), function() await(pjrt_execute(big_add, big_x, big_y))),
   `six steps, 2x2` = turns(1000L, function() await(chain(x, y)), function() await(pjrt_execute(small_chain, x, y))),
-  `six steps, 1e6` = turns(20L, function() await(chain(big_x, big_y)), function() await(pjrt_execute(big_chain, big_x, big_y)))
+  `six steps, 1e6` = turns(
+    20L, function() await(chain(big_x, big_y)), function() await(pjrt_execute(big_chain, big_x, big_y))
+  )
 )
 cell <- function(x) formatC(signif(x, 3), digits = 3, format = "fg", big.mark = ",")
-table <- data.frame(operators_us = cell(rows[, 1L]), program_us = cell(rows[, 2L]), ratio = cell(rows[, 1L] / rows[, 2L]))
+table <- data.frame(
+  operators_us = cell(rows[, 1L]), program_us = cell(rows[, 2L]), ratio = cell(rows[, 1L] / rows[, 2L])
+)
 
 report(
   utils::capture.output(print(table)), "",

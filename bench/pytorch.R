@@ -1,6 +1,6 @@
-# Loads an exported model of PyTorch with 200 MB of weights and reads all of them once, and compares this with reading the same
-# bytes by `cat` in the same run: from the page cache, and from the disk after the cache has dropped the files. The folder is
-# laid out as torch_xla 2.9 does.
+# Loads an exported model of PyTorch with 200 MB of weights and reads all of them once, and compares this with reading
+# the same bytes by `cat` in the same run: from the page cache, and from the disk after the cache has dropped the files.
+# The folder is laid out as torch_xla 2.9 does.
 #
 #   Rscript bench/pytorch.R [file for the table]
 

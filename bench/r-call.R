@@ -1,5 +1,5 @@
-# Times calls of R functions from a program: a loop calls a function 10,000 times. The overhead is the time of a step minus that
-# of the function, which the same run measures. Fails if it is above 60 us.
+# Times calls of R functions from a program: a loop calls a function 10,000 times. The overhead is the time of a step
+# minus that of the function, which the same run measures. Fails if it is above 60 us.
 #
 #   Rscript bench/r-call.R [file for the table]
 

@@ -1,10 +1,11 @@
-# Times loading and saving a model of 200 MB with a warm page cache, and measures memory use. The same run also measures plain
-# reads and writes of the same size (the floor, src/rust/core/examples/safetensors_floor.rs) and, if PJRT_BENCH_PYTHON names a
-# Python that has them, safetensors and JAX (the rival, bench/jax_safetensors.py).
+# Times loading and saving a model of 200 MB with a warm page cache, and measures memory use. The same run also measures
+# plain reads and writes of the same size (the floor, src/rust/core/examples/safetensors_floor.rs) and, if
+# PJRT_BENCH_PYTHON names a Python that has them, safetensors and JAX (the rival, bench/jax_safetensors.py).
 #
 #   Rscript bench/safetensors.R [file for the table]
 #
-# `aligned` is a file written by this package. Data in `unaligned` are aligned to only 8 bytes, as in files written by Python.
+# `aligned` is a file written by this package. Data in `unaligned` are aligned to only 8 bytes, as in files written by
+# Python.
 
 library(pjrt)
 source("bench/measure.R")

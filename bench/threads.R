@@ -3,8 +3,8 @@
 #
 #   Rscript bench/threads.R [file for the table]
 #
-# The rows alternate over several rounds, so that other load affects all of them equally. Each shows its fastest round. Compare
-# the ratios. `busy` is the number of processors that the session used: processor time divided by elapsed time.
+# The rows alternate over several rounds, so that other load affects all of them equally. Each shows its fastest round.
+# Compare the ratios. `busy` is the number of processors that the session used: processor time divided by elapsed time.
 
 library(pjrt)
 source("bench/measure.R")

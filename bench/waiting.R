@@ -55,7 +55,9 @@ times <- lapply(seq_len(rounds), function(round) {
 fastest <- function(of) do.call(pmin, lapply(times, `[[`, of))
 
 jax <- fastest("jax")
-table <- data.frame(auto_us = fastest("ours"), jax_us = jax, inline_us = fastest("inline"), thread_us = fastest("thread"))
+table <- data.frame(
+  auto_us = fastest("ours"), jax_us = jax, inline_us = fastest("inline"), thread_us = fastest("thread")
+)
 table$auto_over_jax <- table$auto_us / jax
 rownames(table) <- names(times[[1L]]$jax)
 report(utils::capture.output(print(signif(table, 3))))

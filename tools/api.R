@@ -1,5 +1,6 @@
-# Checks that the installed library uses only R's API, more strictly than R CMD check: it lists functions and variables that are
-# not in the API of the R that runs this script, and fails if there are any. R lists its API from version 4.5 on.
+# Checks that the installed library uses only R's API, more strictly than R CMD check: it lists functions and variables
+# that are not in the API of the R that runs this script, and fails if there are any. R lists its API from version 4.5
+# on.
 #
 #   Rscript tools/api.R [path of pjrt.so]
 
@@ -22,7 +23,9 @@ from_r <- function(names) {
   intersect(names, symbols(if (file.exists(shared)) shared else command, "defined"))
 }
 
-library <- c(commandArgs(trailingOnly = TRUE), system.file("libs", paste0("pjrt", .Platform$dynlib.ext), package = "pjrt"))[[1L]]
+library <- c(
+  commandArgs(trailingOnly = TRUE), system.file("libs", paste0("pjrt", .Platform$dynlib.ext), package = "pjrt")
+)[[1L]]
 if (!file.exists(library)) stop("The library '", library, "' does not exist.")
 asked <- symbols(library, "undefined")
 # drop symbols of the C library and the linker

@@ -1,6 +1,6 @@
-# Writes inst/AUTHORS and inst/LICENCES: the crates that are compiled into the package on some platform with their authors and
-# licences, and the texts of these licences, which binary packages must contain. Fails for a licence that src/rust/deny.toml does
-# not allow.
+# Writes inst/AUTHORS and inst/LICENCES: the crates that are compiled into the package on some platform with their
+# authors and licences, and the texts of these licences, which binary packages must contain. Fails for a licence that
+# src/rust/deny.toml does not allow.
 #
 #   Rscript tools/authors.R [--check]    --check: writes nothing, and fails if one of the files is out of date
 
@@ -22,7 +22,8 @@ is_accepted <- function(licence) {
   grepl("^[TRUEFALS()|& ]+$", words) && isTRUE(eval(parse(text = words)))
 }
 stopifnot(
-  is_accepted("MIT/Apache-2.0"), is_accepted("Apache-2.0 WITH LLVM-exception OR MIT"), is_accepted("(MIT OR GPL-3.0) AND Unicode-3.0"),
+  is_accepted("MIT/Apache-2.0"), is_accepted("Apache-2.0 WITH LLVM-exception OR MIT"),
+  is_accepted("(MIT OR GPL-3.0) AND Unicode-3.0"),
   !is_accepted("GPL-3.0"), !is_accepted("MIT AND GPL-3.0-only"), !is_accepted("")
 )
 
@@ -54,7 +55,10 @@ licences <- vapply(crates, function(crate) if (is.null(crate$license)) "" else c
 refused <- !vapply(licences, is_accepted, NA)
 if (any(refused)) {
   names <- vapply(crates[refused], function(crate) paste(crate$name, crate$version), "")
-  stop("these crates have licences that tools/authors.R does not accept: ", toString(sprintf("%s (%s)", names, licences[refused])))
+  stop(
+    "these crates have licences that tools/authors.R does not accept: ",
+    toString(sprintf("%s (%s)", names, licences[refused]))
+  )
 }
 
 # Authors without addresses. Crates that name none have those of their repository, which the manifest names.
@@ -77,7 +81,8 @@ text <- c(
 # The files with the texts of a crate's licences. Where one can choose, MIT's is enough.
 licence_files <- function(crate, licence) {
   files <- list.files(
-    dirname(crate$manifest_path), "^(licen[sc]e|copying|copyright|notice|unlicense)", full.names = TRUE, ignore.case = TRUE
+    dirname(crate$manifest_path), "^(licen[sc]e|copying|copyright|notice|unlicense)", full.names = TRUE,
+    ignore.case = TRUE
   )
   files <- files[!dir.exists(files)]
   mit <- grepl("mit|third-party", basename(files), ignore.case = TRUE)
@@ -102,7 +107,9 @@ licence_texts <- function(crate, licence) {
   files <- licence_files(crate, licence)
   if (length(files) > 0L) {
     return(lapply(files, function(file) {
-      lines <- sub("[ \t\r]+$", "", iconv(readLines(file, warn = FALSE, encoding = "UTF-8"), "UTF-8", "UTF-8", sub = "?"))
+      lines <- sub(
+        "[ \t\r]+$", "", iconv(readLines(file, warn = FALSE, encoding = "UTF-8"), "UTF-8", "UTF-8", sub = "?")
+      )
       filled <- which(nzchar(lines))
       lines[seq(min(filled), max(filled))]
     }))

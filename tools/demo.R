@@ -1,5 +1,5 @@
-# Logistic regression with a compiled training step: classifies an iris as versicolor or virginica from four measurements. Each
-# step is one asynchronous execution of the program. The result is compared with glm().
+# Logistic regression with a compiled training step: classifies an iris as versicolor or virginica from four
+# measurements. Each step is one asynchronous execution of the program. The result is compared with glm().
 #
 # vignettes/articles/demo.Rmd shows and runs the sections of this file.
 

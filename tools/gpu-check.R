@@ -1,5 +1,5 @@
-# Tests an NVIDIA GPU with the CUDA plugin: computes a matrix product, measures its speed, compares linear algebra with that of
-# R, and trains the demo's model.
+# Tests an NVIDIA GPU with the CUDA plugin: computes a matrix product, measures its speed, compares linear algebra with
+# that of R, and trains the demo's model.
 #   Rscript tools/gpu-check.R
 # It uses the plugin that install_pjrt("cuda") installed or that PJRT_PLUGIN_PATH_CUDA names.
 
@@ -35,7 +35,8 @@ await(result)
 seconds <- (proc.time()[["elapsed"]] - started) / runs
 cat(sprintf("\n%d x %d product: %.2f ms, %.1f TFLOP/s\n\n", n, n, 1e3 * seconds, 2 * n^3 / seconds / 1e12))
 
-# The device's own timeline: one kernel at least for each run, on the trace's clock, and as long as the runs. CUPTI may be missing.
+# The device's own timeline: one kernel at least for each run, on the trace's clock, and as long as the runs. CUPTI may
+# be missing.
 trace <- withCallingHandlers(
   pjrt_trace({
     for (i in 1:10) result <- pjrt_execute(multiply, on_device[[1L]], on_device[[2L]])
@@ -53,8 +54,8 @@ stopifnot(
   sum(kernels$end - kernels$start) > 0.5 * runs_seconds, sum(kernels$end - kernels$start) < 1.1 * runs_seconds
 )
 
-# Calls a target with matrices and vectors. The outputs are list(dtype, dims). All are in column-major order, or in row-major
-# order, as their layouts state.
+# Calls a target with matrices and vectors. The outputs are list(dtype, dims). All are in column-major order, or in
+# row-major order, as their layouts state.
 call_target <- function(target, inputs, outputs, attributes = "", row_major = FALSE) {
   type <- function(dtype, dims) sprintf("tensor<%s%s>", paste0(dims, "x", collapse = ""), dtype)
   layout <- function(dims) {
@@ -153,11 +154,15 @@ batch <- pjrt_compile(pjrt_program(
 ))
 values <- as_array(pjrt_execute(batch, pjrt_buffer(a, "f64"))[[2L]])
 for (i in 1:3) {
-  check_close(values[i, ], rev(eigen(a[i, , ] + t(a[i, , ]), symmetric = TRUE)$values), "f64", sprintf("eigh, batch %d", i))
+  check_close(
+    values[i, ], rev(eigen(a[i, , ] + t(a[i, , ]), symmetric = TRUE)$values), "f64", sprintf("eigh, batch %d", i)
+  )
 }
 
 x <- pjrt_buffer(c(1, -2, 3), "f32")
 lines <- utils::capture.output(printed <- call_target("print_tensor", list(x), list(list("f32", 3L)))[[1L]])
-stopifnot(identical(lines, c("PJRTBuffer", "  1", " -2", "  3", "[ f32{3} ]")), identical(as.vector(printed), c(1, -2, 3)))
+stopifnot(
+  identical(lines, c("PJRTBuffer", "  1", " -2", "  3", "[ f32{3} ]")), identical(as.vector(printed), c(1, -2, 3))
+)
 
 source(file.path("tools", "demo.R"))

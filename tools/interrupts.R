@@ -2,8 +2,9 @@
 #
 #   Rscript tools/interrupts.R [TIMES]
 #
-# prints for each kind the median and the maximum of TIMES measurements (20 by default), in milliseconds from the signal to the
-# prompt. Fails if more than a tenth of them take longer than half a second. Run it in the package's sources, with the package installed.
+# prints for each kind the median and the maximum of TIMES measurements (20 by default), in milliseconds from the signal
+# to the prompt. Fails if more than a tenth of them take longer than half a second. Run it in the package's sources,
+# with the package installed.
 
 times <- c(as.integer(commandArgs(trailingOnly = TRUE)), 20L)[[1L]]
 
@@ -35,7 +36,8 @@ main <- function() {
   })
   all <- unlist(all)
   cat(sprintf(
-    "\n%d interrupts: median %.0f ms, 90%% within %.0f, 99%% within %.0f, slowest %.0f\n", length(all), stats::median(all),
+    "\n%d interrupts: median %.0f ms, 90%% within %.0f, 99%% within %.0f, slowest %.0f\n", length(all),
+    stats::median(all),
     stats::quantile(all, 0.9), stats::quantile(all, 0.99), max(all)
   ))
   quit("no", status = stats::quantile(all, 0.9) > 500)

@@ -2,9 +2,9 @@
 #
 #   Rscript tools/leaks.R [iterations [seconds [pattern]]]
 #
-# prints a line for each use: iterations, microseconds per iteration, and the growth per iteration, in bytes, of the C library's
-# heap, R's objects and the process. `seconds` limits the time per use (60 by default), and `pattern` selects uses by name. Fails
-# if any of them grows. Run it on Linux in the package's sources, with the package installed.
+# prints a line for each use: iterations, microseconds per iteration, and the growth per iteration, in bytes, of the C
+# library's heap, R's objects and the process. `seconds` limits the time per use (60 by default), and `pattern` selects
+# uses by name. Fails if any of them grows. Run it on Linux in the package's sources, with the package installed.
 
 given <- commandArgs(trailingOnly = TRUE)
 iterations <- if (length(given) > 0L) as.numeric(given[[1L]]) else 1e5
@@ -29,8 +29,15 @@ cat(sprintf("%-28s %10s %9s %9s %9s %9s\n", "use", "iterations", "us each", "C l
 report <- function(name, measured) {
   numbers <- sprintf("%9.1f", measured$growth)
   mark <- if (grows(measured)) " <-- grows" else ""
-  left <- if (length(measured$left) > 0L) paste0("  left: ", toString(paste(measured$left, names(measured$left)))) else ""
-  cat(sprintf("%-28s %10d %9.0f %s%s%s\n", name, measured$iterations, measured$microseconds, paste(numbers, collapse = " "), left, mark))
+  left <- if (length(measured$left) > 0L) paste0(
+    "  left: ", toString(paste(measured$left, names(measured$left)))
+  ) else ""
+  cat(
+    sprintf(
+      "%-28s %10d %9.0f %s%s%s\n", name, measured$iterations, measured$microseconds, paste(numbers, collapse = " "),
+      left, mark
+    )
+  )
 }
 found <- find_leaks(heap, uses, iterations / batches, seconds / batches, batches, again = 1L, report)
 for (name in names(unrepeatable)) cat(sprintf("%-28s not repeated: %s\n", name, unrepeatable[[name]]))

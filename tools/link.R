@@ -1,5 +1,5 @@
-# Sourced by tools/config.R: the linker flags for the Rust library on a system, named as by Sys.info(). They export only the
-# entry point and omit the Rust library's debug information.
+# Sourced by tools/config.R: the linker flags for the Rust library on a system, named as by Sys.info(). They export only
+# the entry point and omit the Rust library's debug information.
 link_flags <- function(system) {
   switch(
     system,
@@ -21,8 +21,8 @@ link_flags <- function(system) {
   )
 }
 
-# The command that removes the names of the Rust library's functions, which the linker keeps on Linux. The names of what the
-# library uses stay, because R CMD check looks for those of R.
+# The command that removes the names of the Rust library's functions, which the linker keeps on Linux. The names of what
+# the library uses stay, because R CMD check looks for those of R.
 strip_command <- function(system) {
   if (system == "Linux" && nzchar(Sys.which("strip"))) "strip -x $(SHLIB)" else ":"
 }

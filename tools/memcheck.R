@@ -4,7 +4,9 @@
 library(pjrt)
 # under valgrind, R's byte-code compiler takes longer than everything else
 invisible(compiler::enableJIT(0))
-for (helper in c("programs", "plugins", "sharing", "routines", "leaks")) source(sprintf("tests/testthat/helper-%s.R", helper))
+for (helper in c("programs", "plugins", "sharing", "routines", "leaks")) source(
+  sprintf("tests/testthat/helper-%s.R", helper)
+)
 real_plugin <- function() normalizePath(pjrt:::plugin_path("cpu"))
 do.call(Sys.setenv, as.list(lone_session()))
 

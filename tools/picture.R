@@ -1,5 +1,5 @@
-# Draws man/figures/objects.svg: the package's objects, and which function leads from one to the next. It is readable on light
-# and dark pages.
+# Draws man/figures/objects.svg: the package's objects, and which function leads from one to the next. It is readable on
+# light and dark pages.
 #
 #   Rscript tools/picture.R
 

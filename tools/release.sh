@@ -76,6 +76,7 @@ allowed_crates() {
 item "the version is $version in DESCRIPTION, Cargo.toml and NEWS.md" same_version
 item "nothing is uncommitted" clean_tree
 item "the authors agree in DESCRIPTION, Cargo.toml and LICENSE" same_authors
+item "the style of R code" Rscript --vanilla tools/lint.R
 item "the wording" sh tools/words.sh
 item "the licences of crates" Rscript --vanilla tools/authors.R --check
 item "the crates are those that deny.toml allows" allowed_crates

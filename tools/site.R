@@ -2,8 +2,8 @@
 #
 #   Rscript tools/site.R [FOLDER]     by default in the folder docs/
 #
-# It needs the installed package, pkgdown and pandoc, and no network. The pages load nothing from other hosts: scripts and styles
-# that pkgdown takes from there are removed, and tools/site.js does their work.
+# It needs the installed package, pkgdown and pandoc, and no network. The pages load nothing from other hosts: scripts
+# and styles that pkgdown takes from there are removed, and tools/site.js does their work.
 
 main <- function(folder) {
   unlink(folder, recursive = TRUE)
@@ -93,7 +93,10 @@ has_target <- function(folder, page, link) {
 check_links <- function(folder, pages) {
   read <- lapply(stats::setNames(pages, pages), function(page) xml2::read_html(file.path(folder, page)))
   ids <- lapply(read, function(html) {
-    c(xml2::xml_attr(xml2::xml_find_all(html, "//*[@id]"), "id"), xml2::xml_attr(xml2::xml_find_all(html, "//a[@name]"), "name"))
+    c(
+      xml2::xml_attr(xml2::xml_find_all(html, "//*[@id]"), "id"),
+      xml2::xml_attr(xml2::xml_find_all(html, "//a[@name]"), "name")
+    )
   })
   problems <- character()
   note <- function(page, link, what) problems <<- c(problems, sprintf("%s: %s: %s", page, link, what))

@@ -1,5 +1,5 @@
-# Stress test: runs uploads, executions, donations, downloads, compilations, failures, forks, garbage collections and interrupts
-# at random, and compares each result with R's own.
+# Stress test: runs uploads, executions, donations, downloads, compilations, failures, forks, garbage collections and
+# interrupts at random, and compares each result with R's own.
 #
 #   Rscript tools/stress.R [SECONDS [SEED]]
 #

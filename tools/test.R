@@ -4,24 +4,25 @@
 #
 # Each part appends a line "passed failed skipped" to the file COUNTS and prints the failures.
 #
-# Test files run in parallel sessions: one per processor, at most 4, or PJRT_TEST_SESSIONS. A test file can contain lines that
-# start with one of these:
+# Test files run in parallel sessions: one per processor, at most 4, or PJRT_TEST_SESSIONS. A test file can contain
+# lines that start with one of these:
 #
 #   # Slow:         `quick` leaves it out
 #   # Runs alone:   nothing else runs meanwhile
 #
 # `soak` runs the files that repeat more then, see tests/testthat/helper-soak.R.
 
-# Accepted reasons for skipping a test: hardware that the machine lacks, terminals and network namespaces that a container lacks,
-# packages that apt lacks (tools/setup.sh installs all that it has), PyTorch where Debian's is for another Python, and an MPI with
-# the standard ABI where PyPI has none for the machine.
+# Accepted reasons for skipping a test: hardware that the machine lacks, terminals and network namespaces that a
+# container lacks, packages that apt lacks (tools/setup.sh installs all that it has), PyTorch where Debian's is for
+# another Python, and an MPI with the standard ABI where PyPI has none for the machine.
 is_missing <- function(package) !nzchar(system.file(package = package))
 absent <- Filter(is_missing, c(
   "tengen", "safetensors", "later", "promises", "shiny", "reticulate", "Matrix", "ggplot2", "pillar", "callr", "future",
   "rmarkdown", "jsonlite", "png", "tibble", "cli", "Rmpi"
 ))
-excused <- paste(c("GPU", "CUDA", "pseudo-terminal", "too little memory", "PJRT_TEST_TORCH_PYTHON", "network namespaces", "MPI with the standard ABI",
-  absent
+excused <- paste(c(
+  "GPU", "CUDA", "pseudo-terminal", "too little memory", "PJRT_TEST_TORCH_PYTHON", "network namespaces",
+  "MPI with the standard ABI", absent
 ), collapse = "|")
 
 count <- function(passed, failed, skipped = 0L) {
@@ -111,7 +112,11 @@ end_chunk <- function(chunk) {
     writeLines(readLines(chunk$log, warn = FALSE))
   }
   if (died) {
-    cat(sprintf("FAILED: the session of %s ended with status %s\n", toString(chunk$names), chunk$process$get_exit_status()))
+    cat(
+      sprintf(
+        "FAILED: the session of %s ended with status %s\n", toString(chunk$names), chunk$process$get_exit_status()
+      )
+    )
     count(0L, 1L)
   }
   unlink(c(chunk$results, chunk$log))
@@ -131,8 +136,8 @@ run_chunk <- function(file, names) {
   saveRDS(unclass(results), file)
 }
 
-# Prints the files and the tests that took more than five seconds, and stores the times of all files for the next run unless
-# `keep` is FALSE.
+# Prints the files and the tests that took more than five seconds, and stores the times of all files for the next run
+# unless `keep` is FALSE.
 note_seconds <- function(results, keep = TRUE) {
   files <- sub("^test-(.*)[.]R$", "\\1", vapply(results, `[[`, "", "file"))
   real <- vapply(results, `[[`, 0, "real")

@@ -128,6 +128,7 @@ if cargo clippy --version >/dev/null 2>&1; then
 else
     say "no Rust lint: this Rust has no clippy"
 fi
+check "R style" Rscript --vanilla tools/lint.R
 check "words" sh -c 'sh tools/words.sh --self-test && sh tools/words.sh'
 if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
     check "another user in a chroot" sh tools/chroot.sh

@@ -1,9 +1,9 @@
 # Reads the idioms for vignettes/stablehlo.Rmd, which shows them, and tests/testthat/test-idioms.R, which runs them.
 #
-# arguments.txt has the arguments of all programs: a name, its type, and its value in R. Each other file has a group: a title
-# after "##", a text, and the idioms. An idiom is a line "R:" with an R expression, and the lines that compute it as %r, until
-# an empty line. The last type in them is that of the result. A line "check:" is what must hold for the result `r` instead of
-# being equal to that of R.
+# arguments.txt has the arguments of all programs: a name, its type, and its value in R. Each other file has a group: a
+# title after "##", a text, and the idioms. An idiom is a line "R:" with an R expression, and the lines that compute it
+# as %r, until an empty line. The last type in them is that of the result. A line "check:" is what must hold for the
+# result `r` instead of being equal to that of R.
 
 read_arguments <- function(folder) {
   parts <- strsplit(readLines(file.path(folder, "arguments.txt")), " <- ", fixed = TRUE)
@@ -36,7 +36,9 @@ idiom_program <- function(idiom, arguments) {
   depth <- cumsum(startsWith(code, "func.func")) - cumsum(c(0L, utils::head(code == "}", -1L)))
   outside <- depth > 0L
   body <- paste(lines[!outside], collapse = "\n  ")
-  used <- vapply(arguments$name, function(name) grepl(paste0("%", name, "\\b"), paste(code[!outside], collapse = "\n")), NA)
+  used <- vapply(
+    arguments$name, function(name) grepl(paste0("%", name, "\\b"), paste(code[!outside], collapse = "\n")), NA
+  )
   taken <- arguments[used, ]
   types <- regmatches(body, gregexpr("tensor<([^<>]|<[^<>]*>)*>", body))[[1L]]
   text <- sprintf(

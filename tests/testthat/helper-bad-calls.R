@@ -1,8 +1,9 @@
 # Calls the functions of a table with bad values and records the outcomes.
 
 # Tries a third of the bad values for every argument of the rows and uses, another third for the next argument, and in
-# tools/soak.sh all of them, of which there are `at_least` as many. Expects that valid values are accepted, that invalid ones raise
-# an error of this package, that nothing warns, and that the objects still work afterwards. Returns the calls of the suite.
+# tools/soak.sh all of them, of which there are `at_least` as many. Expects that valid values are accepted, that invalid
+# ones raise an error of this package, that nothing warns, and that the objects still work afterwards. Returns the calls
+# of the suite.
 try_bad_input <- function(rows, uses = list(), at_least) {
   expect_identical(arguments_missing_from(rows), character())
   local_place()
@@ -44,8 +45,8 @@ local_place <- function(env = parent.frame()) {
   local_manifest(folder, env = env)
 }
 
-# The function arguments that are missing from the rows. Entries without a name match the remaining arguments in order, or
-# `...`.
+# The function arguments that are missing from the rows. Entries without a name match the remaining arguments in order,
+# or `...`.
 arguments_missing_from <- function(rows) {
   missed <- lapply(names(rows), function(name) {
     arguments <- setdiff(names(formals(args(get(name, asNamespace("pjrt"))))), "...")
@@ -65,7 +66,8 @@ registered_methods <- function() {
 
 is_our_class <- function(class) grepl("PJRT", class)
 
-# The function to call for a row: an exported function, a generic or, if the generic is not available, the method itself.
+# The function to call for a row: an exported function, a generic or, if the generic is not available, the method
+# itself.
 row_function <- function(method, name, env) {
   member <- c(Ops = "+", Math = "exp", Summary = "sum", Complex = "Re", matrixOps = "%*%")[method$generic]
   if (nrow(method) > 0L && !is.na(member)) {
@@ -80,8 +82,8 @@ row_function <- function(method, name, env) {
   }
 }
 
-# The cases to try: for each argument of each row, a call with `bad` in its place and the values to give `bad`. A case without
-# values calls the function with valid arguments only.
+# The cases to try: for each argument of each row, a call with `bad` in its place and the values to give `bad`. A case
+# without values calls the function with valid arguments only.
 input_cases <- function(rows, uses, o) {
   methods <- registered_methods()
   kinds <- input_kinds()
@@ -114,7 +116,8 @@ input_cases <- function(rows, uses, o) {
       right[[i + 1L]] <- quote(bad)
       label <- names(arguments)[i] %||% ""
       utils::modifyList(case, list(
-        call = right, argument = if (nzchar(label)) label else paste0("..", i), kind = kind, labels = arguments[[i]]$labels,
+        call = right, argument = if (nzchar(label)) label else paste0("..", i), kind = kind,
+        labels = arguments[[i]]$labels,
         values = values(kind, if (i == 1L) self)
       ))
     }))
@@ -122,7 +125,8 @@ input_cases <- function(rows, uses, o) {
   of_use <- function(name, use) {
     kind <- kinds[[use$kind]]
     list(list(
-      name = name, argument = "", call = use$expr, values = values(kind), after = use$after, refuses = FALSE, kind = kind,
+      name = name, argument = "", call = use$expr, values = values(kind), after = use$after, refuses = FALSE,
+      kind = kind,
       labels = use$labels
     ))
   }
@@ -150,7 +154,8 @@ try_inputs <- function(cases, o) {
     tried <- lapply(if (is_soak()) seq_along(labels) else which(chosen), function(i) {
       env <- new.env(parent = o)
       if (length(case$values) > 0L) assign("bad", case$values[[i]], env)
-      right <- length(case$values) == 0L && !case$refuses || length(case$values) > 0L && is_right(case, env$bad, labels[[i]])
+      right <- length(case$values) == 0L && !case$refuses ||
+        length(case$values) > 0L && is_right(case, env$bad, labels[[i]])
       c(
         case[c("name", "argument")], value = labels[[i]], right = right, in_suite = chosen[[i]],
         outcome(case, env, o$folder)
@@ -159,7 +164,8 @@ try_inputs <- function(cases, o) {
     column <- function(name) vapply(tried, function(one) format(one[[name]]), "")
     flag <- function(name) vapply(tried, function(one) one[[name]], NA)
     list(
-      name = column("name"), argument = column("argument"), value = column("value"), right = flag("right"), in_suite = flag("in_suite"),
+      name = column("name"), argument = column("argument"), value = column("value"), right = flag("right"),
+      in_suite = flag("in_suite"),
       class = column("class"), message = column("message"), warning = column("warning")
     )
   })
@@ -167,8 +173,8 @@ try_inputs <- function(cases, o) {
   as.data.frame(lapply(structure(columns, names = columns), function(name) unlist(lapply(all, `[[`, name))))
 }
 
-# The outcome of one call: its class ("accepted", the kind of our error, or "foreign"), its message and any warning. Calls
-# that the plugin does not implement count as accepted.
+# The outcome of one call: its class ("accepted", the kind of our error, or "foreign"), its message and any warning.
+# Calls that the plugin does not implement count as accepted.
 outcome <- function(case, env, folder) {
   warning <- ""
   told <- withCallingHandlers(
@@ -199,10 +205,14 @@ masked <- function(message, value, folder) {
   message <- gsub(folder, "<folder>", message, fixed = TRUE)
   message <- gsub(normalizePath("../.."), "<folder>", message, fixed = TRUE)
   # one line for each client of the session
-  message <- gsub("i The cpu client has [^\n]*(\ni The cpu client has [^\n]*)*", "i The cpu client has <buffers>.", message)
+  message <- gsub(
+    "i The cpu client has [^\n]*(\ni The cpu client has [^\n]*)*", "i The cpu client has <buffers>.", message
+  )
   one <- !is.object(value) && is.atomic(value) && length(value) == 1L && !is.na(value)
   if (one && is.character(value) && Encoding(value) != "bytes") {
-    quoted <- c(sprintf("'%s'", value), sprintf("\"%s\"", value), if (nchar(enc2utf8(value), "bytes") > 1L) enc2utf8(value))
+    quoted <- c(
+      sprintf("'%s'", value), sprintf("\"%s\"", value), if (nchar(enc2utf8(value), "bytes") > 1L) enc2utf8(value)
+    )
     for (word in quoted) message <- gsub(word, "<given>", message, fixed = TRUE, useBytes = TRUE)
   }
   words <- c(pjrt:::given(value), if (one && is.numeric(value)) c(sprintf("%.0f", value), value))

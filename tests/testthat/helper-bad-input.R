@@ -1,9 +1,9 @@
-# Tables for the tests of bad input. Each test-bad-input-*.R lists the functions of a family and the kinds of their arguments.
-# Each argument in turn gets every value of helper-bad-values.R while the others are valid. A value that is invalid for the
-# kind must raise an error of this package.
+# Tables for the tests of bad input. Each test-bad-input-*.R lists the functions of a family and the kinds of their
+# arguments. Each argument in turn gets every value of helper-bad-values.R while the others are valid. A value that is
+# invalid for the kind must raise an error of this package.
 
-# An argument: its kind, a valid value if it differs from the kind's, and the labels of values that are valid here as well or,
-# with a leading "!", invalid.
+# An argument: its kind, a valid value if it differs from the kind's, and the labels of values that are valid here as
+# well or, with a leading "!", invalid.
 of <- function(kind, expr, ...) list(kind = kind, valid = substitute(expr), labels = c(...))
 
 # A function's arguments. `after` runs on its result, `made`. With `refuses`, every call must fail.
@@ -17,8 +17,8 @@ use <- function(expr, kind, after = NULL) {
   c(list(expr = substitute(expr), after = substitute(after)), if (is.character(kind)) list(kind = kind) else kind)
 }
 
-# A kind of argument: a valid value, the bad values that it accepts, the classes to try impostors of, whether to try paths,
-# and the labels of values to leave out.
+# A kind of argument: a valid value, the bad values that it accepts, the classes to try impostors of, whether to try
+# paths, and the labels of values to leave out.
 kind <- function(valid, accepts = nothing, classes = character(), paths = FALSE, spared = character()) {
   list(valid = substitute(valid), accepts = accepts, classes = classes, paths = paths, spared = spared)
 }
@@ -39,7 +39,8 @@ whole <- c("1L", "2^31", "2^53", "1e18", "1e300", "Inf")
 below_zero <- c("-1L", "-1", "-2^31", "-1e300", "-Inf")
 vectors <- c("raw()", "logical()", "integer()", "double()", "character()")
 file_names <- c(
-  "\"a\"", "c(n = \"a\")", "latin1", "a line end", "\"../a\"", "\"cpu:9\"", "\"%s\"", "a missing file", "a dangling link",
+  "\"a\"", "c(n = \"a\")", "latin1", "a line end", "\"../a\"", "\"cpu:9\"", "\"%s\"", "a missing file",
+  "a dangling link",
   "a link to itself", "an empty file", "a file of bytes"
 )
 sizes <- c("NULL", "integer64", "1L", "0L", "1.5", "2^31", "2^53", "1e-300")
@@ -47,11 +48,13 @@ ages <- c("integer64", "1L", "0L", "1.5", "2^31", "2^53", "1e18", "1e300", "Inf"
 single_names <- c("\"a\"", "c(n = \"a\")")
 platforms <- c(single_names, "a line end", "\"cpu:9\"", "\"%s\"")
 subscripts <- c(
-  "NULL", "a factor", "a time", "integer64", "logical()", "integer()", "double()", "TRUE", "c(TRUE, FALSE)", "1L", "0L", "1.5",
+  "NULL", "a factor", "a time", "integer64", "logical()", "integer()", "double()", "TRUE", "c(TRUE, FALSE)", "1L", "0L",
+  "1.5",
   "1:2", "1e-300", below_zero
 )
 kept <- c(
-  "NULL", "integer()", "double()", "character()", "1L", "1:2", "1:1000", "a matrix", single_names, "c(\"a\", \"b\")", "a long string",
+  "NULL", "integer()", "double()", "character()", "1L", "1:2", "1:1000", "a matrix", single_names, "c(\"a\", \"b\")",
+  "a long string",
   "latin1", "a line end", "\"../a\"", "\"cpu:9\"", "\"%s\""
 )
 # Objects of another session: they print, and that is all.
@@ -59,7 +62,10 @@ of_files <- function(class) sprintf(c("a null pointer as %s", "one from a file a
 tensors <- c("integer()", "double()", "character()", "1L", "1.5", "1:2")
 # Impostors of a class.
 of_class <- function(class) {
-  kinds <- c("a list", "a number", "a string", "a function", "an environment", "a null pointer", "a foreign pointer", "one from a file")
+  kinds <- c(
+    "a list", "a number", "a string", "a function", "an environment", "a null pointer", "a foreign pointer",
+    "one from a file"
+  )
   paste(kinds, "as", class)
 }
 closed_devices <- c("a closed device", "a closed client")
@@ -67,7 +73,8 @@ used_buffers <- c("a donated buffer", "a deleted buffer", "a closed buffer")
 
 input_kinds <- function() {
   with_operators <- c(
-    "a factor", "a Date", "a time", "a data frame", "integer64", "a device", "a memory", "a closed device", "a closed memory"
+    "a factor", "a Date", "a time", "a data frame", "integer64", "a device", "a memory", "a closed device",
+    "a closed memory"
   )
   all_with_operators <- c(with_operators, "a buffer", used_buffers, of_class("PJRTBuffer"))
   list(
@@ -80,7 +87,9 @@ input_kinds <- function() {
     ),
     compared_array = kind(x, function(v, label) !inherits(v, "PJRTBuffer") || label == "a buffer"),
     # what prints, formats or has a structure: everything but impostors that are not from a file
-    shown = kind(x, function(v, label) !grepl(" as PJRT", label) || grepl("^(a null pointer|one from a file) as ", label)),
+    shown = kind(
+      x, function(v, label) !grepl(" as PJRT", label) || grepl("^(a null pointer|one from a file) as ", label)
+    ),
     none = kind(x),
     flag = kind(FALSE, plainly(is_flag)),
     flag_or_null = kind(NULL, or_null(plainly(is_flag))),
@@ -109,7 +118,9 @@ input_kinds <- function() {
     tree = kind(tree, classes = "RTree"),
     dispatcher = kind(dispatching, classes = "Dispatcher"),
     fun = kind(identity, only("a function", "a primitive")),
-    texts = kind("a", plainly(function(v) is.character(v) && !anyNA(v) && all(validEnc(v)) && !any(Encoding(v) == "bytes"))),
+    texts = kind(
+      "a", plainly(function(v) is.character(v) && !anyNA(v) && all(validEnc(v)) && !any(Encoding(v) == "bytes"))
+    ),
     model = kind(opened, only("a model file"), "PJRTSafetensors"),
     # objects that the call deletes or closes
     ended = kind(
@@ -144,7 +155,9 @@ input_kinds <- function() {
       x, only("a buffer", "NULL", "1:2", "c(1, NA)", "c(TRUE, FALSE)", "a matrix"), "PJRTBuffer"
     ),
     joined = kind(
-      1, function(v, label) label %in% c("a buffer", "NULL") || (is_numbers(v, label) || is.complex(v)) && length(v) %in% 0:2,
+      1,
+      function(v, label) label %in% c("a buffer", "NULL") ||
+        (is_numbers(v, label) || is.complex(v)) && length(v) %in% 0:2,
       "PJRTBuffer", spared = with_operators
     ),
     # what an operator takes beside a buffer of two floats

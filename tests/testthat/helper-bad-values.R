@@ -26,7 +26,10 @@ input_objects <- function() {
     stages <- inspect_hlo(program)
     measured <- pjrt_benchmark(add, x, x, times = 3)
     unloaded <- structure(
-      c(pjrt:::describe_executable(add), list(platform = "cpu", device_kind = "cpu", compile_seconds = 0, bytes = pjrt_serialize(add))),
+      c(
+        pjrt:::describe_executable(add),
+        list(platform = "cpu", device_kind = "cpu", compile_seconds = 0, bytes = pjrt_serialize(add))
+      ),
       class = "PJRTExecutable"
     )
     compared <- pjrt_compare(measured, other = measured)
@@ -74,10 +77,12 @@ null_pointer <- function() unserialize(serialize(methods::new("externalptr"), NU
 # Our own objects, by label: one of each class, and unusable ones.
 object_values <- function(o) {
   with(o, list(
-    `a plugin` = plugin, `a client` = client, `a device` = here, `a memory` = memory, `a buffer` = x, `a program` = program,
+    `a plugin` = plugin, `a client` = client, `a device` = here, `a memory` = memory, `a buffer` = x,
+    `a program` = program,
     `an executable` = add, `execution options` = options, `compile options` = pjrt_compile_options(),
     `an array promise` = array, `a compiling promise` = compiled, `a model file` = opened,
-    `a donated buffer` = donated, `a deleted buffer` = deleted, `a closed client` = gone, `a closed device` = gone_device,
+    `a donated buffer` = donated, `a deleted buffer` = deleted, `a closed client` = gone,
+    `a closed device` = gone_device,
     `a closed memory` = gone_memory, `a closed buffer` = gone_buffer, `a closed executable` = gone_add,
     `a closed promise` = gone_promise, `a closed model file` = shut
   ))

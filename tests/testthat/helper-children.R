@@ -1,5 +1,5 @@
-# Runs `code` (quoted) in a new R process that sources these helpers and helper-soak.R, and kills it after `timeout` seconds.
-# Returns its exit status and the lines that it printed.
+# Runs `code` (quoted) in a new R process that sources these helpers and helper-soak.R, and kills it after `timeout`
+# seconds. Returns its exit status and the lines that it printed.
 run_child <- function(code, env = character(), timeout = 300, helpers = "programs") {
   end_child(start_child(code, env, helpers), timeout)
 }

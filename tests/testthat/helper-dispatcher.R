@@ -41,7 +41,9 @@ compile_echo <- function(info, ..., exec = compile(echo_program(types))) {
 }
 
 # A dispatcher that counts its compilations and keeps what `compile` gets, in the attribute `log`.
-counting_dispatcher <- function(capacity = 10, compile = compile_echo, ..., default_device = function() pjrt_device("cpu:0")) {
+counting_dispatcher <- function(
+  capacity = 10, compile = compile_echo, ..., default_device = function() pjrt_device("cpu:0")
+) {
   log <- new.env()
   log$count <- 0L
   made <- dispatcher(capacity, function(info) {

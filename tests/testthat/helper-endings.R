@@ -1,10 +1,11 @@
-# Ends `count` sessions while work is under way, in all ways and with all kinds of work: for each way, `hands` sessions share the
-# kinds. Returns a line for each session that did not end as expected.
+# Ends `count` sessions while work is under way, in all ways and with all kinds of work: for each way, `hands` sessions
+# share the kinds. Returns a line for each session that did not end as expected.
 bad_endings <- function(count, seed, hands = 5L) {
   withr::local_seed(seed)
   cache <- withr::local_tempdir()
   kinds <- c(
-    "executions", "chain", "loop", "inline", "donations", "uploads", "shared", "downloads", "copies", "compiles", "sharded",
+    "executions", "chain", "loop", "inline", "donations", "uploads", "shared", "downloads", "copies", "compiles",
+    "sharded",
     "dropped", "nothing"
   )
   ways <- c("script", "quit", "status", "error", "terminate", "unload", "batch", "prompt", "end of input")
@@ -39,7 +40,9 @@ start_ending <- function(ending, cache) {
     PJRT_DISCOVER = "0", R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = ""
   )
   start <- function(program, ..., out = "|") {
-    withr::with_envvar(env, processx::process$new(file.path(R.home("bin"), program), c(...), stdout = out, stderr = "|"))
+    withr::with_envvar(
+      env, processx::process$new(file.path(R.home("bin"), program), c(...), stdout = out, stderr = "|")
+    )
   }
   expected <- list(
     status = switch(ending$end, status = 3L, error = 1L, terminate = -15L, 0L), out = "leaving\n",

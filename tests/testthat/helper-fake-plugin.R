@@ -1,4 +1,5 @@
-# Compiles C code to a library in a temporary folder. Skips the test if there is no C compiler. `settings` are lines of a Makevars.
+# Compiles C code to a library in a temporary folder. Skips the test if there is no C compiler. `settings` are lines of
+# a Makevars.
 build_library <- function(source, settings = NULL) {
   folder <- tempfile("library")
   dir.create(folder)
@@ -46,8 +47,8 @@ topology_plugin <- function(oddity = "none") {
 # The library of a plugin with clients of several processes, see src/rust/core/tests/fixtures/fake-hosts.c.
 hosts_library <- function() build_library(source_file("src/rust/core/tests/fixtures/fake-hosts.c"))
 
-# A file with an HLO module for the fake plugin's compiler: its input and output are arrays of two f32, which are half of the
-# whole arrays if the module is divided.
+# A file with an HLO module for the fake plugin's compiler: its input and output are arrays of two f32, which are half
+# of the whole arrays if the module is divided.
 sum_module <- function(is_divided, env = parent.frame()) {
   field <- function(number, bytes) c(as.raw(8L * number + 2L), as.raw(length(bytes)), bytes)
   shape <- c(as.raw(c(0x10, 11)), field(3L, as.raw(2L)))

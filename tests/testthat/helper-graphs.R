@@ -22,8 +22,10 @@ func.func private @"say \\"hi\\""(%a: tensor<4xf32>) -> tensor<4xf32> {
 }'
 
 deep_text <- function(layers) {
-  lines <- sprintf("  %%t%d = stablehlo.tanh %%a%d : tensor<2xf32>\n  %%a%d = stablehlo.add %%t%d, %%a%d : tensor<2xf32>",
-    seq_len(layers), seq_len(layers) - 1L, seq_len(layers), seq_len(layers), seq_len(layers) - 1L)
+  lines <- sprintf(
+    "  %%t%d = stablehlo.tanh %%a%d : tensor<2xf32>\n  %%a%d = stablehlo.add %%t%d, %%a%d : tensor<2xf32>",
+    seq_len(layers), seq_len(layers) - 1L, seq_len(layers), seq_len(layers), seq_len(layers) - 1L
+  )
   paste(c(
     "func.func @main(%a0: tensor<2xf32>) -> tensor<2xf32> {", lines,
     sprintf("  return %%a%d : tensor<2xf32>\n}", layers)

@@ -1,6 +1,7 @@
-# Two hosts for a test: namespaces of Linux with a network and a name of their own each, and a link between them. They share
-# files and processors. Returns their addresses, a function that makes a command run on one of them, and Open MPI's launcher on the
-# first, which starts half of its processes on the second. Skips the test where the system or its user may not do this.
+# Two hosts for a test: namespaces of Linux with a network and a name of their own each, and a link between them. They
+# share files and processors. Returns their addresses, a function that makes a command run on one of them, and Open
+# MPI's launcher on the first, which starts half of its processes on the second. Skips the test where the system or its
+# user may not do this.
 two_hosts <- function(env = parent.frame()) {
   if (any(Sys.which(c("ip", "unshare", "mpirun.openmpi")) == "")) testthat::skip("no ip, unshare or mpirun.openmpi")
   id <- Sys.getpid() %% 60000L
@@ -13,7 +14,9 @@ two_hosts <- function(env = parent.frame()) {
   }
   withr::defer(for (host in hosts) processx::run("ip", c("netns", "del", host), error_on_status = FALSE), envir = env)
   for (host in hosts) ip("netns", "add", host)
-  ip("link", "add", hosts[[1L]], "netns", hosts[[1L]], "type", "veth", "peer", "name", hosts[[2L]], "netns", hosts[[2L]])
+  ip(
+    "link", "add", hosts[[1L]], "netns", hosts[[1L]], "type", "veth", "peer", "name", hosts[[2L]], "netns", hosts[[2L]]
+  )
   for (i in 1:2) {
     ip("-n", hosts[[i]], "addr", "add", paste0(addresses[[i]], "/24"), "dev", hosts[[i]])
     for (device in c("lo", hosts[[i]])) ip("-n", hosts[[i]], "link", "set", device, "up")

@@ -85,7 +85,8 @@ waiting_script <- function(..., env = parent.frame()) {
   helper <- encodeString(normalizePath(test_path("helper-programs.R")), quote = "\"")
   withr::local_tempfile(fileext = ".R", .local_envir = env, lines = c(
     "library(pjrt)", sprintf("source(%s)", helper), deparse(interrupt_setup),
-    "waits <-", deparse(waits, control = c("keepInteger", "niceNames", "quoteExpressions")), vapply(list(...), function(code) paste(deparse(code), collapse = "\n"), "")
+    "waits <-", deparse(waits, control = c("keepInteger", "niceNames", "quoteExpressions")),
+    vapply(list(...), function(code) paste(deparse(code), collapse = "\n"), "")
   ))
 }
 

@@ -69,7 +69,9 @@ leak_uses <- function() {
 
     # programs and executables
     program_bytes = pjrt_program(charToRaw(text)),
-    compile_options = pjrt_compile_options(2L, device_assignment = c(0L, 1L), debug_options = list(xla_a = 1, xla_b = "x")),
+    compile_options = pjrt_compile_options(
+      2L, device_assignment = c(0L, 1L), debug_options = list(xla_a = 1, xla_b = "x")
+    ),
     compile_shared = with_cache(pjrt_compile(program)),
     compile_from_disk = {
       with_cache(pjrt_compile(program))
@@ -181,7 +183,10 @@ leak_objects <- function() {
     scalar <- pjrt_scalar(1, "f64")
     examples <- c(
       list(pred = c(TRUE, FALSE)),
-      lapply(c(i8 = 1, i16 = 2, i32 = 3, ui8 = 4, ui16 = 5, i4 = 1, ui4 = 2, i2 = 1, ui2 = 2), function(i) c(0L, as.integer(i))),
+      lapply(
+        c(i8 = 1, i16 = 2, i32 = 3, ui8 = 4, ui16 = 5, i4 = 1, ui4 = 2, i2 = 1, ui2 = 2),
+        function(i) c(0L, as.integer(i))
+      ),
       lapply(c(i64 = 1, ui64 = 2, ui32 = 3), bit64::as.integer64),
       lapply(c(f64 = 1, f32 = 2, f16 = 3, bf16 = 4, f8e4m3fn = 1, f8e5m2 = 2, f4e2m1fn = 1), function(x) c(0, x)),
       list(c64 = 1i, c128 = c(2i, 3))
@@ -240,7 +245,8 @@ load_heap <- function(library) {
   function() .C("heap_bytes", 0)[[1L]]
 }
 
-# Bytes in use after a garbage collection: of the C library's heap (including R's memory), of R's objects, and of the process.
+# Bytes in use after a garbage collection: of the C library's heap (including R's memory), of R's objects, and of the
+# process.
 memory_now <- function(heap, objects) {
   objects$settle()
   # the second collection frees the pages that the first one emptied
@@ -266,9 +272,9 @@ typical_slope <- function(y) {
   stats::median((y[pairs[2L, ]] - y[pairs[1L, ]]) / (pairs[2L, ] - pairs[1L, ]))
 }
 
-# A function that runs one batch of a use, and the batch's number of repetitions: as many as fit in `seconds`, at most `most`.
-# Quick uses are repeated at least 400 times unless `most` is less, so that losing a block of 24 bytes each time exceeds the noise
-# limit of grows() in five batches.
+# A function that runs one batch of a use, and the batch's number of repetitions: as many as fit in `seconds`, at most
+# `most`. Quick uses are repeated at least 400 times unless `most` is less, so that losing a block of 24 bytes each time
+# exceeds the noise limit of grows() in five batches.
 repetition <- function(use, objects, most, seconds) {
   run <- compiler::cmpfun(eval(bquote(function(n) for (i in seq_len(n)) .(use)), objects))
   # warm up: the first uses fill caches and start threads, whose memory stays
@@ -299,7 +305,8 @@ measure_growth <- function(uses, objects, heap, most, seconds, batches) {
   after <- live_now()
   left <- after - before
   list(
-    iterations = n * batches, microseconds = 1e6 * took / (n * batches), growth = growth / n, total = growth * (batches - 1L),
+    iterations = n * batches, microseconds = 1e6 * took / (n * batches), growth = growth / n,
+    total = growth * (batches - 1L),
     left = left[left > 0]
   )
 }
@@ -312,10 +319,11 @@ grows <- function(measured, limit = c(heap = 12, objects = 12, process = 100), h
 }
 
 # Measures each of these uses. Garbage collections take most of the time, so `together` uses share them; if memory grows
-# twice, the heap by more than `shared_heap` bytes, each half of them is measured, down to single ones. A use that seems to leak is then measured up to twice more, with
-# `again` times the iterations: a leak grows every time. `report` is called as soon as a use has been measured alone.
-find_leaks <- function(heap, uses = repeated_uses(), most = 1000L, seconds = 0.01, batches = 5L, again = 10L, report = NULL,
-                       together = 1L, shared_heap = 32e3, objects = leak_objects()) {
+# twice, the heap by more than `shared_heap` bytes, each half of them is measured, down to single ones. A use that seems
+# to leak is then measured up to twice more, with `again` times the iterations: a leak grows every time. `report` is
+# called as soon as a use has been measured alone.
+find_leaks <- function(heap, uses = repeated_uses(), most = 1000L, seconds = 0.01, batches = 5L, again = 10L,
+                       report = NULL, together = 1L, shared_heap = 32e3, objects = leak_objects()) {
   measure <- function(group, more = 1L, times = batches) {
     measure_growth(group, objects, heap, more * most, more * seconds, times)
   }

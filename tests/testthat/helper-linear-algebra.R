@@ -107,8 +107,9 @@ in_phase <- function(got, expected, along) {
   aperm(array(turned, dim(got)[c(along, others)]), order(c(along, others)))
 }
 
-# Builds a library that has only the routines of LAPACK that R's headers declare: most of double precision, a few complex
-# ones, none of single precision. R's own LAPACK has no others. Returns its path, or NULL where there is no static LAPACK.
+# Builds a library that has only the routines of LAPACK that R's headers declare: most of double precision, a few
+# complex ones, none of single precision. R's own LAPACK has no others. Returns its path, or NULL where there is no
+# static LAPACK.
 build_small_lapack <- function(folder) {
   archive <- Sys.glob(c("/usr/lib/*/lapack/liblapack.a", "/usr/lib*/liblapack.a"))
   if (length(archive) == 0L || .Platform$OS.type != "unix" || !nzchar(Sys.which("gcc"))) {

@@ -1,6 +1,5 @@
-# Starts `n` processes of a script (in fixtures/ if it has no folder) with the launcher of an MPI, and waits for their end. Each
-# gets `arguments`.
-# Returns the launcher's status, 124 after `timeout` seconds, and what all of them printed.
+# Starts `n` processes of a script (in fixtures/ if it has no folder) with the launcher of an MPI, and waits for their
+# end. Each gets `arguments`. Returns the launcher's status, 124 after `timeout` seconds, and what all of them printed.
 run_mpi <- function(launcher, n, script, arguments = character(), env = character(), timeout = 300) {
   # jobs that were killed leave files in their launcher's folder, which the next job must not find
   folder <- withr::local_tempdir()
@@ -48,8 +47,8 @@ mpi_launchers <- function() {
   found
 }
 
-# Evaluates `code` (quoted), with these variables, in `n` processes that have called mpi_init(). Returns its value in each,
-# by rank.
+# Evaluates `code` (quoted), with these variables, in `n` processes that have called mpi_init(). Returns its value in
+# each, by rank.
 mpi_values <- function(launcher, n, code, with = list(), env = character()) {
   folder <- withr::local_tempdir()
   saveRDS(list(code = code, with = with), file.path(folder, "given.rds"))
@@ -58,7 +57,8 @@ mpi_values <- function(launcher, n, code, with = list(), env = character()) {
   lapply(seq_len(n) - 1L, function(rank) readRDS(file.path(folder, paste0(rank, ".rds"))))
 }
 
-# An MPI that writes down which memory it is given: a library of fixtures/mpi-record.c that has the launcher's own MPI below it.
+# An MPI that writes down which memory it is given: a library of fixtures/mpi-record.c that has the launcher's own MPI
+# below it.
 recording_mpi <- function(launcher) {
   below <- if (launcher == "mpirun.openmpi") "libmpi.so.40" else "libmpich.so.12"
   build_library(fixture("mpi-record.c"), paste0("PKG_LIBS=-Wl,--no-as-needed -l:", below))
@@ -76,8 +76,8 @@ standard_mpi <- function() {
   )
 }
 
-# Runs fixtures/mpi.R, in which each process checks its results. MPICH's processes never leave the processor to others, so
-# they run the long programs less often.
+# Runs fixtures/mpi.R, in which each process checks its results. MPICH's processes never leave the processor to others,
+# so they run the long programs less often.
 expect_mpi <- function(launcher, n, runs) {
   folder <- withr::local_tempdir()
   ended <- run_mpi(launcher, n, "mpi.R", c(folder, runs))

@@ -1,5 +1,5 @@
-# Reference results of StableHLO's operations at the edges of floating point, computed in R as doubles and then rounded to the
-# type. Needs helper-reference.R.
+# Reference results of StableHLO's operations at the edges of floating point, computed in R as doubles and then rounded
+# to the type. Needs helper-reference.R.
 
 float_types_of_r <- c("f64", "f32", "f16", "bf16")
 
@@ -190,13 +190,15 @@ expect_numbers <- function(got, wanted, dtype, ulps = 0, label = "", ...) {
   if (inherits(got, "PJRTBuffer")) got <- as_array(got)
   got <- c(got)
   wrong <- which(!(ulps_apart(got, c(wanted), dtype) <= ulps))
-  given <- vapply(wrong, function(i) paste(vapply(list(...), function(x) sprintf("%.9g", x[[i]]), ""), collapse = ", "), "")
+  given <- vapply(
+    wrong, function(i) paste(vapply(list(...), function(x) sprintf("%.9g", x[[i]]), ""), collapse = ", "), ""
+  )
   lines <- sprintf("  (%s): %.17g instead of %.17g", given, got[wrong], c(wanted)[wrong])
   expect(length(got) == length(wanted) && length(wrong) == 0L, paste(c(paste(dtype, label), lines), collapse = "\n"))
 }
 
-# Compiles a program and executes it on `inputs`, whose names it uses. Each element of `code` computes one result; its name is
-# the result's type.
+# Compiles a program and executes it on `inputs`, whose names it uses. Each element of `code` computes one result; its
+# name is the result's type.
 results_of <- function(inputs, types, code, before = character(), options = pjrt_compile_options()) {
   ids <- sprintf("%%result%d", seq_along(code))
   arguments <- sprintf("%%%s: %s", names(inputs), types)

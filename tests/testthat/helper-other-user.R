@@ -17,7 +17,8 @@ shared_folder <- function(env = parent.frame()) {
   folder
 }
 
-# Runs `code` (quoted) as the other user with these variables; NA unsets one. Returns the exit status and the lines printed.
+# Runs `code` (quoted) as the other user with these variables; NA unsets one. Returns the exit status and the lines
+# printed.
 as_other_user <- function(code, env, folder) {
   script <- file.path(folder, "script.R")
   temporary <- file.path(folder, "tmp")
@@ -35,8 +36,12 @@ as_other_user <- function(code, env, folder) {
   command <- c(rscript(), "--vanilla", script)
   if (can_switch_user()) {
     # R and its packages may be in a folder that only root can enter
-    caps <- if (!readable_by_all(c(R.home(), .libPaths()))) c("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
-    command <- c("setpriv", sprintf("--reuid=%d", other_uid), sprintf("--regid=%d", other_uid), "--clear-groups", caps, command)
+    caps <- if (!readable_by_all(c(R.home(), .libPaths()))) c(
+      "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"
+    )
+    command <- c(
+      "setpriv", sprintf("--reuid=%d", other_uid), sprintf("--regid=%d", other_uid), "--clear-groups", caps, command
+    )
   }
   ended <- processx::run(command[[1L]], command[-1L], error_on_status = FALSE, timeout = 300)
   lines <- function(text) strsplit(text, "\n", fixed = TRUE)[[1L]]

@@ -5,10 +5,13 @@ real_plugin <- function() normalizePath(plugin_path("cpu"))
 local_machine <- function(..., env = parent.frame()) {
   unset <- c(
     VIRTUAL_ENV = NA, RETICULATE_PYTHON = NA, RETICULATE_PYTHON_ENV = NA, CONDA_PREFIX = NA, PJRT_PLUGIN_PATH = NA,
-    PJRT_PLUGIN_PATH_CPU = NA, PJRT_CACHE_DIR = NA, PJRT_SITE_DIR = NA, TPU_LIBRARY_PATH = NA, PJRT_DISCOVER = NA, PYTHONNOUSERSITE = "1", PJRT_INSTALL = "0"
+    PJRT_PLUGIN_PATH_CPU = NA, PJRT_CACHE_DIR = NA, PJRT_SITE_DIR = NA, TPU_LIBRARY_PATH = NA, PJRT_DISCOVER = NA,
+    PYTHONNOUSERSITE = "1", PJRT_INSTALL = "0"
   )
   given <- c(...)
-  all <- c(given, unset[setdiff(names(unset), names(given))], R_USER_CACHE_DIR = withr::local_tempdir(.local_envir = env))
+  all <- c(
+    given, unset[setdiff(names(unset), names(given))], R_USER_CACHE_DIR = withr::local_tempdir(.local_envir = env)
+  )
   withr::local_envvar(all, .local_envir = env)
 }
 
@@ -19,7 +22,9 @@ local_empty_cache <- function(env = parent.frame()) {
 }
 
 # Builds a library that looks like a plugin but is never loaded.
-idle_plugin <- function(folder = withr::local_tempdir(.local_envir = env), name = "libpjrt_idle.so", env = parent.frame()) {
+idle_plugin <- function(
+  folder = withr::local_tempdir(.local_envir = env), name = "libpjrt_idle.so", env = parent.frame()
+) {
   code <- file.path(folder, "idle.c")
   writeLines("void *GetPjrtApi(void) { return 0; }", code)
   library <- file.path(folder, name)
@@ -31,7 +36,9 @@ idle_plugin <- function(folder = withr::local_tempdir(.local_envir = env), name 
 
 # Uses a manifest in which platform "idle" is an archive in `folder` with this SHA-256.
 local_manifest <- function(folder, sha256 = NULL, env = parent.frame()) {
-  here <- c(os = switch(Sys.info()[["sysname"]], Darwin = "macos", tolower(Sys.info()[["sysname"]])), arch = R.version$arch)
+  here <- c(
+    os = switch(Sys.info()[["sysname"]], Darwin = "macos", tolower(Sys.info()[["sysname"]])), arch = R.version$arch
+  )
   file <- withr::local_tempfile(.local_envir = env, lines = c(
     "[[plugin]]", "platform = 'idle'", sprintf("os = '%s'", here[["os"]]), sprintf("arch = '%s'", here[["arch"]]),
     "version = '1.0'", "api = '0.90'", sprintf("url = 'file://%s'", file.path(folder, "idle.tar.gz")),

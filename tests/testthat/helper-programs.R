@@ -151,7 +151,10 @@ all_reduce_program <- function(type, n, x = "") {
 sharded_by <- function(partitioner, n, rank) {
   if (partitioner == "gspmd") {
     tiles <- paste(c(n, rep(1, rank - 1L)), collapse = ",")
-    list(rows = sprintf("{mhlo.sharding = \"{devices=[%s]<=[%d]}\"}", tiles, n), all = "{mhlo.sharding = \"{replicated}\"}", mesh = "")
+    list(
+      rows = sprintf("{mhlo.sharding = \"{devices=[%s]<=[%d]}\"}", tiles, n),
+      all = "{mhlo.sharding = \"{replicated}\"}", mesh = ""
+    )
   } else {
     axes <- paste(c("{\"d\"}", rep("{}", rank - 1L)), collapse = ", ")
     list(

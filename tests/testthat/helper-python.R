@@ -11,8 +11,8 @@ test_python <- function() {
   python
 }
 
-# Lists files in Python. Returns each file's metadata and the type, shape and bytes of its tensors, in the header's order. For
-# an index, the shard replaces the type.
+# Lists files in Python. Returns each file's metadata and the type, shape and bytes of its tensors, in the header's
+# order. For an index, the shard replaces the type.
 python_list <- function(paths) {
   lines <- run_python(fixture("tensors.py"), "list_file", paths)
   files <- split(lines, cumsum(lines == "file"))

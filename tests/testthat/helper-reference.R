@@ -1,5 +1,5 @@
-# Reference values of R data in every dtype, computed in plain R from the definitions of the formats, independently of the
-# package. Whole numbers are doubles, floats are scaled and rounded, bytes come from arithmetic.
+# Reference values of R data in every dtype, computed in plain R from the definitions of the formats, independently of
+# the package. Whole numbers are doubles, floats are scaled and rounded, bytes come from arithmetic.
 
 # The names of the dtypes in StableHLO's text.
 mlir_types <- c(

@@ -1,5 +1,5 @@
-# One use of each routine that the library registers: small, quick, and with the same value each time. The memory tests go
-# through all of them. Each new routine needs a row here.
+# One use of each routine that the library registers: small, quick, and with the same value each time. The memory tests
+# go through all of them. Each new routine needs a row here.
 
 # The names of all registered routines.
 routine_names <- function() {
@@ -56,7 +56,10 @@ routine_objects <- function() {
     serialized <- pjrt_serialize(add)
     # as the compiler for a topology returns it
     unloaded <- structure(
-      c(pjrt:::describe_executable(add), list(platform = "cpu", device_kind = "cpu", compile_seconds = 0, bytes = serialized)),
+      c(
+        pjrt:::describe_executable(add),
+        list(platform = "cpu", device_kind = "cpu", compile_seconds = 0, bytes = serialized)
+      ),
       class = "PJRTExecutable"
     )
     file <- file.path(folder, "add")
@@ -119,7 +122,8 @@ routine_uses <- function() {
     # clients, devices, memory spaces
     client_create = pjrt:::new_client(plugin, list(cpu_device_count = 1L)),
     client_create_distributed = .Call(
-      pjrt:::ffi_client_create_distributed, plugin, character(), character(), list(), list(1, 1, "redis://h", "j", "n", 1)
+      pjrt:::ffi_client_create_distributed, plugin, character(), character(), list(),
+      list(1, 1, "redis://h", "j", "n", 1)
     )$value$class,
     store_shown = pjrt_distributed(0, 1, "redis://host", job = "j")$shown,
     client_close = close(pjrt:::new_client(plugin, list(cpu_device_count = 1L))),
@@ -131,7 +135,9 @@ routine_uses <- function() {
     client_memories = memory_spaces(client),
     client_topology = topology(client),
     # errors of routines are not worded, which would take long
-    topology_create = .Call(pjrt:::ffi_topology_create, plugin, "cpu", "", character(), character(), list())$value$class,
+    topology_create = .Call(
+      pjrt:::ffi_topology_create, plugin, "cpu", "", character(), character(), list()
+    )$value$class,
     topology_compile = .Call(pjrt:::ffi_topology_compile, client, program, compile_options, "")$value$class,
     device_info = device_info(here),
     device_label = as.character(here),
@@ -169,7 +175,9 @@ routine_uses <- function() {
     buffer_literals = format_buffer(x),
     dlpack_export = class(as_dlpack(x)),
     dlpack_import = as_array(pjrt_from_dlpack(as_dlpack(x))),
-    dlpack_give = as_array(pjrt_from_dlpack(.Call(pjrt:::ffi_dlpack_take, .Call(pjrt:::ffi_dlpack_give, as_dlpack(x)), TRUE))),
+    dlpack_give = as_array(
+      pjrt_from_dlpack(.Call(pjrt:::ffi_dlpack_take, .Call(pjrt:::ffi_dlpack_give, as_dlpack(x)), TRUE))
+    ),
     dlpack_take = tryCatch(.Call(pjrt:::ffi_dlpack_take, "0", TRUE), pjrt_error = conditionMessage),
     dlpack_take_object = .Call(pjrt:::ffi_dlpack_take_object, "0"),
     dlpack_describe = format(as_dlpack(x)),
@@ -223,7 +231,8 @@ routine_uses <- function() {
     exported_dimensions = pjrt:::call_native(pjrt:::ffi_exported_dimensions, list(c("b", "n + 1"), 3L)),
     exported_types = pjrt:::call_native(pjrt:::ffi_exported_types, c("f32", "key<fry>"), list(c(2, 3), 2)),
     exported_refine = format(pjrt:::call_native(
-      pjrt:::ffi_exported_refine, pjrt_load_exported(exported_file)$program, -1L, list(8, c(4, 8), 3, c(8, 3), c(2, 4)), letters[1:5]
+      pjrt:::ffi_exported_refine, pjrt_load_exported(exported_file)$program, -1L, list(8, c(4, 8), 3, c(8, 3), c(2, 4)),
+      letters[1:5]
     )),
     program_write = pjrt:::call_native(pjrt:::ffi_program_write, program, tempfile()),
     compile_options_check = pjrt_compile_options(debug_options = list(xla_cpu_enable_fast_math = FALSE)),
@@ -328,12 +337,16 @@ routine_uses <- function() {
     tree_unflatten = unflatten(tree, leaves),
 
     # traces
-    trace_start = list(pjrt:::call_native(pjrt:::ffi_trace_start, 10), is.list(pjrt:::call_native(pjrt:::ffi_trace_stop))),
+    trace_start = list(
+      pjrt:::call_native(pjrt:::ffi_trace_start, 10), is.list(pjrt:::call_native(pjrt:::ffi_trace_stop))
+    ),
     trace_stop = pjrt:::call_native(pjrt:::ffi_trace_stop),
     trace_is_on = .Call(pjrt:::ffi_trace_is_on),
     trace_enter = .Call(pjrt:::ffi_trace_enter, list(name = "a")),
     trace_leave = .Call(pjrt:::ffi_trace_leave),
-    trace_json = pjrt:::call_native(pjrt:::ffi_trace_json, list(start = 0, end = 1, lane = "R", kind = "wait", name = NA), "R"),
+    trace_json = pjrt:::call_native(
+      pjrt:::ffi_trace_json, list(start = 0, end = 1, lane = "R", kind = "wait", name = NA), "R"
+    ),
 
     # the cache of executables
     cache_info = pjrt:::call_native(pjrt:::ffi_cache_info, cache)$entries,

@@ -22,8 +22,8 @@ in_place <- function(x) {
 
 pinned <- function() pjrt_memory_stats()$pinned
 
-# The number of pinned R vectors after garbage is collected. The first collection runs the finalizers of buffers, the second
-# one collects what they release.
+# The number of pinned R vectors after garbage is collected. The first collection runs the finalizers of buffers, the
+# second one collects what they release.
 pinned_at_rest <- function() {
   gc()
   gc()

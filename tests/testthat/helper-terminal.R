@@ -1,6 +1,6 @@
-# An interactive R session in a terminal. `type()` sends a line; `press_ctrl_c()` and `interrupt()` interrupt R, with the
-# terminal's key or with a signal; `see()` waits for a pattern in output that it has not passed yet, and returns the seconds
-# it took, or NA.
+# An interactive R session in a terminal. `type()` sends a line; `press_ctrl_c()` and `interrupt()` interrupt R, with
+# the terminal's key or with a signal; `see()` waits for a pattern in output that it has not passed yet, and returns the
+# seconds it took, or NA.
 start_terminal <- function(env = character(), options = "--no-readline") {
   withr::local_envvar(c(R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "", env))
   r <- tryCatch(

@@ -21,4 +21,7 @@ run_throwing <- function(code, env = character(), ...) {
 worded_program <- function(word) pjrt_program(paste0("module @", word, " {", unary_program("3xf32"), "}"))
 
 # The class of the error that the code raises, or "fine".
-class_of <- function(code) tryCatch({ code; "fine" }, error = function(e) class(e)[[1L]])
+class_of <- function(code) tryCatch({
+  code
+  "fine"
+}, error = function(e) class(e)[[1L]])

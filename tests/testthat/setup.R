@@ -1,5 +1,5 @@
-# Isolates the tests from the session and the machine: no existing clients or plugins, two CPU devices, no plugin discovery,
-# no cached programs, and no messages from the plugin.
+# Isolates the tests from the session and the machine: no existing clients or plugins, two CPU devices, no plugin
+# discovery, no cached programs, and no messages from the plugin.
 local({
   the <- getFromNamespace("the", "pjrt")
   the[["clients"]] <- new.env(parent = emptyenv())

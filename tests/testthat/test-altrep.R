@@ -1,6 +1,5 @@
-# Compact vectors (ALTREP): sequences are uploaded in chunks and never expanded in memory, and wrappers are read as the vectors
-# they wrap.
-# Slow: moves large sequences.
+# Compact vectors (ALTREP): sequences are uploaded in chunks and never expanded in memory, and wrappers are read as the
+# vectors they wrap. Slow: moves large sequences.
 
 # Whether R still only describes a sequence.
 is_compact <- function(x) {
@@ -127,7 +126,8 @@ test_that("a large array read from a buffer behaves like any other vector", {
     own[] <- x
     dim(own) <- dim(x)
     for (f in list(
-      identity, function(x) x[[5]], function(x) x[c(1, length(x))], rev, as.character, function(x) unserialize(serialize(x, NULL)),
+      identity, function(x) x[[5]], function(x) x[c(1, length(x))], rev, as.character,
+      function(x) unserialize(serialize(x, NULL)),
       function(x) identical(x, own), function(x) match(x[[9]], x), function(x) x == x[[3]], unique, object.size
     )) {
       expect_identical(f(x), f(own), label = type)

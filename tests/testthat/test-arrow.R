@@ -13,7 +13,8 @@ producer <- local({
 arrow_array <- function(format, data, length, offset = 0, nulls = 0, validity = NULL, list = NULL) {
   room <- pjrt:::call_native(pjrt:::ffi_arrow_room)
   .Call(
-    producer()$arrow_make, room$array, room$schema, format, length, offset, nulls, validity, data, list$format, list$length
+    producer()$arrow_make, room$array, room$schema, format, length, offset, nulls, validity, data, list$format,
+    list$length
   )
   room
 }
@@ -33,7 +34,8 @@ bytes_of <- function(x, size = NA_integer_) writeBin(x, raw(), size = size)
 
 test_that("numbers of every type keep their type", {
   types <- c(
-    c = "i8", C = "ui8", s = "i16", S = "ui16", i = "i32", I = "ui32", l = "i64", L = "ui64", e = "f16", f = "f32", g = "f64"
+    c = "i8", C = "ui8", s = "i16", S = "ui16", i = "i32", I = "ui32", l = "i64", L = "ui64", e = "f16", f = "f32",
+    g = "f64"
   )
   bytes <- as.raw(0:63)
   for (format in names(types)) {
@@ -82,7 +84,8 @@ test_that("other arrays are refused with what they have", {
   what <- c(u = "strings", tdD = "dates or times", `+s` = "rows with several columns", `d:19,10` = "decimal numbers")
   for (format in names(what)) {
     expect_refused(
-      from_arrow(format, raw(64), 1), "unsupported_dtype", sprintf("The Arrow array has %s, which PJRT lacks.", what[[format]])
+      from_arrow(format, raw(64), 1), "unsupported_dtype",
+      sprintf("The Arrow array has %s, which PJRT lacks.", what[[format]])
     )
   }
   expect_refused(from_arrow("g", raw(64), -1), "invalid_input", "sizes are negative")
@@ -132,7 +135,9 @@ test_that("arrays of Arrow come from Python", {
     stopifnot(grepl("not f64", refused(pjrt_buffer(missing, dtype = "f64"))))
     whole <- na$c_array(py_eval("[1, None, 3]", convert = FALSE), na$int32())
     stopifnot(grepl("has 1 missing value", refused(pjrt_buffer(whole))))
-    text <- tryCatch(pjrt_buffer(na$c_array(list("a", "b"), na$string())), pjrt_error_unsupported_dtype = conditionMessage)
+    text <- tryCatch(
+      pjrt_buffer(na$c_array(list("a", "b"), na$string())), pjrt_error_unsupported_dtype = conditionMessage
+    )
     stopifnot(grepl("has strings", text))
     # Arrow keeps memory that Python drops
     large <- pjrt_buffer(na$c_array(as.numeric(1:1e5), na$float64()))

@@ -32,7 +32,8 @@ rows <- list(
   is.numeric.PJRTBuffer = row(x = "known_buffer"),
   length.PJRTBuffer = row(x = "known_buffer"),
   print.PJRTBuffer = row(
-    x = of("buffer", x, used_buffers, of_files("PJRTBuffer")), max_rows = of("index", 5, whole, "-1L", "-1"), header = "flag",
+    x = of("buffer", x, used_buffers, of_files("PJRTBuffer")), max_rows = of("index", 5, whole, "-1L", "-1"),
+    header = "flag",
     footer = of("string", "a", "NULL", "bytes", "invalid UTF-8"),
     max_rows_slice = of("index", 5, whole, "-1L", "-1"), max_width = of("index", 5, setdiff(whole, "1L"), below_zero)
   ),

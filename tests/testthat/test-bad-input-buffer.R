@@ -12,7 +12,8 @@ rows <- list(
   as_raw = row(x = "buffer"),
   as_raw.PJRTBuffer = row(x = "buffer", row_major = "flag"),
   await = row(x = of(
-    "buffer", x, "an array promise", "a compiling promise", "one from a file as PJRTExecutablePromise", "list()", "list(a = NULL)"
+    "buffer", x, "an array promise", "a compiling promise", "one from a file as PJRTExecutablePromise", "list()",
+    "list(a = NULL)"
   )),
   await.PJRTBuffer = row(x = "buffer"),
   await.PJRTArrayPromise = row(x = "promise"),
@@ -51,7 +52,10 @@ rows <- list(
   is.promising.PJRTExecutablePromise = row(x = "any"),
   is_ready.PJRTArrayPromise = row(x = "promise"),
   memory_space = row(x = "buffer"),
-  pjrt_buffer = row(data = of("data", c(1, 2), "a data frame"), dtype = "dtype", device = "device", shape = "shape", check = "flag_or_null"),
+  pjrt_buffer = row(
+    data = of("data", c(1, 2), "a data frame"), dtype = "dtype", device = "device", shape = "shape",
+    check = "flag_or_null"
+  ),
   pjrt_buffer.PJRTBuffer = row(
     data = "known_buffer", dtype = of("dtype", "f64"), device = "known_device", shape = of("shape", 2L, "!1:2"),
     check = "flag_or_null"
@@ -71,14 +75,17 @@ rows <- list(
   pjrt_scalar.PJRTBuffer = row(
     data = of("none", pjrt_scalar(1)), dtype = "dtype", device = "known_device", check = "flag_or_null"
   ),
-  pjrt_scalar.raw = row(data = of("number", as.raw(1), "!integer64", "a data frame"), dtype = of("dtype", "ui8", "!NULL"), device = "device"),
+  pjrt_scalar.raw = row(
+    data = of("number", as.raw(1), "!integer64", "a data frame"), dtype = of("dtype", "ui8", "!NULL"), device = "device"
+  ),
   print.PJRTDLPack = row(x = of("none", as_dlpack(x))),
   r_to_py.PJRTBuffer = row(x = "buffer", convert = "any"),
   r_to_py.PJRTDLPack = row(x = of("none", as_dlpack(x)), convert = "any"),
   shape = row(x = "known_buffer"),
   shape.PJRTBuffer = row(x = "known_buffer"),
   value = row(x = of(
-    "promise", array, "a buffer", "a compiling promise", "one from a file as PJRTExecutablePromise", "list()", "list(a = NULL)"
+    "promise", array, "a buffer", "a compiling promise", "one from a file as PJRTExecutablePromise", "list()",
+    "list(a = NULL)"
   )),
   value.PJRTArrayPromise = row(x = "promise"),
   value.PJRTBuffer = row(x = "buffer"),
@@ -87,7 +94,9 @@ rows <- list(
 
 # Bad values inside an argument or an option; `.` in the name stands for the value.
 uses <- list(
-  `as_array(list(x, .))` = use(as_array(list(x, bad)), of("buffer", NULL, "NULL", "an array promise", "list()", "list(a = NULL)")),
+  `as_array(list(x, .))` = use(
+    as_array(list(x, bad)), of("buffer", NULL, "NULL", "an array promise", "list()", "list(a = NULL)")
+  ),
   `pjrt_delete(list(.))` = use(pjrt_delete(list(bad)), of("ended", NULL, "list()", of_files("PJRTBuffer"))),
   `options(pjrt.staging_max = .)` = use(
     with_option("pjrt.staging_max", bad, pjrt_memory_stats()), of("index", NULL, "NULL", "0L", "1.5", "1e-300", whole)

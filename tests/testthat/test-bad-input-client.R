@@ -35,7 +35,9 @@ rows <- list(
   pjrt_memory_stats = row(),
   format.PJRTMemoryStats = row(x = of("printed", pjrt_memory_stats())),
   print.PJRTMemoryStats = row(x = of("printed", pjrt_memory_stats())),
-  plot.PJRTMemoryStats = row(x = of("printed", pjrt_memory_stats()), main = of("string", "title"), after = grDevices::graphics.off()),
+  plot.PJRTMemoryStats = row(
+    x = of("printed", pjrt_memory_stats()), main = of("string", "title"), after = grDevices::graphics.off()
+  ),
   pjrt_plugin = row(platform = "name"),
   pjrt_plugins = row(),
   platform = row(x = of("client", client, "!NULL", "a device", "a closed device", "a buffer", used_buffers)),
@@ -71,10 +73,12 @@ rows <- list(
 # Bad values inside an argument or an option; `.` in the name stands for the value.
 uses <- list(
   `plugin_client_create(options = list(cpu_device_count = .))` = use(
-    plugin_client_create(plugin, "fresh", list(cpu_device_count = bad)), of("index", NULL, "1L", "integer64"), after = close(made)
+    plugin_client_create(plugin, "fresh", list(cpu_device_count = bad)), of("index", NULL, "1L", "integer64"),
+    after = close(made)
   ),
   `plugin_client_create(options = list(threads = .))` = use(
-    plugin_client_create(plugin, "fresh", list(threads = bad)), of("index", NULL, "1L", "integer64"), after = close(made)
+    plugin_client_create(plugin, "fresh", list(threads = bad)), of("index", NULL, "1L", "integer64"),
+    after = close(made)
   ),
   `pjrt_client("cpu", cpu_device_count = .)` = use(pjrt_client("cpu", cpu_device_count = bad), "none")
 )

@@ -4,7 +4,9 @@
 rows <- list(
   as.character.PJRTProgram = row(x = "program"),
   as_dot = row(x = of("program", program, "an executable")),
-  as_dot.PJRTProgram = row(x = "program", max_nodes = of("none", 50, "integer64", "1L", "1.5", "Inf", "1e300", "2^31", "2^53", "1e18")),
+  as_dot.PJRTProgram = row(
+    x = "program", max_nodes = of("none", 50, "integer64", "1L", "1.5", "Inf", "1e300", "2^31", "2^53", "1e18")
+  ),
   knit_print.PJRTProgram = row(x = of("shown", program)),
   type_sum.PJRTProgram = row(x = of("any", program)),
   obj_sum.PJRTProgram = row(x = of("any", program)),
@@ -28,8 +30,10 @@ rows <- list(
   pjrt_compile_options = row(
     num_replicas = of("index", 1L, "NULL", "1L"), num_partitions = of("index", 1L, "NULL", "1L"),
     device_assignment = of("index", NULL, "NULL", "1L", "0L", "-1L", "-1", "-2^31"),
-    use_spmd_partitioning = "flag_or_null", use_shardy_partitioner = "flag_or_null", compile_portable_executable = "flag",
-    optimization_level = of("index", NULL, "NULL", "1L", "0L"), debug_options = of("list", list(), "NULL", "list()", vectors),
+    use_spmd_partitioning = "flag_or_null", use_shardy_partitioner = "flag_or_null",
+    compile_portable_executable = "flag",
+    optimization_level = of("index", NULL, "NULL", "1L", "0L"),
+    debug_options = of("list", list(), "NULL", "list()", vectors),
     allow_spmd_sharding_propagation_to_parameters = of("flag_or_null", NULL, "c(TRUE, FALSE)"),
     allow_spmd_sharding_propagation_to_output = of("flag_or_null", NULL, "c(TRUE, FALSE)")
   ),

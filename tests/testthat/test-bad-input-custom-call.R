@@ -7,7 +7,8 @@ rows <- list(
     .package = of("string", NULL, "NULL", "!\"\"", "!latin1", "!a long string")
   ),
   pjrt_register_r_call = row(
-    target_name = of("string", "a", "!\"\""), f = of("fun", identity, "a function as PJRTBuffer"), as = of("choice", "array"),
+    target_name = of("string", "a", "!\"\""), f = of("fun", identity, "a function as PJRTBuffer"),
+    as = of("choice", "array"),
     .package = of("string", NULL, "NULL", "!\"\"", "!latin1", "!a long string")
   ),
   pjrt_unregister_r_call = row(target_name = of("string", "a", "!\"\""))

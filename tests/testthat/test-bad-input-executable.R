@@ -5,12 +5,16 @@ rows <- list(
   device.PJRTLoadedExecutable = row(x = "known_executable"),
   devices.PJRTLoadedExecutable = row(x = "known_executable", addressable = "flag"),
   executable_cost = row(executable = "executable", by = of("choice", "total")),
-  as_dot.PJRTLoadedExecutable = row(x = "executable", max_nodes = of("none", 50, "integer64", "1L", "1.5", "Inf", "1e300", "2^31", "2^53", "1e18")),
+  as_dot.PJRTLoadedExecutable = row(
+    x = "executable", max_nodes = of("none", 50, "integer64", "1L", "1.5", "Inf", "1e300", "2^31", "2^53", "1e18")
+  ),
   print.PJRTOperationCosts = row(x = of("printed", executable_cost(add, "operation")), n = of("none", 10, whole, "0L")),
   `[.PJRTOperationCosts` = row(x = of("printed", executable_cost(add, "operation"))),
   print.PJRTDot = row(x = of("printed", as_dot(add), "a string as PJRTDot")),
   knit_print.PJRTLoadedExecutable = row(x = of("any", add)),
-  knit_print.PJRTOperationCosts = row(x = of("printed", executable_cost(add, "operation")), n = of("none", 10, whole, "0L")),
+  knit_print.PJRTOperationCosts = row(
+    x = of("printed", executable_cost(add, "operation")), n = of("none", 10, whole, "0L")
+  ),
   knit_print.PJRTDot = row(x = of("printed", as_dot(add), "a string as PJRTDot")),
   type_sum.PJRTLoadedExecutable = row(x = of("any", add)),
   obj_sum.PJRTLoadedExecutable = row(x = of("any", add)),
@@ -30,12 +34,20 @@ rows <- list(
   ),
   format.PJRTBenchmark = row(x = of("printed", measured)),
   print.PJRTBenchmark = row(x = of("printed", measured)),
-  as.data.frame.PJRTBenchmark = row(x = of("printed", measured), row.names = of("any", NULL), optional = of("any", FALSE)),
-  plot.PJRTBenchmark = row(x = of("printed", measured), main = of("string", "title"), after = grDevices::graphics.off()),
+  as.data.frame.PJRTBenchmark = row(
+    x = of("printed", measured), row.names = of("any", NULL), optional = of("any", FALSE)
+  ),
+  plot.PJRTBenchmark = row(
+    x = of("printed", measured), main = of("string", "title"), after = grDevices::graphics.off()
+  ),
   format.PJRTComparison = row(x = of("printed", compared)),
   print.PJRTComparison = row(x = of("printed", compared)),
-  as.data.frame.PJRTComparison = row(x = of("printed", compared), row.names = of("any", NULL), optional = of("any", FALSE)),
-  plot.PJRTComparison = row(x = of("printed", compared), main = of("string", "title"), after = grDevices::graphics.off()),
+  as.data.frame.PJRTComparison = row(
+    x = of("printed", compared), row.names = of("any", NULL), optional = of("any", FALSE)
+  ),
+  plot.PJRTComparison = row(
+    x = of("printed", compared), main = of("string", "title"), after = grDevices::graphics.off()
+  ),
   pjrt_deserialize = row(
     data = of("none", serialized), device = "device", compile_options = of("compile_options", NULL, "NULL")
   ),

@@ -12,7 +12,8 @@ rows <- list(
     executable = of("executable", NULL, "NULL", "!an executable"), output = of("index", NULL, "NULL")
   ),
   pjrt_execute = row(
-    executable = "executable", of("buffer", x), of("buffer", x), execution_options = "execution_options", simplify = "flag",
+    executable = "executable", of("buffer", x), of("buffer", x), execution_options = "execution_options",
+    simplify = "flag",
     check = "flag", inputs = of("list", NULL, "NULL")
   ),
   pjrt_execute_sharded = row(
@@ -33,13 +34,17 @@ rows <- list(
 uses <- list(
   `pjrt_execute(inputs = list(x, .))` = use(pjrt_execute(add, inputs = list(x, bad)), "buffer"),
   `pjrt_execute(inputs = .)` = use(pjrt_execute(add, inputs = bad), of("list", list(x, x))),
-  `pjrt_execute_sharded(inputs = list(x, .))` = use(pjrt_execute_sharded(both, list(x, bad)), of("buffer", NULL, "!a buffer")),
+  `pjrt_execute_sharded(inputs = list(x, .))` = use(
+    pjrt_execute_sharded(both, list(x, bad)), of("buffer", NULL, "!a buffer")
+  ),
   `pjrt_shard(devices = list(.))` = use(pjrt_shard(c(1, 2), list(bad)), of("devices", NULL, "a device")),
   `pjrt_shard(input = .)` = use(pjrt_shard(x, add, input = bad), of("index", 1, "1L")),
   `pjrt_shard(tensor = .)` = use(pjrt_shard(opened, add, input = 1, tensor = bad), of("index", "x", "1L", "1.5")),
   `pjrt_unshard(output = .)` = use(pjrt_unshard(list(x), executable = add, output = bad), of("index", 1, "NULL", "1L")),
   `pjrt_unshard(list(x, .))` = use(pjrt_unshard(list(x, bad)), "buffer"),
-  `options(pjrt.dispatch = .)` = use(with_option("pjrt.dispatch", bad, pjrt_compile(program)), of("choice", NULL, "NULL"))
+  `options(pjrt.dispatch = .)` = use(
+    with_option("pjrt.dispatch", bad, pjrt_compile(program)), of("choice", NULL, "NULL")
+  )
 )
 
 test_that("functions that execute and shard refuse bad input with an error of this package", {

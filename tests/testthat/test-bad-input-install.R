@@ -7,15 +7,24 @@ rows <- list(
     options = of("list", list(), "list()", "a pairlist", "a data frame"), after = forget_registered()
   ),
   install_pjrt = row(
-    platforms = "installed", version = of("choice", NULL, "NULL"), source = of("choice", "file"), path = of("path", library),
-    force = "flag", cuda = of("flag_or_null", NULL, "!TRUE"), site = of("flag", FALSE, "!TRUE"), after = uninstall_pjrt(made)
+    platforms = "installed", version = of("choice", NULL, "NULL"), source = of("choice", "file"),
+    path = of("path", library),
+    force = "flag", cuda = of("flag_or_null", NULL, "!TRUE"), site = of("flag", FALSE, "!TRUE"),
+    after = uninstall_pjrt(made)
   ),
   plugins_downloaded = row(
-    platforms = of("name", "cpu", "NULL", "character()", "\"a\"", "c(\"a\", \"b\")", "c(n = \"a\")", "a line end", "\"cpu:9\"", "\"%s\"")
+    platforms = of(
+      "name", "cpu", "NULL", "character()", "\"a\"", "c(\"a\", \"b\")", "c(n = \"a\")", "a line end", "\"cpu:9\"",
+      "\"%s\""
+    )
   ),
   uninstall_pjrt = row(
-    platforms = of("name", "idle", "NULL", "character()", "\"a\"", "c(\"a\", \"b\")", "c(n = \"a\")", "a line end", "\"cpu:9\"", "\"%s\""),
-    version = of("string", NULL, "NULL", "!\"\"", "!latin1"), everything = of("flag", FALSE, "!TRUE"), site = of("flag", FALSE, "!TRUE")
+    platforms = of(
+      "name", "idle", "NULL", "character()", "\"a\"", "c(\"a\", \"b\")", "c(n = \"a\")", "a line end", "\"cpu:9\"",
+      "\"%s\""
+    ),
+    version = of("string", NULL, "NULL", "!\"\"", "!latin1"), everything = of("flag", FALSE, "!TRUE"),
+    site = of("flag", FALSE, "!TRUE")
   ),
   pjrt_sitrep = row(),
   format.PJRTSitrep = row(x = of("printed", pjrt_sitrep())),
@@ -24,8 +33,12 @@ rows <- list(
 
 # Bad values inside an argument or an option; `.` in the name stands for the value.
 uses <- list(
-  `options(pjrt.index_url = .)` = use(with_option("pjrt.index_url", bad, install_pjrt("idle", source = "index")), "choice"),
-  `options(pjrt.manifest = .)` = use(with_option("pjrt.manifest", bad, install_pjrt("idle", source = "release")), "path"),
+  `options(pjrt.index_url = .)` = use(
+    with_option("pjrt.index_url", bad, install_pjrt("idle", source = "index")), "choice"
+  ),
+  `options(pjrt.manifest = .)` = use(
+    with_option("pjrt.manifest", bad, install_pjrt("idle", source = "release")), "path"
+  ),
   `options(pjrt.verbose = .)` = use(with_option("pjrt.verbose", bad, pjrt:::debug_message("a")), "flag_or_null")
 )
 

@@ -17,7 +17,9 @@ rows <- list(
   mpi_all_to_all = row(buffers = "buffer", refuses = TRUE),
   mpi_broadcast = row(buffers = "buffer", root = of("index", 0), refuses = TRUE),
   mpi_send = row(buffer = "buffer", dest = of("index", 0), tag = of("index", 0), refuses = TRUE),
-  mpi_recv = row(dtype = "dtype", shape = "shape", source = of("index", 0), tag = of("index", 0), device = "device", refuses = TRUE),
+  mpi_recv = row(
+    dtype = "dtype", shape = "shape", source = of("index", 0), tag = of("index", 0), device = "device", refuses = TRUE
+  ),
   mpi_barrier = row(device = "device", refuses = TRUE),
   mpi_program = row(program = "program", compile_options = of("none", pjrt_compile_options()), refuses = TRUE),
   mpi_shard = row(x = "none", parts = "none", input = "none", refuses = TRUE),

@@ -20,7 +20,8 @@ rows <- list(
   ),
   pjrt_save_safetensors = row(
     tensors = of("list", list(x = x), "list()"), path = of("path", saved, file_names),
-    metadata = of("list", NULL, "NULL", "list()", "character()", "c(n = \"a\")"), max_shard_size = of("size", NULL, "!0L", "!1e-300"),
+    metadata = of("list", NULL, "NULL", "list()", "character()", "c(n = \"a\")"),
+    max_shard_size = of("size", NULL, "!0L", "!1e-300"),
     after = renew_paths()
   ),
   safetensors_info = row(path = of("path", model)),

@@ -21,12 +21,15 @@ test_that("every exported function and every method of our classes has one row i
 test_that("a pipe in place of a file is refused without waiting for it", {
   pipe <- withr::local_tempfile()
   expect_identical(system2("mkfifo", shQuote(pipe)), 0L)
-  child <- run_child(env = c(PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_DISCOVER = "0", PJRT_CACHE = "0", PIPE = pipe), quote({
+  child <- run_child(env = c(
+    PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_DISCOVER = "0", PJRT_CACHE = "0", PIPE = pipe
+  ), quote({
     pipe <- Sys.getenv("PIPE")
     x <- pjrt_scalar(1)
     same <- pjrt_compile(pjrt_program("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }"))
     uses <- alist(
-      pjrt_program(path = pipe), pjrt_load_executable(pipe), pjrt_save_executable(same, pipe), pjrt_load_safetensors(pipe),
+      pjrt_program(path = pipe), pjrt_load_executable(pipe), pjrt_save_executable(same, pipe),
+      pjrt_load_safetensors(pipe),
       safetensors_info(pipe), pjrt_save_safetensors(list(x = x), pipe), pjrt_register_plugin("a", pipe),
       install_pjrt("a", source = "file", path = pipe)
     )

@@ -1,5 +1,5 @@
-# Damaged, deeply nested and oversized programs raise an error and never end the session. Compilers run in child processes.
-# Slow: compiles thousands of damaged programs.
+# Damaged, deeply nested and oversized programs raise an error and never end the session. Compilers run in child
+# processes. Slow: compiles thousands of damaged programs.
 
 mutations <- local({
   fixture <- new.env()
@@ -13,14 +13,16 @@ test_that("a session survives damaged programs", {
   expect_false(anyNA(found$outcome))
   # some programs of every kind are accepted and some refused
   kinds <- table(found$kind, found$outcome == "accepted")
-  expect_identical(dimnames(kinds), list(c("bytecode", "executable", "hlo", "text"), c("FALSE", "TRUE")), ignore_attr = TRUE)
+  expect_identical(
+    dimnames(kinds), list(c("bytecode", "executable", "hlo", "text"), c("FALSE", "TRUE")), ignore_attr = TRUE
+  )
   # a damaged executable rarely loads, perhaps none of the few in the suite
   if (!is_soak()) kinds["executable", "TRUE"] <- 1L
   expect_true(all(kinds > 0L), label = paste(capture.output(kinds), collapse = "\n"))
 })
 
-# Compiles programs in a child and returns their error classes, or "accepted". `programs` creates a list of raw vectors whose
-# names are formats.
+# Compiles programs in a child and returns their error classes, or "accepted". `programs` creates a list of raw vectors
+# whose names are formats.
 outcomes <- function(programs) {
   child <- run_child(substitute({
     options(pjrt.cache = FALSE)
@@ -29,10 +31,14 @@ outcomes <- function(programs) {
       format <- names(programs)[[i]]
       cat(tryCatch(
         {
-          if (format == "executable") pjrt_deserialize(programs[[i]]) else pjrt_compile(pjrt_program(programs[[i]], format = format))
+          if (format == "executable") pjrt_deserialize(programs[[i]]) else pjrt_compile(
+            pjrt_program(programs[[i]], format = format)
+          )
           "accepted"
         },
-        pjrt_error = function(e) sub("^invalid_(type|value|file)$", "invalid_input", sub("pjrt_error_", "", class(e)[[1L]]))
+        pjrt_error = function(e) sub(
+          "^invalid_(type|value|file)$", "invalid_input", sub("pjrt_error_", "", class(e)[[1L]])
+        )
       ), "\n")
     }
   }, list(PROGRAMS = substitute(programs))), timeout = 600)
@@ -53,7 +59,10 @@ test_that("text nested 100,000 levels deep is refused", {
       sprintf("module attributes {mhlo.a = %s%s} { %s }", nested("["), nested("]"), main),
       sprintf("module attributes {mhlo.a = %s1%s} { %s }", nested("{a = "), nested("}"), main),
       sprintf("module attributes {mhlo.a = affine_map<(d) -> (%sd)>} { %s }", nested("-"), main),
-      sprintf("!t0 = tensor<f32>\n%s\nfunc.func @main(%%x: !t%d) { return }", paste0("!t", i, " = tuple<!t", i - 1L, ">", collapse = "\n"), n),
+      sprintf(
+        "!t0 = tensor<f32>\n%s\nfunc.func @main(%%x: !t%d) { return }",
+        paste0("!t", i, " = tuple<!t", i - 1L, ">", collapse = "\n"), n
+      ),
       sprintf("func.func @main(%%x: tensor<%sf32>) { return }", nested("1x")),
       paste0("func.func @main() { call @f1() : () -> () return }\n", paste0(
         "func.func @f", i, "() { call @f", i + 1L, "() : () -> () return }", collapse = "\n"
@@ -82,16 +91,25 @@ test_that("bytecode and HLO modules nested 100,000 levels deep are refused", {
     bytecode <- function(attributes, operations) {
       c(
         charToRaw("ML"), as.raw(0xef), charToRaw("R"), number(6), charToRaw("x"), as.raw(0),
-        section(0L, number(2), lapply(rev(nchar(strings)) + 1L, number), lapply(strings, function(s) c(charToRaw(s), as.raw(0)))),
+        section(
+          0L, number(2), lapply(rev(nchar(strings)) + 1L, number),
+          lapply(strings, function(s) c(charToRaw(s), as.raw(0)))
+        ),
         section(1L, number(1), number(0), number(1), number(0), number(1), number(2)),
         section(2L, attributes),
-        section(3L, number(length(attributes)), number(0), number(0), number(length(attributes)), lapply(attributes, function(a) number(2 * length(a) + 1))),
+        section(
+          3L, number(length(attributes)), number(0), number(0), number(length(attributes)),
+          lapply(attributes, function(a) number(2 * length(a) + 1))
+        ),
         section(4L, operations)
       )
     }
     unknown <- number(15)
     # A module with a location, and one region of one block of one operation.
-    nested <- all_of(number(2), lapply(seq_len(n), function(i) c(number(0), as.raw(0x10), number(0), number(2), number(1), number(0), number(2))))
+    nested <- all_of(
+      number(2),
+      lapply(seq_len(n), function(i) c(number(0), as.raw(0x10), number(0), number(2), number(1), number(0), number(2)))
+    )
     arrays <- c(list(unknown), lapply(seq_len(n), function(i) c(number(0), number(1), number(i - 1L))))
 
     # The same with protocol buffers: field 4 is an element of a tuple, 3.8.2.3 the shape of an instruction.
@@ -109,7 +127,8 @@ test_that("bytecode and HLO modules nested 100,000 levels deep are refused", {
     shape <- c(unlist(starts), as.raw(c(0x10, 13)))
     instruction <- c(field(2L, charToRaw("parameter")), field(3L, shape))
     list(
-      mlir = bytecode(list(unknown), nested), mlir = bytecode(arrays, all_of(number(2), number(0), as.raw(0), number(n))),
+      mlir = bytecode(list(unknown), nested),
+      mlir = bytecode(arrays, all_of(number(2), number(0), as.raw(0), number(n))),
       hlo = field(3L, field(2L, instruction)), hlo = field(4L, field(2L, shape))
     )
   }), rep("invalid_input", 4L))
@@ -117,7 +136,12 @@ test_that("bytecode and HLO modules nested 100,000 levels deep are refused", {
 
 test_that("empty programs are refused", {
   expect_identical(
-    outcomes(list(mlir = raw(), hlo = raw(), executable = raw(), mlir = charToRaw(" "), mlir = c(charToRaw("ML"), as.raw(0xef), charToRaw("R")))),
+    outcomes(
+      list(
+        mlir = raw(), hlo = raw(), executable = raw(), mlir = charToRaw(" "),
+        mlir = c(charToRaw("ML"), as.raw(0xef), charToRaw("R"))
+      )
+    ),
     c("invalid_input", "invalid_input", "serialized_invalid", "compile", "invalid_input")
   )
   expect_error(compile(""), class = "pjrt_error_unknown")
@@ -131,16 +155,23 @@ test_that("100 MB of data that is not a program is refused", {
     bytecode <- c(charToRaw("ML"), as.raw(0xef), charToRaw("R"))
     spaces <- rep(charToRaw(" "), length(garbage))
     list(
-      mlir = garbage, mlir = c(main, garbage), mlir = c(bytecode, garbage), mlir = c(bytecode, as.raw(13), garbage), hlo = garbage, executable = garbage, mlir = spaces,
+      mlir = garbage, mlir = c(main, garbage), mlir = c(bytecode, garbage), mlir = c(bytecode, as.raw(13), garbage),
+      hlo = garbage, executable = garbage, mlir = spaces,
       mlir = c(main, spaces)
     )
-  }), c("invalid_input", "invalid_input", "compile", "invalid_input", "invalid_input", "serialized_invalid", "compile", "accepted"))
+  }), c(
+    "invalid_input", "invalid_input", "compile", "invalid_input", "invalid_input", "serialized_invalid", "compile",
+    "accepted"
+  ))
 })
 
 test_that("zero bytes in text raise an error or count as whitespace", {
   expect_identical(outcomes({
     main <- charToRaw("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }\n")
     with_zeros <- function(at) append(main, as.raw(c(0, 0)), at)
-    list(mlir = with_zeros(0L), mlir = with_zeros(12L), mlir = with_zeros(20L), mlir = raw(1000L), hlo = raw(1000L), executable = raw(1000L))
+    list(
+      mlir = with_zeros(0L), mlir = with_zeros(12L), mlir = with_zeros(20L), mlir = raw(1000L), hlo = raw(1000L),
+      executable = raw(1000L)
+    )
   }), c("accepted", "compile", "accepted", "compile", "invalid_input", "serialized_invalid"))
 })

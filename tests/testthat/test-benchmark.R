@@ -28,7 +28,9 @@ test_that("a benchmark has a time for each run, and rates from the compiler's es
   row <- as.data.frame(found)
   expect_identical(dim(row), c(1L, 14L))
   expect_identical(row$median, sort(found$seconds)[[4L]])
-  expect_identical(row[c("lower", "upper")], data.frame(lower = sort(found$seconds)[[2L]], upper = sort(found$seconds)[[6L]]))
+  expect_identical(
+    row[c("lower", "upper")], data.frame(lower = sort(found$seconds)[[2L]], upper = sort(found$seconds)[[6L]])
+  )
   expect_equal(row$gflops, found$flops / row$median / 1e9)
   expect_equal(row$gbs, found$bytes / row$median / 1e9)
   expect_identical(row$of_gflops, NA_real_)
@@ -39,7 +41,8 @@ test_that("inputs are matched by name, in lists, and stay as they are", {
   x <- pjrt_buffer(c(1, 2))
   y <- pjrt_buffer(c(3, 4))
   for (found in list(
-    pjrt_benchmark(add, y = x, x = y, times = 2, limits = FALSE), pjrt_benchmark(add, list(x, y), times = 2, limits = FALSE),
+    pjrt_benchmark(add, y = x, x = y, times = 2, limits = FALSE),
+    pjrt_benchmark(add, list(x, y), times = 2, limits = FALSE),
     pjrt_benchmark(add, inputs = list(y = y, x = x), times = 2, limits = FALSE),
     pjrt_benchmark(compile(add_program("2xf32")), x, y, times = 2, limits = FALSE)
   )) {
@@ -64,7 +67,12 @@ test_that("a donated input is copied for every run", {
   # inputs that are kept need no copy
   keep <- pjrt_execution_options(keep_inputs = "x")
   y <- pjrt_buffer(c(1, 2))
-  expect_length(pjrt_benchmark(compile(add_program("2xf32", donates)), y, y, times = 2, execution_options = keep, limits = FALSE)$seconds, 2L)
+  expect_length(
+    pjrt_benchmark(
+      compile(add_program("2xf32", donates)), y, y, times = 2, execution_options = keep, limits = FALSE
+    )$seconds,
+    2L
+  )
 })
 
 test_that("long programs, programs that call R, and those for another device can be measured", {
@@ -142,7 +150,9 @@ test_that("print shows times, rates and their parts of the limits", {
     known_benchmark(seconds = 3.21e-6, from_r = data.frame(from_r = 9e-6, without_r = 1e-6), in_flight = 1e-6)
     known_benchmark(from_r = data.frame(from_r = numeric(), without_r = numeric()), flops = NA_real_)
     known_benchmark(limits = NULL, from_r = data.frame(from_r = 1e-3, without_r = 1e-3))
-    pjrt_compare(first = known_benchmark(), second = known_benchmark(2 * (11:19) / 1e4), third = known_benchmark(0.1234))
+    pjrt_compare(
+      first = known_benchmark(), second = known_benchmark(2 * (11:19) / 1e4), third = known_benchmark(0.1234)
+    )
     pjrt_compare(one = known_benchmark(flops = NA_real_, bytes = NA_real_))
   }, transform = function(lines) gsub("CpuDevice\\(id=0\\)", "<device>", lines))
 })
@@ -162,7 +172,11 @@ test_that("Ctrl-C ends a measurement and leaves everything usable", {
     x <- pjrt_scalar(1, "f64")
     for (i in 1:2) {
       interrupt <- sprintf("(sleep 0.5; kill -INT %d) &", Sys.getpid())
-      cat(tryCatch({ system(interrupt); pjrt_benchmark(long, x, times = 1e5, limits = FALSE); "ended" }, interrupt = function(e) "interrupted"), "")
+      cat(tryCatch({
+        system(interrupt)
+        pjrt_benchmark(long, x, times = 1e5, limits = FALSE)
+        "ended"
+      }, interrupt = function(e) "interrupted"), "")
     }
     cat(as_array(pjrt_execute(long, x)), length(pjrt_benchmark(long, x, times = 1, limits = FALSE)$seconds), "\n")
   }))

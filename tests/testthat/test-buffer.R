@@ -109,7 +109,9 @@ test_that("options set the default of checks and types", {
   expect_refused(pjrt_buffer(c(1L, NA)), "invalid_input", "1 NA value")
   expect_refused(pjrt_scalar(NA), "invalid_input", "1 NA value")
   expect_refused(as_array(without_na_warning(pjrt_buffer(NA_integer_, check = FALSE))), "invalid_input", "NA")
-  expect_identical(as_array(without_na_warning(pjrt_buffer(NA_integer_, check = FALSE)), check = FALSE), array(NA_integer_))
+  expect_identical(
+    as_array(without_na_warning(pjrt_buffer(NA_integer_, check = FALSE)), check = FALSE), array(NA_integer_)
+  )
   for (bad in list(NA, "yes", 1L)) {
     withr::local_options(pjrt.check = bad)
     expect_refused(pjrt_buffer(NA_real_), "invalid_input", "`options(pjrt.check = )` must be TRUE or FALSE")
@@ -121,7 +123,9 @@ test_that("options set the default of checks and types", {
   expect_true(elt_type(pjrt_buffer(TRUE)) == "pred")
   for (bad in list("i32", "word", 1, NA_character_)) {
     withr::local_options(pjrt.default_float = bad)
-    expect_refused(pjrt_buffer(1), "invalid_input", "`options(pjrt.default_float = )` must be a float dtype, such as \"f32\"")
+    expect_refused(
+      pjrt_buffer(1), "invalid_input", "`options(pjrt.default_float = )` must be a float dtype, such as \"f32\""
+    )
   }
   withr::local_options(pjrt.default_int = "pred")
   expect_refused(pjrt_buffer(1L), "invalid_input", "`options(pjrt.default_int = )` must be an integer dtype")
@@ -244,7 +248,9 @@ test_that("real numbers become complex ones without imaginary part", {
 })
 
 test_that("check = TRUE refuses integers that a float cannot hold exactly", {
-  expect_refused(pjrt_buffer(c(1L, 16777217L), "f32", check = TRUE), "invalid_input", "f32 cannot hold; the first is element 2")
+  expect_refused(
+    pjrt_buffer(c(1L, 16777217L), "f32", check = TRUE), "invalid_input", "f32 cannot hold; the first is element 2"
+  )
   expect_refused(pjrt_buffer(2049L, "f16", check = TRUE), "invalid_input", "f16 cannot hold")
   big <- bit64::as.integer64("9007199254740993")
   expect_refused(pjrt_buffer(big, "f64", check = TRUE), "invalid_input", "f64 cannot hold")
@@ -432,7 +438,9 @@ test_that("time series, tables and data frames of numbers are arrays", {
   expect_identical(as_array(pjrt_buffer(ts(c(1, 2), start = 2000), "f64")), array(c(1, 2)))
   expect_identical(as_array(pjrt_buffer(ts(matrix(1:4, 2)))), matrix(1:4, 2))
   expect_identical(as_array(pjrt_buffer(table(c("a", "b", "b")))), array(1:2))
-  expect_identical(as_array(pjrt_buffer(table(mtcars$cyl, mtcars$gear))), unname(unclass(table(mtcars$cyl, mtcars$gear)))[, ])
+  expect_identical(
+    as_array(pjrt_buffer(table(mtcars$cyl, mtcars$gear))), unname(unclass(table(mtcars$cyl, mtcars$gear)))[, ]
+  )
   expect_identical(as_array(pjrt_buffer(data.frame(a = 1:2, b = c(0.5, 2)), "f64")), matrix(c(1, 2, 0.5, 2), 2))
   expect_identical(as_array(pjrt_buffer(data.frame(a = c(TRUE, FALSE)))), matrix(c(TRUE, FALSE)))
   expect_identical(as_array(pjrt_scalar(I(3))), 3)

@@ -29,8 +29,15 @@ test_that("routines recognise objects and return their properties", {
     x <- pjrt_buffer(matrix(c(1.5, 2, 3, 4, 5, 6), 2), "f64")
     add <- compile(add_program("2x3xf64"))
     cat(c_version(), "\n")
-    for (object in list(x, client, device(x), add, 1, NULL, unserialize(serialize(x, NULL, version = 2)), unserialize(serialize(x, NULL)))) cat(c_kinds(object), "\n")
-    cat(c_dtype(x) == c_dtype_code("f64"), c_dtype_name(c_dtype(x)), c_dtype_code("float32") == c_dtype_code("f32"), "\n")
+    for (
+      object in list(
+        x, client, device(x), add, 1, NULL, unserialize(serialize(x, NULL, version = 2)),
+        unserialize(serialize(x, NULL))
+      )
+    ) cat(c_kinds(object), "\n")
+    cat(
+      c_dtype(x) == c_dtype_code("f64"), c_dtype_name(c_dtype(x)), c_dtype_code("float32") == c_dtype_code("f32"), "\n"
+    )
     cat(c_dims(x), length(c_dims(pjrt_scalar(1))), c_dims(pjrt_empty("i8", c(0, 4))), c_first(x), "\n")
     sent <- unserialize(serialize(list(add, x), NULL))
     cat(as_array(c_execute(sent[[1]], list(x, sent[[2]]), NULL)[[1]])[1:2], c_first(sent[[2]]), "\n")
@@ -51,8 +58,14 @@ test_that("routines create, copy and execute", {
     x <- c_buffer(client, NULL, c(1, 2, 3, 4, 5, 6), c(2, 3), f64)
     y <- c_buffer(NULL, there, 1:6, c(2, 3), c_dtype_code("i32"))
     bytes <- c_buffer(NULL, NULL, as.raw(c(1, 2)), 2, c_dtype_code("ui8"))
-    cat(identical(as_array(x), matrix(c(1, 2, 3, 4, 5, 6), 2)), identical(as_array(y), matrix(1:6, 2)), as_array(bytes), "\n")
-    cat(identical(device(y), there), as_array(c_empty(client, NULL, numeric(), f64)), shape(c_empty(NULL, there, c(0, 2), f64)), "\n")
+    cat(
+      identical(as_array(x), matrix(c(1, 2, 3, 4, 5, 6), 2)), identical(as_array(y), matrix(1:6, 2)), as_array(bytes),
+      "\n"
+    )
+    cat(
+      identical(device(y), there), as_array(c_empty(client, NULL, numeric(), f64)),
+      shape(c_empty(NULL, there, c(0, 2), f64)), "\n"
+    )
     cat(identical(c_copy(x, device(x), client, 0L), x), identical(device(c_copy(x, there, NULL, 0L)), there), "\n")
     add <- compile(add_program("2x3xf64", donates))
     out <- c_execute(add, list(x, x), c_options(0L, 3L))
@@ -60,7 +73,10 @@ test_that("routines create, copy and execute", {
     out <- c_execute(add, list(x, c_buffer(client, NULL, 1, c(2, 3), f64)), NULL)
     cat(as_array(out[[1]]), is_deleted(x), "\n")
     other <- pjrt:::new_client(pjrt_plugin("cpu"), list(cpu_device_count = 1L))
-    cat(fails(c_copy(out[[1]], devices(other)[[1]], NULL, 0L)), as_array(c_copy(out[[1]], devices(other)[[1]], other, 1L))[1], "\n")
+    cat(
+      fails(c_copy(out[[1]], devices(other)[[1]], NULL, 0L)),
+      as_array(c_copy(out[[1]], devices(other)[[1]], other, 1L))[1], "\n"
+    )
   }))
   expect_clean(child, c(
     "TRUE TRUE 1 2 ", "TRUE 0 0 2 ", "TRUE TRUE ", "1 2 4 6 8 10 12 FALSE ", "2 3 4 5 6 7 TRUE ", "TRUE 2 "
@@ -75,11 +91,14 @@ test_that("failures return a sentinel and a message, and never raise", {
     restored <- unserialize(serialize(x, NULL, version = 2))
     f64 <- c_dtype_code("f64")
     tries <- alist(
-      c_dtype(1), c_dims(restored), c_first("a"), c_device(client), c_canonical(x), c_dtype_code("f31"), c_dtype_name(999L),
+      c_dtype(1), c_dims(restored), c_first("a"), c_device(client), c_canonical(x), c_dtype_code("f31"),
+      c_dtype_name(999L),
       c_buffer(client, NULL, c(1, 2), 3, f64), c_buffer(NULL, NULL, "a", 1, f64), c_buffer(1, NULL, 1, 1, f64),
       c_buffer(NULL, NULL, 1, -1, f64), c_buffer(NULL, NULL, 1, 1, 999L), c_empty(NULL, NULL, c(2^31, 2^31, 2^31), f64),
-      c_copy(1, NULL, client, 0L), c_execute(add, list(x), NULL), c_execute(add, 1, NULL), c_execute(add, list(x, 1), NULL),
-      c_execute(x, list(x, x), NULL), c_execute(add, list(x, x), 1), c_options(-1L, 0L), c_options("a", 0L), c_options(0.5, 0L)
+      c_copy(1, NULL, client, 0L), c_execute(add, list(x), NULL), c_execute(add, 1, NULL),
+      c_execute(add, list(x, 1), NULL),
+      c_execute(x, list(x, x), NULL), c_execute(add, list(x, x), 1), c_options(-1L, 0L), c_options("a", 0L),
+      c_options(0.5, 0L)
     )
     for (try in tries) {
       result <- eval(try)

@@ -178,7 +178,10 @@ test_that("an entry with a flipped byte neither crashes nor returns a wrong prog
       gc()
     }
     info <- pjrt_cache_info()
-    cat(info$hits, info$misses == length(offsets), info$errors == length(offsets), identical(readBin(file, "raw", 8), whole[1:8]), "\n")
+    cat(
+      info$hits, info$misses == length(offsets), info$errors == length(offsets),
+      identical(readBin(file, "raw", 8), whole[1:8]), "\n"
+    )
   }), timeout = 300)
   expect_clean(child, "0 TRUE TRUE TRUE ")
 })
@@ -188,7 +191,8 @@ test_that("only the options and flags that affect the result change the key", {
   compile(times_program(7))
   all <- list(
     pjrt_compile_options(optimization_level = 0), pjrt_compile_options(compile_portable_executable = TRUE),
-    pjrt_compile_options(device_assignment = 1L), pjrt_compile_options(debug_options = list(xla_cpu_enable_fast_math = TRUE))
+    pjrt_compile_options(device_assignment = 1L),
+    pjrt_compile_options(debug_options = list(xla_cpu_enable_fast_math = TRUE))
   )
   for (options in all) {
     expect_identical(counted(compile(times_program(7), options)), counts(misses = 1))
@@ -290,14 +294,20 @@ test_that("the cache can be turned off", {
   withr::with_envvar(c(PJRT_CACHE = "0"), withr::with_options(list(pjrt.cache = TRUE), {
     expect_true(pjrt_cache_info()$enabled)
   }))
-  withr::with_options(list(pjrt.cache = "no"), expect_refused(compile(times_program(16)), "invalid_input", "pjrt.cache"))
+  withr::with_options(
+    list(pjrt.cache = "no"), expect_refused(compile(times_program(16)), "invalid_input", "pjrt.cache")
+  )
 })
 
 test_that("sizes can be numbers or strings with units", {
   local_cache(PJRT_CACHE_MAX_SIZE = NA)
   limit <- function() pjrt_cache_info()$max_size
   expect_identical(limit(), 2 * 1024^3)
-  for (case in list(list("2GiB", 2 * 1024^3), list("500MB", 5e8), list(" 1.5 kb ", 1500), list("1000", 1000), list("10B", 10))) {
+  for (
+    case in list(
+      list("2GiB", 2 * 1024^3), list("500MB", 5e8), list(" 1.5 kb ", 1500), list("1000", 1000), list("10B", 10)
+    )
+  ) {
     withr::with_envvar(c(PJRT_CACHE_MAX_SIZE = case[[1L]]), expect_identical(limit(), case[[2L]]))
   }
   withr::with_options(list(pjrt.cache_max_size = 1e6), {
@@ -305,7 +315,9 @@ test_that("sizes can be numbers or strings with units", {
     withr::with_envvar(c(PJRT_CACHE_MAX_SIZE = "1"), expect_identical(limit(), 1e6))
   })
   for (bad in list("much", "-1", "1XB", "1 GB 2", -1, c(1, 2), NA_real_, "")) {
-    withr::with_options(list(pjrt.cache_max_size = bad), expect_refused(limit(), "invalid_input", "pjrt.cache_max_size"))
+    withr::with_options(
+      list(pjrt.cache_max_size = bad), expect_refused(limit(), "invalid_input", "pjrt.cache_max_size")
+    )
   }
 })
 

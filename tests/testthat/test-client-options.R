@@ -50,19 +50,26 @@ test_that("the options of a known platform are checked by type", {
   refused(memory_fraction = "half", what = "numbers of length 1 for `memory_fraction`")
   refused(memory_fraction = Inf, what = "numbers of length 1 for `memory_fraction`")
   refused(node_id = 1.5, what = "integers of length 1 for `node_id`")
-  refused(visible_devices = c(0.5, 1), what = "vectors of integers for `visible_devices`, not a double vector of length 2.")
+  refused(
+    visible_devices = c(0.5, 1), what = "vectors of integers for `visible_devices`, not a double vector of length 2."
+  )
   refused(visible_devices = list("0"), what = "vectors of integers for `visible_devices`")
 })
 
 test_that("an unknown option is refused with the names of the known ones", {
-  error <- expect_refused(new_client(pjrt_plugin("cpu"), list(cpu_devices = 2L)), "invalid_input", "no option `cpu_devices`")
+  error <- expect_refused(
+    new_client(pjrt_plugin("cpu"), list(cpu_devices = 2L)), "invalid_input", "no option `cpu_devices`"
+  )
   expect_match(conditionMessage(error), "cpu_device_count (int64), threads (int64)", fixed = TRUE)
   error <- expect_refused(typed(threads = 2L, platform = "cuda"), "invalid_input", "no option `threads`")
   expect_match(conditionMessage(error), "memory_fraction (float)", fixed = TRUE)
 })
 
 test_that("a value that no option accepts is refused on any platform", {
-  bad <- list(NULL, NA, NA_character_, c("a", "b"), c(TRUE, FALSE), 1i, sum, factor("a"), Sys.Date(), list(sum), NaN, pjrt_buffer(1:2))
+  bad <- list(
+    NULL, NA, NA_character_, c("a", "b"), c(TRUE, FALSE), 1i, sum, factor("a"), Sys.Date(), list(sum), NaN,
+    pjrt_buffer(1:2)
+  )
   for (value in bad) {
     options <- list(1)
     options[1] <- list(value)
@@ -89,11 +96,14 @@ test_that("a plugin receives options of every type", {
 test_that("an invalid number of threads is refused", {
   for (bad in c(0, -1, 4097)) {
     expect_refused(
-      new_client(pjrt_plugin("cpu"), list(threads = bad)), "invalid_input", "`threads` must be a whole number from 1 to 4096"
+      new_client(pjrt_plugin("cpu"), list(threads = bad)), "invalid_input",
+      "`threads` must be a whole number from 1 to 4096"
     )
   }
   for (bad in list("2", 1.5, 1:2, NA, TRUE)) {
-    expect_refused(new_client(pjrt_plugin("cpu"), list(threads = bad)), "invalid_input", "integers of length 1 for `threads`")
+    expect_refused(
+      new_client(pjrt_plugin("cpu"), list(threads = bad)), "invalid_input", "integers of length 1 for `threads`"
+    )
   }
   pjrt_client("cpu")
   expect_refused(

@@ -6,7 +6,8 @@ test_that("functions have the arguments that callers rely on", {
   expected <- list(
     pjrt_plugin = "platform", as_pjrt_plugin = "x", plugin_attributes = "plugin",
     plugins_downloaded = "platforms = NULL",
-    plugin_client_create = "plugin, platform, options = list()", pjrt_client = "platform = NULL, ..., distributed = NULL",
+    plugin_client_create = "plugin, platform, options = list()",
+    pjrt_client = "platform = NULL, ..., distributed = NULL",
     as_pjrt_client = "x", platform = "x, ...", devices = "x = NULL, ...", pjrt_device = "device", as_pjrt_device = "x",
     device = "x, ...",
     pjrt_buffer = "data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...",
@@ -18,16 +19,22 @@ test_that("functions have the arguments that callers rely on", {
       "capacity, compile, static = character(), backend = \"pjrt\", move_inputs = FALSE, default_device = NULL, ",
       "extractor = NULL, context = NULL"
     ),
-    dispatch = "dispatcher, args", dispatcher_size = "dispatcher", flatten = "x", build_tree = "x", unflatten = "tree, x",
+    dispatch = "dispatcher, args", dispatcher_size = "dispatcher", flatten = "x", build_tree = "x",
+    unflatten = "tree, x",
     tree_equal = "a, b", tree_hash = "tree", tree_path = "tree, i", tree_filter_by_names = "tree, names",
     tree_concat = "children, names = NULL", tree_leaf_mask = "tree, groups", tree_diff = "a, b",
     map_tree = ".x, .f, ...", pmap_tree = ".l, .f, ...", flatten_fun = "f, in_tree",
     pjrt_program = "src = NULL, path = NULL, format = c(\"mlir\", \"hlo\"), types = NULL",
-    pjrt_compile = "program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL, shapes = NULL, topology = NULL",
+    pjrt_compile = paste0(
+      "program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL, shapes = NULL, ",
+      "topology = NULL"
+    ),
     pjrt_execute = paste0(
       "executable = missing_executable(), ..., execution_options = NULL, simplify = TRUE, check = TRUE, inputs = NULL"
     ),
-    pjrt_execution_options = "non_donatable_input_indices = integer(), launch_id = 0L, device = NULL, keep_inputs = NULL",
+    pjrt_execution_options = paste0(
+      "non_donatable_input_indices = integer(), launch_id = 0L, device = NULL, keep_inputs = NULL"
+    ),
     install_pjrt = paste0(
       "platforms = NULL, version = NULL, source = c(\"auto\", \"index\", \"release\", \"file\"), path = NULL, ",
       "force = FALSE, cuda = NULL, site = FALSE"

@@ -180,10 +180,18 @@ test_that("forked children do not affect the parent's compile promises", {
     done <- pjrt_compile_async(pjrt_program(unary_program("f32")))
     await(done)
     again <- pjrt_program(unary_program("f32"))
-    kind <- function(f) tryCatch({ f(); "nothing" }, error = function(e) class(e)[[1L]])
-    squares <- parallel::mclapply(1:2, function(i) { gc(); i^2 }, mc.cores = 2)
+    kind <- function(f) tryCatch({
+      f()
+      "nothing"
+    }, error = function(e) class(e)[[1L]])
+    squares <- parallel::mclapply(1:2, function(i) {
+      gc()
+      i^2
+    }, mc.cores = 2)
     kinds <- parallel::mclapply(list(
-      function() value(promise), function() is_ready(promise), function() await(promise), function() pjrt_compile_async(again), function() pjrt_compile(again), function() pjrt_execute(value(done), pjrt_scalar(1))
+      function() value(promise), function() is_ready(promise), function() await(promise),
+      function() pjrt_compile_async(again), function() pjrt_compile(again),
+      function() pjrt_execute(value(done), pjrt_scalar(1))
     ), kind, mc.cores = 2)
     cat(unlist(squares), unique(unlist(kinds)), "\n")
     cat(class(value(promise)), as_array(pjrt_execute(value(done), pjrt_scalar(4))), "\n")

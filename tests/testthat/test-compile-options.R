@@ -57,7 +57,9 @@ test_that("contradictory options are refused", {
     "runs on one device"
   )
   level <- list(xla_backend_optimization_level = 1L)
-  expect_refused(pjrt_compile_options(optimization_level = 1, debug_options = level), "invalid_input", "pass only one of them")
+  expect_refused(
+    pjrt_compile_options(optimization_level = 1, debug_options = level), "invalid_input", "pass only one of them"
+  )
 })
 
 test_that("a device assignment must name one device per replica and partition", {
@@ -74,10 +76,14 @@ test_that("a device assignment must name one device per replica and partition", 
     "a column for each partition: 2 rows and 1 column, not 1 row and 2 columns"
   )
   options <- pjrt_compile_options(device_assignment = 7L)
-  expect_refused(compile(unary_program("f32"), options), "invalid_input", "has the id 7, which no device has. Device ids: 0, 1.")
+  expect_refused(
+    compile(unary_program("f32"), options), "invalid_input", "has the id 7, which no device has. Device ids: 0, 1."
+  )
   options <- pjrt_compile_options(device_assignment = 1L)
   expect_identical(devices(compile(unary_program("f32"), options)), devices("cpu")[2L])
-  expect_refused(compile(unary_program("f32"), options, "cpu:0"), "invalid_input", "so `device` and `devices` must not be given")
+  expect_refused(
+    compile(unary_program("f32"), options, "cpu:0"), "invalid_input", "so `device` and `devices` must not be given"
+  )
 })
 
 test_that("optimization_level must be from 0 to 3", {

@@ -43,9 +43,13 @@ test_that("common mistakes are answered with what to do", {
   expect_refused(pjrt_buffer(1:6, dim = c(2, 3)), "invalid_input", "Use `shape` for `dim`.")
   expect_refused(pjrt_buffer(1:6, dims = 6, type = "f32"), "invalid_input", "Use `dtype` for `type`.")
   withr::local_envvar(PJRT_INSTALL = "0")
-  error <- expect_refused(pjrt_buffer(1, device = "gpu"), "plugin_not_found", "Platforms with a plugin on this machine: \"cpu\"")
+  error <- expect_refused(
+    pjrt_buffer(1, device = "gpu"), "plugin_not_found", "Platforms with a plugin on this machine: \"cpu\""
+  )
   expect_match(conditionMessage(error), "install_pjrt() can install \"cuda\"", fixed = TRUE)
-  expect_refused(pjrt_execute(), "invalid_input", "pjrt_execute(executable, x, y) runs an executable from pjrt_compile()")
+  expect_refused(
+    pjrt_execute(), "invalid_input", "pjrt_execute(executable, x, y) runs an executable from pjrt_compile()"
+  )
   x <- pjrt_scalar(1)
   expect_refused(pjrt_execute(inputs = list(x)), "invalid_input", "`executable` is missing.")
   expect_refused(pjrt_save_executable(x, "a"), "invalid_type", "pjrt_save_safetensors(list(x = buffer), path)")

@@ -15,7 +15,8 @@ console_objects <- function() {
   list(
     plugin = pjrt_plugin("cpu"), client = client, device = devices(client)[[1L]], memory = memory_spaces(client)[[1L]],
     topology = topology, program = program, executable = executable, buffer = x, promise = as_array_async(x),
-    compile_options = pjrt_compile_options(num_replicas = 2L), execution_options = pjrt_execution_options(keep_inputs = "x"),
+    compile_options = pjrt_compile_options(num_replicas = 2L),
+    execution_options = pjrt_execution_options(keep_inputs = "x"),
     cache = cache, place = pjrt_distributed(rank = 0, size = 2, store = "redis://:secret@host:6379", job = "today")
   )
 }

@@ -1,7 +1,7 @@
 # Slow: copies the plugin and compiles C libraries.
 
-# CUDA without a GPU: the tests compile dummy libraries and a dummy driver, and use the CPU plugin under the CUDA plugin's name.
-# The dummies come first in the search path, so that results do not depend on an installed driver.
+# CUDA without a GPU: the tests compile dummy libraries and a dummy driver, and use the CPU plugin under the CUDA
+# plugin's name. The dummies come first in the search path, so that results do not depend on an installed driver.
 
 # Compiles a library with one function, linked to others in its folder.
 tiny_library <- function(folder, name, code = "int f(void) { return 1; }", linked = character()) {
@@ -9,7 +9,8 @@ tiny_library <- function(folder, name, code = "int f(void) { return 1; }", linke
   source <- withr::local_tempfile(fileext = ".c", lines = code)
   library <- file.path(folder, name)
   arguments <- c(
-    "-shared", "-fPIC", paste0("-Wl,-soname,", name), "-Wl,--no-as-needed", "-o", library, source, file.path(folder, linked)
+    "-shared", "-fPIC", paste0("-Wl,-soname,", name), "-Wl,--no-as-needed", "-o", library, source,
+    file.path(folder, linked)
   )
   stopifnot(system2("cc", shQuote(arguments)) == 0L)
   library
@@ -25,7 +26,8 @@ cuda_libraries <- c(
   "libcusparse.so.12", "libcusolver.so.12"
 )
 
-# A copy of the CPU plugin for hard links: a link to the plugin itself would change its attributes, by which caches know it.
+# A copy of the CPU plugin for hard links: a link to the plugin itself would change its attributes, by which caches know
+# it.
 plugin_copy <- function() {
   copy <- file.path(tempdir(), "plugin-copy.so")
   file.exists(copy) || file.copy(plugin_path("cpu"), copy)
@@ -48,7 +50,8 @@ fake_site <- function(libraries = cuda_libraries, env = parent.frame()) {
 
 cuda_child <- function(site, driver, code) {
   run_child(code, env = c(
-    PJRT_PLUGIN_PATH_CUDA = site$plugin, LD_LIBRARY_PATH = driver, CUDA_HOME = "", CUDA_PATH = "", CUDA_VISIBLE_DEVICES = NA
+    PJRT_PLUGIN_PATH_CUDA = site$plugin, LD_LIBRARY_PATH = driver, CUDA_HOME = "", CUDA_PATH = "",
+    CUDA_VISIBLE_DEVICES = NA
   ))
 }
 

@@ -69,7 +69,8 @@ test_that("structure, names, dtype, shape and ambiguity of arrays are the key", 
   a <- anvl_f32(c(1, 2))
   expect_identical(
     compilations(
-      d, list(a), list(a), list(x = a), list(y = a), list(list(a)), list(a, NULL), list(anvl_f32(1:3)), list(anvl_f32(c(0, 0))),
+      d, list(a), list(a), list(x = a), list(y = a), list(list(a)), list(a, NULL), list(anvl_f32(1:3)),
+      list(anvl_f32(c(0, 0))),
       list(anvl_array(pjrt_buffer(1:2))), list(anvl_f32(c(1, 2), ambiguous = TRUE)), list(anvl_f32(matrix(1, 1, 2))),
       list(x = anvl_f32(c(5, 6)))
     ),
@@ -84,7 +85,8 @@ test_that("R data and arrays with the same aval share an entry", {
   expect_identical(
     compilations(
       d, list(1), list(2.5), list(scalar(1, "f32")), list(1L), list(scalar(2L, "i32")), list(TRUE),
-      list(scalar(TRUE, "pred", FALSE)), list(c(a = 1)), list(matrix(1, 2, 2)), list(anvl_f32(matrix(2, 2, 2), ambiguous = TRUE))
+      list(scalar(TRUE, "pred", FALSE)), list(c(a = 1)), list(matrix(1, 2, 2)),
+      list(anvl_f32(matrix(2, 2, 2), ambiguous = TRUE))
     ),
     c(1L, 0L, 0L, 1L, 0L, 1L, 0L, 0L, 1L, 0L)
   )
@@ -112,7 +114,8 @@ test_that("compile gets the arguments, their structure and their avals", {
   expect_identical(info$leaves, list(a, "fast", 3, 2L))
   expect_identical(info$is_static, c(FALSE, TRUE, TRUE, FALSE))
   expect_identical(info$avals, list(
-    list(dtype = "f32", shape = 2L, ambiguous = FALSE), NULL, NULL, list(dtype = "i32", shape = integer(), ambiguous = TRUE)
+    list(dtype = "f32", shape = 2L, ambiguous = FALSE), NULL, NULL,
+    list(dtype = "i32", shape = integer(), ambiguous = TRUE)
   ))
   expect_identical(info$default_device, here())
 })
@@ -124,7 +127,8 @@ test_that("static values are compared by their bits and content", {
   na64 <- bit64::as.integer64(NA)
   different <- list(
     1, 2, 0, -0, 1L, TRUE, "a", "b", c(1, 2), NULL, NA, NA_integer_, NA_real_, NaN, na64, bit64::as.integer64(0),
-    bit64::as.integer64(-1), bit64::as.integer64(-2), "\u00e9", f, local_f, function(x) x + 2, sum, globalenv(), factor("a"),
+    bit64::as.integer64(-1), bit64::as.integer64(-2), "\u00e9", f, local_f, function(x) x + 2, sum, globalenv(),
+    factor("a"),
     data.frame(a = 1), quote(f(x)), quote(g(x)), 1i, as.raw(1), structure(1, note = "b"), character(), 1:3, c(a = 1)
   )
   d <- counting_dispatcher(100, compile_constant, static = "s")
@@ -133,7 +137,9 @@ test_that("static values are compared by their bits and content", {
   expect_identical(do.call(compilations, c(list(d), calls)), rep(0L, length(different)))
   latin1 <- `Encoding<-`("\xe9", "latin1")
   again <- list(latin1, same_f, c(1L, 2L, 3L), factor("a"), data.frame(a = 1), 1:4 - 0L)
-  expect_identical(do.call(compilations, c(list(d), lapply(again, function(value) list(s = value)))), c(0L, 0L, 0L, 0L, 0L, 1L))
+  expect_identical(
+    do.call(compilations, c(list(d), lapply(again, function(value) list(s = value)))), c(0L, 0L, 0L, 0L, 0L, 1L)
+  )
 })
 
 test_that("distinct values of a static argument never merge, however alike", {
@@ -157,7 +163,9 @@ test_that("the least recently used entry is dropped", {
 
 test_that("the device of the arrays is part of the key", {
   on_first <- counting_dispatcher(compile = function(info) {
-    compile_echo(info, exec = compile(echo_program("tensor<1xf32>"), device = info$default_device), device = info$default_device)
+    compile_echo(
+      info, exec = compile(echo_program("tensor<1xf32>"), device = info$default_device), device = info$default_device
+    )
   })
   at <- function(device) list(anvl_array(pjrt_buffer(1, device = device)))
   expect_identical(compilations(on_first, at(here()), at(there()), at(here()), at(there())), c(1L, 1L, 0L, 0L))
@@ -184,7 +192,10 @@ test_that("a call without arrays runs on the default device", {
 
 test_that("inputs move to the executable's device on request", {
   d <- counting_dispatcher(default_device = NULL, move_inputs = TRUE, compile = function(info) {
-    compile_echo(info, exec = compile(echo_program(c("tensor<f32>", "tensor<f32>", "tensor<f32>")), device = there()), device = there())
+    compile_echo(
+      info, exec = compile(echo_program(c("tensor<f32>", "tensor<f32>", "tensor<f32>")), device = there()),
+      device = there()
+    )
   })
   x <- anvl_array(pjrt_scalar(1, device = here()), TRUE)
   y <- anvl_array(pjrt_scalar(2, device = there()), TRUE)
@@ -208,7 +219,8 @@ test_that("constants come before the inputs, phantoms after them", {
   constant <- pjrt_buffer(c(10, 20))
   d <- counting_dispatcher(compile = function(info) {
     compile_echo(
-      info, exec = compile(text), const_arrays = list(constant), phantom_specs = list(list(dtype = dtype(constant), shape = 2L)),
+      info, exec = compile(text), const_arrays = list(constant),
+      phantom_specs = list(list(dtype = dtype(constant), shape = 2L)),
       out_tree = build_tree(list(1, 2)), out_avals = list(list(), list())
     )
   })
@@ -221,13 +233,16 @@ test_that("constants come before the inputs, phantoms after them", {
     })
     expect_identical(values(d$dispatch(1)), list(FALSE))
   }
-  d <- counting_dispatcher(compile = function(info) compile_echo(info, phantom_specs = list(list(dtype = "f99", shape = 1L))))
+  d <- counting_dispatcher(
+    compile = function(info) compile_echo(info, phantom_specs = list(list(dtype = "f99", shape = 1L)))
+  )
   expect_refused(d$dispatch(1), "unsupported_dtype", "Unsupported type: f99")
 })
 
 test_that("other backends call the function that compile returns", {
   d <- counting_dispatcher(
-    backend = "mybackend", static = "n", extractor = function(x) list(dtype = x$dtype, shape = x$shape, ambiguous = x$ambiguous),
+    backend = "mybackend", static = "n",
+    extractor = function(x) list(dtype = x$dtype, shape = x$shape, ambiguous = x$ambiguous),
     compile = function(info) list(r_fun = function(data) Reduce(`+`, data)), default_device = function() "here"
   )
   mine <- function(data, ...) anvl_array(data, backend = "mybackend", ...)
@@ -240,9 +255,17 @@ test_that("other backends call the function that compile returns", {
   expect_identical(d$dispatch(1, 2), 3)
   expect_identical(compilations(d, list(mine(m, device = "elsewhere"))), 1L)
   expect_identical(compilations(d, list(mine(m, device = paste0("else", "where")))), 0L)
-  expect_refused(d$dispatch(mine(m), anvl_array(m, backend = "quickr")), "invalid_input", "expected an AnvlArray of backend \"mybackend\"; got \"quickr\"")
-  expect_refused(d$dispatch(mine(m), mine(m, device = "elsewhere")), "device_mismatch", "lives on a different device than an earlier input")
-  bad <- counting_dispatcher(backend = "mybackend", extractor = function(x) list(), compile = function(info) list(), default_device = here)
+  expect_refused(
+    d$dispatch(mine(m), anvl_array(m, backend = "quickr")), "invalid_input",
+    "expected an AnvlArray of backend \"mybackend\"; got \"quickr\""
+  )
+  expect_refused(
+    d$dispatch(mine(m), mine(m, device = "elsewhere")), "device_mismatch",
+    "lives on a different device than an earlier input"
+  )
+  bad <- counting_dispatcher(
+    backend = "mybackend", extractor = function(x) list(), compile = function(info) list(), default_device = here
+  )
   expect_refused(bad$dispatch(1), "invalid_input", "compile callback must return a function `r_fun`")
   expect_refused(bad$dispatch(mine(m)), "invalid_input", "`extractor` must return a list with `dtype` and `shape`")
 })
@@ -250,7 +273,9 @@ test_that("other backends call the function that compile returns", {
 test_that("invalid arguments of a call are refused with their place", {
   d <- counting_dispatcher(static = "s")
   expected <- function(class, length = 1) {
-    sprintf("expected an AnvlArray, a length-1 atomic scalar, or an is.array() value; got <%s> of length %d", class, length)
+    sprintf(
+      "expected an AnvlArray, a length-1 atomic scalar, or an is.array() value; got <%s> of length %d", class, length
+    )
   }
   refused <- function(args, path, problem) {
     expect_refused(dispatch(d$dispatcher, args), "invalid_input", sprintf("invalid input `%s`: %s", path, problem))
@@ -290,7 +315,10 @@ test_that("invalid arguments of dispatcher() are refused", {
     expect_refused(dispatcher(capacity, identity, move_inputs = TRUE), "invalid_input", "must be a positive count")
   }
   expect_refused(dispatcher(1, identity), "invalid_input", "is required unless")
-  expect_refused(dispatcher(1, identity, backend = "mine", move_inputs = TRUE), "invalid_input", "is required for a non-\"pjrt\" backend")
+  expect_refused(
+    dispatcher(1, identity, backend = "mine", move_inputs = TRUE), "invalid_input",
+    "is required for a non-\"pjrt\" backend"
+  )
   expect_s3_class(dispatcher(1, identity, move_inputs = TRUE), "Dispatcher")
 })
 
@@ -485,7 +513,9 @@ test_that("dispatching survives garbage collection at every allocation", {
     newer <- counting_dispatcher(2, context = function() "c", compile = function(info) {
       compile_echo(info, exec = compile(echo_program("tensor<2x2xf64>")), input_dtypes = "f64")
     })
-    mine <- counting_dispatcher(2, backend = "mine", extractor = identity, compile = function(info) list(r_fun = length), default_device = date)
+    mine <- counting_dispatcher(
+      2, backend = "mine", extractor = identity, compile = function(info) list(r_fun = length), default_device = date
+    )
     a <- anvl_f32(c(1, 2))
     f <- function(x) x
     b <- anvl_array(matrix(1), backend = "mine")
@@ -503,7 +533,10 @@ test_that("dispatching survives garbage collection at every allocation", {
       tryCatch(dispatch(d$dispatcher, args), pjrt_error_invalid_input = function(e) "refused")
     }, "")
     torture(0)
-    cat(d$log$count, as_array(one[[2]]$data), as_array(two[[2]]$data), as_array(three[[1]]$data), as_array(five[[1]]$data), six, refused, "\n")
+    cat(
+      d$log$count, as_array(one[[2]]$data), as_array(two[[2]]$data), as_array(three[[1]]$data),
+      as_array(five[[1]]$data), six, refused, "\n"
+    )
   }))
   expect_clean(child, "3 1 1 1 1 2 1 2 2 3 4 5 3 refused refused refused ")
 })

@@ -22,7 +22,9 @@ no_launcher <- c(
 test_that("pjrt_distributed() takes its place from the launcher", {
   withr::local_envvar(no_launcher)
   facts <- function(x) unclass(x)[c("rank", "size", "local", "job", "shown")]
-  withr::with_envvar(c(RANK = "1", WORLD_SIZE = "4", LOCAL_RANK = "1", MASTER_ADDR = "node1", TORCHELASTIC_RUN_ID = "r"), {
+  withr::with_envvar(c(
+    RANK = "1", WORLD_SIZE = "4", LOCAL_RANK = "1", MASTER_ADDR = "node1", TORCHELASTIC_RUN_ID = "r"
+  ), {
     expect_identical(
       facts(pjrt_distributed()), list(rank = 1L, size = 4L, local = 1L, job = "r", shown = "redis://node1:6379")
     )
@@ -59,7 +61,9 @@ test_that("the machine of Open MPI's launcher has the store, unless something el
     withr::with_envvar(c(OMPI_MCA_orte_hnp_uri = uri), expect_identical(pjrt_distributed()$shown, addresses[[uri]]))
   }
   for (uri in c("77.0;tcp6://[fd00::2]:4001", "77.0;tcp://", "")) {
-    withr::with_envvar(c(OMPI_MCA_orte_hnp_uri = uri), expect_refused(pjrt_distributed(), "invalid_input", "`store` must be given"))
+    withr::with_envvar(
+      c(OMPI_MCA_orte_hnp_uri = uri), expect_refused(pjrt_distributed(), "invalid_input", "`store` must be given")
+    )
   }
   withr::local_envvar(OMPI_MCA_orte_hnp_uri = "77.0;tcp://10.0.0.1:4000", PJRT_STORE = "redis://h")
   expect_identical(pjrt_distributed()$shown, "redis://h:6379")
@@ -106,7 +110,8 @@ test_that("several processes create a client together", {
   })
   children <- lapply(0:2, function(rank) {
     start_child(code, c(
-      no_launcher, RANK = as.character(rank), WORLD_SIZE = "3", PJRT_STORE = store$address, PJRT_PLUGIN_PATH_FAKE = library
+      no_launcher, RANK = as.character(rank), WORLD_SIZE = "3", PJRT_STORE = store$address,
+      PJRT_PLUGIN_PATH_FAKE = library
     ))
   })
   for (rank in 0:2) {
@@ -163,7 +168,10 @@ test_that("a program runs on the devices of several processes", {
     print(as_array(pjrt_execute(pjrt_deserialize(pjrt_serialize(sum), device = all), x)))
     assigned <- pjrt_compile(program, pjrt_compile_options(device_assignment = c(1L, 0L), num_replicas = 2L))
     by_default <- pjrt_compile(program, pjrt_compile_options(num_replicas = 2L))
-    cat(identical(devices(assigned, addressable = FALSE), rev(all)), identical(devices(by_default, addressable = FALSE), all), "\n")
+    cat(
+      identical(devices(assigned, addressable = FALSE), rev(all)),
+      identical(devices(by_default, addressable = FALSE), all), "\n"
+    )
 
     refused(pjrt_execute_sharded(sum, list(x, x)))
     refused(pjrt_execute_sharded(sum, list(list())))
@@ -184,7 +192,8 @@ test_that("a program runs on the devices of several processes", {
   })
   children <- lapply(0:1, function(rank) {
     start_child(code, c(
-      no_launcher, RANK = as.character(rank), WORLD_SIZE = "2", PJRT_STORE = store$address, PJRT_PLUGIN_PATH_FAKE = library,
+      no_launcher, RANK = as.character(rank), WORLD_SIZE = "2", PJRT_STORE = store$address,
+      PJRT_PLUGIN_PATH_FAKE = library,
       PJRT_PLATFORM = "fake", PROGRAMS = paste(files, collapse = ":")
     ))
   })

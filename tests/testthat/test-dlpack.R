@@ -2,7 +2,8 @@
 
 test_that("a buffer of each type and shape comes back", {
   types <- c(
-    "pred", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "f32", "f64", "bf16", "c64", "c128", "f8e5m2",
+    "pred", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "f32", "f64", "bf16", "c64", "c128",
+    "f8e5m2",
     "f8e4m3fn", "f8e4m3b11fnuz", "f8e5m2fnuz", "f8e4m3fnuz", "f8e4m3", "f8e3m4", "f8e8m0fnu"
   )
   for (type in types) {

@@ -12,7 +12,8 @@ donating_programs <- function(type) {
     return(programs)
   }
   c(programs, list(
-    bytecode = file("donating.mlirbc"), `bytecode, donor` = file("donor.mlirbc"), `HLO, donor` = file("donor.hlo.pb", "hlo")
+    bytecode = file("donating.mlirbc"), `bytecode, donor` = file("donor.mlirbc"),
+    `HLO, donor` = file("donor.hlo.pb", "hlo")
   ))
 }
 
@@ -77,7 +78,9 @@ test_that("inputs are kept by name and by number from 1", {
 })
 
 test_that("inputs to keep must be inputs of the program, each given once", {
-  for (bad in list(NA, NA_character_, NA_real_, c("x", NA), "", 0, -1, 1.5, Inf, 2^31, TRUE, list("x"), factor("x"), mean)) {
+  for (
+    bad in list(NA, NA_character_, NA_real_, c("x", NA), "", 0, -1, 1.5, Inf, 2^31, TRUE, list("x"), factor("x"), mean)
+  ) {
     expect_refused(
       pjrt_execution_options(keep_inputs = bad), "invalid_input",
       "`keep_inputs` must be names of inputs, or whole numbers from 1"

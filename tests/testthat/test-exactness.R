@@ -1,4 +1,5 @@
-# Every float format of at most 16 bits, compared with numpy and ml_dtypes. fixtures/make.py describes the reference files.
+# Every float format of at most 16 bits, compared with numpy and ml_dtypes. fixtures/make.py describes the reference
+# files.
 
 float_formats <- c(
   "f8e5m2", "f8e4m3fn", "f8e4m3b11fnuz", "f8e5m2fnuz", "f8e4m3fnuz", "f8e4m3", "f8e3m4", "f8e8m0fnu", "f4e2m1fn",

@@ -115,7 +115,9 @@ test_that("the optimized program as bytes is an HLO module that cannot be compil
   # field 1, the name, in 4 bytes
   expect_identical(bytes[1:6], c(as.raw(c(0x0a, 0x04)), charToRaw("main")))
   # XLA aborts on some of these modules
-  expect_refused(pjrt_program(bytes, format = "hlo"), "invalid_input", "A compiler has already optimized the HLO module")
+  expect_refused(
+    pjrt_program(bytes, format = "hlo"), "invalid_input", "A compiler has already optimized the HLO module"
+  )
 })
 
 # The sorted blocks of HLO text: their order has no meaning.
@@ -155,7 +157,8 @@ test_that("summary() shows an executable's inputs, outputs and sizes", {
   executable <- donating_step(device = "cpu:1")
   all <- summary(executable)
   expect_identical(names(all), c(
-    "name", "inputs", "outputs", "num_replicas", "num_partitions", "origin", "devices", "devices_in_all", "fingerprint", "cost",
+    "name", "inputs", "outputs", "num_replicas", "num_partitions", "origin", "devices", "devices_in_all", "fingerprint",
+    "cost",
     "memory", "code_size"
   ))
   expect_identical(all$name, "main")

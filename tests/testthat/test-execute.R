@@ -81,7 +81,9 @@ test_that("inputs of the wrong class are refused with their number, with and wit
   x <- pjrt_scalar(1)
   for (bad in list(1, NULL, "x", list(1), devices("cpu")[[1L]], add, pjrt_client("cpu"), globalenv())) {
     for (check in c(TRUE, FALSE)) {
-      expect_refused(pjrt_execute(add, x, bad, check = check), "invalid_input", "Argument 2 (`%y`) must be a `PJRTBuffer`")
+      expect_refused(
+        pjrt_execute(add, x, bad, check = check), "invalid_input", "Argument 2 (`%y`) must be a `PJRTBuffer`"
+      )
     }
   }
 })
@@ -129,15 +131,23 @@ test_that("the number of inputs must be right", {
   x <- pjrt_scalar(1)
   expect_refused(pjrt_execute(add), "argument_count", "takes 2 arguments (`%x`: f32[], `%y`: f32[]), but got 0")
   expect_refused(pjrt_execute(add, x), "argument_count", "takes 2 arguments (`%x`: f32[], `%y`: f32[]), but got 1")
-  expect_refused(pjrt_execute(add, x, x, x), "argument_count", "takes 2 arguments (`%x`: f32[], `%y`: f32[]), but got 3")
+  expect_refused(
+    pjrt_execute(add, x, x, x), "argument_count", "takes 2 arguments (`%x`: f32[], `%y`: f32[]), but got 3"
+  )
 })
 
 test_that("an input with the wrong dtype is refused, even if its size fits", {
   add <- compile(add_program("2xf32"))
   x <- pjrt_buffer(c(1, 2))
-  error <- expect_refused(pjrt_execute(add, x, pjrt_buffer(1:2)), "dtype_mismatch", "Wrong dtype of argument 2 (`%y`): expected f32[2], got i32[2].")
+  error <- expect_refused(
+    pjrt_execute(add, x, pjrt_buffer(1:2)), "dtype_mismatch",
+    "Wrong dtype of argument 2 (`%y`): expected f32[2], got i32[2]."
+  )
   expect_match(conditionMessage(error), "expected f32[2], got i32[2]", fixed = TRUE)
-  expect_refused(pjrt_execute(add, pjrt_buffer(c(1, 2), "f64"), x), "dtype_mismatch", "argument 1 (`%x`): expected f32[2], got f64[2]")
+  expect_refused(
+    pjrt_execute(add, pjrt_buffer(c(1, 2), "f64"), x), "dtype_mismatch",
+    "argument 1 (`%x`): expected f32[2], got f64[2]"
+  )
 })
 
 test_that("an input with the wrong shape is refused, even if its size fits", {
@@ -145,7 +155,9 @@ test_that("an input with the wrong shape is refused, even if its size fits", {
   x <- pjrt_empty("f32", c(2, 3))
   for (shape in list(6, c(3, 2), c(2, 3, 1), integer(), c(2, 4))) {
     other <- pjrt_empty("f32", shape)
-    error <- expect_refused(pjrt_execute(add, x, other), "shape_mismatch", "argument 2 (`%y`): expected f32[2x3], got f32")
+    error <- expect_refused(
+      pjrt_execute(add, x, other), "shape_mismatch", "argument 2 (`%y`): expected f32[2x3], got f32"
+    )
     expect_match(conditionMessage(error), "expected f32[2x3]", fixed = TRUE)
     expect_match(conditionMessage(error), "size|shape")
   }

@@ -199,7 +199,9 @@ test_that("bytes and files are the same, and pjrt_program() takes the program", 
 })
 
 test_that("pjrt_program() refuses functions whose program alone cannot be compiled", {
-  reasons <- c(platforms = "is for several platforms", symbolic = "has symbolic dimensions", ordered = "has ordered effects")
+  reasons <- c(
+    platforms = "is for several platforms", symbolic = "has symbolic dimensions", ordered = "has ordered effects"
+  )
   for (name in names(reasons)) {
     expect_refused(pjrt_program(path = exported_path(name)), "invalid_input", reasons[[name]])
     expect_refused(pjrt_program(readBin(exported_path(name), "raw", 1e5)), "invalid_input", "pjrt_load_exported()")

@@ -45,7 +45,12 @@ test_that("another user without a home folder uses the site's plugin, without wa
     cat(grep("none: the home folder|keeps nothing", format(report)) > 0, "\n")
     cat(tryCatch(install_pjrt("cpu"), pjrt_error_io = conditionMessage), "\n")
     again <- function() install_pjrt("cpu", source = "file", path = all$path, force = TRUE, site = TRUE)
-    cat(if (file.access(Sys.getenv("PJRT_SITE_DIR"), 2L) == 0L) "owner" else tryCatch(again(), pjrt_error_io = class)[[1L]], "\n")
+    cat(
+      if (file.access(Sys.getenv("PJRT_SITE_DIR"), 2L) == 0L) "owner" else tryCatch(
+        again(), pjrt_error_io = class
+      )[[1L]],
+      "\n"
+    )
     suppressMessages(cat(length(uninstall_pjrt(everything = TRUE)), "\n"))
   }), c(PJRT_SITE_DIR = site), folder)
   expect_clean(child, c(
@@ -71,7 +76,15 @@ test_that("another user without a home folder uses the site's plugin, without wa
     cat(pjrt_cache_info()$problem, "\n")
     square <- pjrt_compile(pjrt_program(path = system.file("programs", "square.mlir", package = "pjrt")))
     cat(unlist(pjrt_cache_info()[c("entries", "errors")]), "\n")
-    cat(sub(": .*", "", tryCatch(install_pjrt("cpu", source = "file", path = pjrt_plugins()$path[[1L]]), pjrt_error_io = conditionMessage)), "\n")
+    cat(
+      sub(
+        ": .*", "",
+        tryCatch(
+          install_pjrt("cpu", source = "file", path = pjrt_plugins()$path[[1L]]), pjrt_error_io = conditionMessage
+        )
+      ),
+      "\n"
+    )
   }), c(PJRT_SITE_DIR = site, HOME = home), folder)
   expect_clean(child, c(
     sprintf("you cannot write to '%s' ", home), "0 0 ", sprintf("Cannot create \"%s/.cache/R/pjrt/cpu\" ", home)
@@ -143,7 +156,9 @@ test_that("the site's plugins come after the user's own and before others", {
   idle_plugin(found)
   withr::local_envvar(PJRT_SITE_DIR = site, PJRT_PLUGIN_PATH = found)
   suppressMessages(install_pjrt("idle", source = "file", path = idle_plugin(name = "libpjrt_idle2.so"), site = TRUE))
-  expect_identical(idle_source(), c("cache (from file)", "site folder (from file), not in use", "PJRT_PLUGIN_PATH")[c(1L, 3L, 2L)])
+  expect_identical(
+    idle_source(), c("cache (from file)", "site folder (from file), not in use", "PJRT_PLUGIN_PATH")[c(1L, 3L, 2L)]
+  )
   expect_identical(local_plugin_path("idle"), pjrt_plugins()$path[[1L]])
   suppressMessages(uninstall_pjrt("idle"))
   expect_identical(idle_source(), c("site folder (from file)", "PJRT_PLUGIN_PATH"))

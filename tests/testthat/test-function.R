@@ -166,7 +166,9 @@ test_that("R arrays are converted to the program's dtype and shape, with checks"
   expect_refused(f(x, pjrt_buffer(x)), "dtype_mismatch", "argument 2 (`%y`): expected i8[2x3], got i32[2x3]")
   expect_identical(as_array(f(x, as.data.frame(x))), x + x)
   expect_identical(as_array(f(x, I(x))), x + x)
-  expect_identical(as_array(pjrt_function(compile(add_program("3xf32")))(ts(1:3), table(c(1, 2, 3)))), array(c(2, 3, 4)))
+  expect_identical(
+    as_array(pjrt_function(compile(add_program("3xf32")))(ts(1:3), table(c(1, 2, 3)))), array(c(2, 3, 4))
+  )
   error <- expect_refused(f(x, factor(x)), "invalid_input")
   expect_match(conditionMessage(error), "as.integer(x) gives a factor's codes", fixed = TRUE)
   for (bad in list("a", factor(x), as.raw(x), quote(x), mean, Sys.Date(), data.frame(a = "1"))) {

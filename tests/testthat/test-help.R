@@ -36,7 +36,9 @@ test_that("every page has an example, and every example runs", {
 })
 
 test_that("every exported function has a help page", {
-  aliases <- unlist(lapply(pages(), function(page) vapply(parts(page, "\\alias"), function(part) as.character(part[[1L]]), "")))
+  aliases <- unlist(
+    lapply(pages(), function(page) vapply(parts(page, "\\alias"), function(part) as.character(part[[1L]]), ""))
+  )
   # methods for functions of base are on pages with other names
   ours <- setdiff(exported_names(), ls(baseenv()))
   expect_identical(setdiff(ours, aliases), character())

@@ -68,7 +68,8 @@ test_that("inputs whose names do not fit are refused", {
     refused("Argument 3 (`%x`) must be a `PJRTBuffer`, not an object of class <data.frame>", x = data.frame(), x, x)
   }
   expect_refused(
-    pjrt_execute(run, inputs = structure(list(x), names = NA_character_)), "invalid_input", "must be valid text and not NA"
+    pjrt_execute(run, inputs = structure(list(x), names = NA_character_)), "invalid_input",
+    "must be valid text and not NA"
   )
   deep <- x
   for (i in 1:200) deep <- list(deep)

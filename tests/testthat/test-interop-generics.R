@@ -5,7 +5,8 @@ neighbour <- function(name, namespace, code, imports = character(), env = parent
   source <- file.path(withr::local_tempdir(.local_envir = env), name)
   dir.create(file.path(source, "R"), recursive = TRUE)
   description <- c(
-    Package = name, Version = "1.0", Title = "A stand-in", Description = "A stand-in.", License = "MIT", Author = "pjrt authors",
+    Package = name, Version = "1.0", Title = "A stand-in", Description = "A stand-in.", License = "MIT",
+    Author = "pjrt authors",
     Maintainer = "pjrt authors <pjrt@example.org>", Imports = if (length(imports) > 0L) toString(imports)
   )
   write.dcf(as.list(description), file.path(source, "DESCRIPTION"))

@@ -9,7 +9,8 @@ rendered <- function(format, extra = character()) {
     "---", "title: x", "---", "", "```{r}", "library(pjrt)",
     "pjrt_buffer(matrix(c(1.5, -2, 3, 4), 2))", "pjrt_buffer(1:3)", "pjrt_scalar(TRUE)",
     "pjrt_buffer(array(1:8, c(2, 2, 2)))", "dead <- pjrt_buffer(1)", "pjrt_delete(dead)", "dead",
-    "path <- system.file(\"programs\", \"logistic-step.mlir\", package = \"pjrt\")", "program <- pjrt_program(path = path)",
+    "path <- system.file(\"programs\", \"logistic-step.mlir\", package = \"pjrt\")",
+    "program <- pjrt_program(path = path)",
     "program", "step <- pjrt_compile(program)", "step", "executable_cost(step, by = \"operation\")",
     "as_dot(program, max_nodes = 5)", "pjrt_trace(as_array(pjrt_scalar(1) + 1))", extra, "```"
   ))
@@ -102,8 +103,13 @@ test_that("LaTeX documents get LaTeX, HTML documents HTML", {
     withr::with_dir(dirname(input), knitr::knit(input, output, quiet = TRUE, envir = new.env(parent = globalenv())))
     paste(readLines(output), collapse = "\n")
   }
-  code <- c("library(pjrt)", "pjrt_buffer(matrix(1:4, 2))", "pjrt_compile(pjrt_program(path = system.file(\"programs\", \"logistic-step.mlir\", package = \"pjrt\")))")
-  latex <- knitted(".Rnw", c("\\documentclass{article}\\begin{document}", "<<dev = 'pdf'>>=", code, "@", "\\end{document}"))
+  code <- c(
+    "library(pjrt)", "pjrt_buffer(matrix(1:4, 2))",
+    "pjrt_compile(pjrt_program(path = system.file(\"programs\", \"logistic-step.mlir\", package = \"pjrt\")))"
+  )
+  latex <- knitted(
+    ".Rnw", c("\\documentclass{article}\\begin{document}", "<<dev = 'pdf'>>=", code, "@", "\\end{document}")
+  )
   expect_match(latex, "\\begin{tabular}", fixed = TRUE)
   expect_match(latex, "\\texttt{\\ensuremath{<}PJRTBuffer i32[2x2]", fixed = TRUE)
   expect_match(latex, "\\%features", fixed = TRUE)

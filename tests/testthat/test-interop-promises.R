@@ -2,7 +2,8 @@
 
 slow <- function(x = 1, steps = 5e6) pjrt_execute(compile(loop_program(steps)), pjrt_scalar(x, "f64"))
 
-# Runs an event loop until `is_done()`, and returns how often it woke up. Nothing else than work wakes it within two minutes.
+# Runs an event loop until `is_done()`, and returns how often it woke up. Nothing else than work wakes it within two
+# minutes.
 run_until <- function(is_done, loop = later::current_loop()) {
   rounds <- 0L
   while (!is_done() && rounds < 1000L) {
@@ -16,7 +17,8 @@ run_until <- function(is_done, loop = later::current_loop()) {
 settled <- function(promise) {
   outcome <- NULL
   promises::then(
-    promise, onFulfilled = function(value) outcome <<- list(value = value), onRejected = function(e) outcome <<- list(error = e)
+    promise, onFulfilled = function(value) outcome <<- list(value = value),
+    onRejected = function(e) outcome <<- list(error = e)
   )
   run_until(function() !is.null(outcome))
   outcome

@@ -22,7 +22,9 @@ test_that("NumPy and pjrt use each other's arrays in place", {
     a <- np$from_dlpack(lent, copy = TRUE)
     a$fill(5)
     stopifnot(number(a$sum()) == 5e5, number(np$from_dlpack(lent)$sum()) == 1e5)
-    stopifnot(number(np$asarray(lent, dtype = "float64")$sum()) == 1e5, identical(py_str(lent), "<pjrt buffer f32[100000]>"))
+    stopifnot(
+      number(np$asarray(lent, dtype = "float64")$sum()) == 1e5, identical(py_str(lent), "<pjrt buffer f32[100000]>")
+    )
     # in: types, shapes and orders
     for (type in c("bool", "int8", "uint16", "int64", "float16", "float64", "complex64")) {
       a <- np$arange(24L)$astype(type)$reshape(2L, 3L, 4L)
@@ -38,7 +40,10 @@ test_that("NumPy and pjrt use each other's arrays in place", {
     # a mask would be lost
     masked <- np$ma$array(c(1, 2), mask = c(TRUE, FALSE))
     refused <- tryCatch(pjrt_buffer(masked), pjrt_error = conditionMessage)
-    stopifnot(startsWith(refused, "`x` is a masked array of NumPy"), identical(as_array(pjrt_buffer(masked$data)), array(c(1, 2))))
+    stopifnot(
+      startsWith(refused, "`x` is a masked array of NumPy"),
+      identical(as_array(pjrt_buffer(masked$data)), array(c(1, 2)))
+    )
     # a read-only array is not written to by a program that donates it
     a <- np$from_dlpack(ones())
     b <- pjrt_buffer(a, copy = FALSE)
@@ -120,7 +125,9 @@ test_that("NumPy, JAX and PyTorch share a buffer in one process", {
     stopifnot(identical(as_array(pjrt_execute(doubling(), b)), array(2, 1e5)))
     b <- pjrt_buffer(torch$ones(c(2L, 3L), dtype = torch$bfloat16))
     stopifnot(identical(as.character(elt_type(b)), "bf16"), identical(as_array(b), matrix(1, 2, 3)))
-    stopifnot(identical(as_array(pjrt_buffer(torch$arange(6L)$reshape(2L, 3L)$t()$float())), matrix(as.numeric(0:5), 3)))
+    stopifnot(
+      identical(as_array(pjrt_buffer(torch$arange(6L)$reshape(2L, 3L)$t()$float())), matrix(as.numeric(0:5), 3))
+    )
     grad <- tryCatch(pjrt_buffer(torch$ones(3L, requires_grad = TRUE)), pjrt_error_invalid_input = conditionMessage)
     stopifnot(grepl("require gradient", grad, fixed = TRUE))
     capsule <- r_to_py(as_dlpack(ones(), versioned = FALSE))
@@ -151,7 +158,8 @@ test_that("arrays of Python and R are freed in loops", {
     run(20)
     before <- resident()
     live <- pjrt_memory_stats()
-    # 50 or 250 arrays of 8 MB each way and round. The allocator keeps some of it now and then, but a leak grows in every round.
+    # 50 or 250 arrays of 8 MB each way and round. The allocator keeps some of it now and then, but a leak grows in
+    # every round.
     for (round in 1:4) {
       run(times(50, 250))
       growth <- resident() - before
@@ -199,7 +207,9 @@ test_that("a session ends well whoever holds an array last", {
       library(reticulate)
       np <- import("numpy", convert = FALSE)
       x <- ones()
-      kept <- list(np$from_dlpack(x), r_to_py(x), as_dlpack(x), r_to_py(as_dlpack(x)), r_to_py(as_dlpack(x, versioned = FALSE)))
+      kept <- list(
+        np$from_dlpack(x), r_to_py(x), as_dlpack(x), r_to_py(as_dlpack(x)), r_to_py(as_dlpack(x, versioned = FALSE))
+      )
       held <- list(pjrt_buffer(np$ones(100000L)), pjrt_buffer(np$ones(3L)), pjrt_from_dlpack(kept[[1L]], copy = FALSE))
       py_run_string("kept = []", convert = FALSE)$kept$append(kept[[1L]])
       cat("done\n")

@@ -15,8 +15,8 @@ written <- c(
 )
 only_read <- c("f8e5m2fnuz", "f8e4m3fnuz", "f8e8m0fnu", "c64", "f4e2m1fn")
 
-# Code for a child: checks that buffers of each dtype survive a round trip through a file. Package safetensors reads all dtypes
-# and writes those in `writes`.
+# Code for a child: checks that buffers of each dtype survive a round trip through a file. Package safetensors reads all
+# dtypes and writes those in `writes`.
 round_trip <- function(writes = c(written, only_read), dtypes = c(written, only_read)) {
   bquote({
     for (dtype in .(dtypes)) {
@@ -117,7 +117,9 @@ test_that("four-bit tensors hold two elements per byte, the first in the lower h
 test_that("invalid tensors are refused", {
   from_raw <- function(raw, shape, dtype) pjrt_tensor_from_raw(raw, list(shape = shape, dtype = dtype))
   expect_refused(from_raw(raw(7), 2L, "F32"), "invalid_input", "7 bytes")
-  expect_refused(from_raw(raw(3), c(2, 2), "F4"), "invalid_input", "3 bytes, but dtype F4 with shape (2, 2) requires 2.")
+  expect_refused(
+    from_raw(raw(3), c(2, 2), "F4"), "invalid_input", "3 bytes, but dtype F4 with shape (2, 2) requires 2."
+  )
   expect_refused(from_raw(raw(3), 4L, "F6_E2M3"), "unsupported_dtype", "F6_E2M3. Supported types: BOOL")
   expect_refused(from_raw(raw(3), 4L, "f32"), "unsupported_dtype", "f32")
   expect_refused(from_raw(raw(3), 4L, NULL), "unsupported_dtype", "one string")

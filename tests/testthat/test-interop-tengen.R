@@ -46,7 +46,9 @@ test_that("data types of every version of tengen name a dtype", {
   expect_refused(pjrt_buffer(2, type("f31")), "unsupported_dtype", "f31")
   expect_refused(pjrt_buffer(2, type(c("f32", "f64"))), "unsupported_dtype", "as.character() does not give its name")
   local_s3("BrokenType", function(x, ...) stop("broken"))
-  expect_refused(pjrt_buffer(2, structure(1, class = c("BrokenType", "DataType"))), "unsupported_dtype", "as.character()")
+  expect_refused(
+    pjrt_buffer(2, structure(1, class = c("BrokenType", "DataType"))), "unsupported_dtype", "as.character()"
+  )
 })
 
 test_that("types that tengen lacks use the fallback class", {
@@ -76,7 +78,8 @@ test_that("without tengen every type uses the fallback class, which prints and c
   ))
 })
 
-# Runs code in children that have tengen: the package where it is installed, and always a stand-in with its documented classes.
+# Runs code in children that have tengen: the package where it is installed, and always a stand-in with its documented
+# classes.
 test_with_tengen <- function(promise, code, out) {
   test_that(promise, {
     skip_if_not_installed("tengen")
@@ -110,7 +113,9 @@ test_with_tengen("this package can be loaded after tengen without messages", quo
 }), "TRUE ")
 
 test_with_tengen("dtype() returns tengen's data types and arguments accept them", quote({
-  names <- c("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32", "f64", "c64", "c128", "bool")
+  names <- c(
+    "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32", "f64", "c64", "c128", "bool"
+  )
   for (name in names) {
     type <- tengen::as_dtype(name)
     x <- pjrt_empty(type, 2L)

@@ -15,7 +15,9 @@ test_that("Ctrl-C in a terminal ends every wait and leaves everything usable", {
     expect_shows(terminal, "ready> ")
   }
   # the file is complete or does not exist
-  terminal$type("cat('saved', !file.exists(saved) || identical(as_array(pjrt_load_safetensors(saved)$x), as_array(large)), '\\n')")
+  terminal$type(
+    "cat('saved', !file.exists(saved) || identical(as_array(pjrt_load_safetensors(saved)$x), as_array(large)), '\\n')"
+  )
   expect_shows(terminal, "saved TRUE")
   terminal$type("cat('files', setdiff(list.files(dirname(saved), 'safetensors'), basename(c(model, saved))), '\\n')")
   expect_shows(terminal, "files  ?\\r")
@@ -27,10 +29,13 @@ test_that("Ctrl-C in a terminal ends every wait and leaves everything usable", {
 test_that("Ctrl-C in a terminal ends our waits like R's own", {
   terminal <- local_waiting_terminal()
   around <- list(
-    "tryCatch" = c("tryCatch(go(), interrupt = function(e) cat('caught', class(e), '\\n'))", "caught interrupt condition"),
+    "tryCatch" = c(
+      "tryCatch(go(), interrupt = function(e) cat('caught', class(e), '\\n'))", "caught interrupt condition"
+    ),
     "calling handler" = c("withCallingHandlers(go(), interrupt = function(e) cat('see', 'n\\n'))", "see n"),
     "resume" = c(
-      "withCallingHandlers(go(finite), interrupt = function(e) tryInvokeRestart('resume')); cat('go', 'ne on\\n')", "go ne on"
+      "withCallingHandlers(go(finite), interrupt = function(e) tryInvokeRestart('resume')); cat('go', 'ne on\\n')",
+      "go ne on"
     ),
     "finally" = c("tryCatch(go(), finally = cat('final', 'ly\\n'))", "final ly"),
     "try" = c("try(go())", ""),
@@ -79,7 +84,9 @@ test_that("an interrupted script ends the same way as in R's own waits", {
     if (child$is_alive()) return("goes on")
     list(child$get_exit_status(), child$read_all_output(), child$read_all_error())
   }
-  waiting <- withr::local_tempfile(fileext = ".R", lines = c("cat('waiting\\n')", "Sys.sleep(100)", "cat('not reached\\n')"))
+  waiting <- withr::local_tempfile(
+    fileext = ".R", lines = c("cat('waiting\\n')", "Sys.sleep(100)", "cat('not reached\\n')")
+  )
   for (how in list(c("R", "--vanilla", "--no-echo", "-f"), c("Rscript", "--vanilla"))) {
     program <- file.path(R.home("bin"), how[[1L]])
     as_r_does <- ends(program, c(how[-1L], waiting))

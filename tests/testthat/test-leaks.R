@@ -1,8 +1,8 @@
 # Memory stays bounded over many iterations. tools/leaks.R runs 100,000 iterations of each use.
 # Slow: repeats every use until a leak would show.
 
-# How often a batch repeats a quick use, and how much the heap of uses that are measured together may fluctuate. In the suite, a
-# leak shows from about 750 bytes or if it keeps an object of this package.
+# How often a batch repeats a quick use, and how much the heap of uses that are measured together may fluctuate. In the
+# suite, a leak shows from about 750 bytes or if it keeps an object of this package.
 in_a_batch <- times(50L, 1000L)
 fluctuation <- times(150e3, 32e3)
 
@@ -32,12 +32,14 @@ test_that("the measurement finds a leaked block", {
     objects$kept <- list()
     objects$bytes <- times(960, 24)
     leaks <- alist(
-      native = .C("leak", bytes), object = kept <<- list(kept, raw(bytes)), buffer = kept <<- list(kept, pjrt_scalar(1)),
+      native = .C("leak", bytes), object = kept <<- list(kept, raw(bytes)),
+      buffer = kept <<- list(kept, pjrt_scalar(1)),
       none = pjrt_scalar(1)
     )
     # all at once, then each alone
     found <- find_leaks(
-      heap, leaks, .(in_a_batch), seconds = 0.1, again = 1L, together = 4L, shared_heap = .(fluctuation), objects = objects
+      heap, leaks, .(in_a_batch), seconds = 0.1, again = 1L, together = 4L, shared_heap = .(fluctuation),
+      objects = objects
     )
     leaking <- vapply(found, grows, NA)
     cat(names(leaking)[leaking], "\n")

@@ -48,7 +48,9 @@ test_that("buffers can be deleted twice, in lists and after a donation", {
   for (i in 1:2) expect_true(identical(pjrt_delete(x), x))
   buffers <- list(pjrt_scalar(1), a = list(pjrt_scalar(2), list(pjrt_scalar(3))))
   expect_true(identical(pjrt_delete(buffers), buffers))
-  expect_identical(vapply(list(buffers[[1L]], buffers$a[[1L]], buffers$a[[2L]][[1L]]), is_deleted, NA), c(TRUE, TRUE, TRUE))
+  expect_identical(
+    vapply(list(buffers[[1L]], buffers$a[[1L]], buffers$a[[2L]][[1L]]), is_deleted, NA), c(TRUE, TRUE, TRUE)
+  )
   expect_identical(pjrt_delete(list()), list())
   y <- pjrt_buffer(c(1, 2))
   z <- pjrt_execute(compile(add_program("2xf32", donates)), y, pjrt_buffer(c(1, 2)))
@@ -157,7 +159,9 @@ test_that("a buffer can be deleted during its upload", {
 })
 
 test_that("a deleted buffer of one device does not end a launch on several", {
-  sum <- pjrt_compile(pjrt_program(all_reduce_program("4xf32", 2)), pjrt_compile_options(num_replicas = 2L), devices = c("cpu:0", "cpu:1"))
+  sum <- pjrt_compile(
+    pjrt_program(all_reduce_program("4xf32", 2)), pjrt_compile_options(num_replicas = 2L), devices = c("cpu:0", "cpu:1")
+  )
   for (i in 1:20) {
     x <- list(pjrt_buffer(rep(i, 4), "f32", "cpu:0"), pjrt_buffer(rep(1, 4), "f32", "cpu:1"))
     y <- pjrt_execute_sharded(sum, x)
@@ -174,7 +178,10 @@ test_that("a forked child sees deletions but cannot delete", {
     y <- pjrt_buffer(c(1, 2))
     pjrt_delete(x)
     seen <- parallel::mclapply(1:2, function(i) {
-      kind <- function(code) tryCatch({ code; "nothing" }, error = function(e) class(e)[[1L]])
+      kind <- function(code) tryCatch({
+        code
+        "nothing"
+      }, error = function(e) class(e)[[1L]])
       c(is_deleted(x), is_deleted(y), kind(pjrt_delete(y)), kind(pjrt_delete(x)), kind(close(pjrt_client("cpu"))))
     }, mc.cores = 2)
     cat(seen[[1L]], "\n")
@@ -191,7 +198,9 @@ test_that("objects of a closed client are unusable but can still be described", 
   x <- pjrt_buffer(c(1, 2), device = here[[1L]])
   other <- pjrt_buffer(c(1, 2))
   double <- compile(unary_program("2xf32"), device = here[[1L]])
-  portable <- compile(unary_program("2xf32"), pjrt_compile_options(compile_portable_executable = TRUE), device = here[[1L]])
+  portable <- compile(
+    unary_program("2xf32"), pjrt_compile_options(compile_portable_executable = TRUE), device = here[[1L]]
+  )
   saved <- pjrt_serialize(compile(unary_program("2xf32")))
   program <- pjrt_program(unary_program("2xf32"))
   promise <- as_array_async(x)
@@ -203,10 +212,13 @@ test_that("objects of a closed client are unusable but can still be described", 
   space <- memory_spaces(client)[[1L]]
   told <- function() {
     list(
-      shape(x), elt_type(x), dtype(x), platform(x), dim(x), length(x), as.character(device(x)), as.character(here[[2L]]),
+      shape(x), elt_type(x), dtype(x), platform(x), dim(x), length(x), as.character(device(x)),
+      as.character(here[[2L]]),
       platform(here[[1L]]), platform(client), client_info(client)$devices_in_all,
-      as.character(device(double)), vapply(devices(double), as.character, ""), format(double), executable_inputs(double), executable_outputs(double),
-      device_info(here[[1L]])$kind, memory_space_info(space)$kind, as.character(default_memory_space(here[[1L]])), length(devices(client)),
+      as.character(device(double)), vapply(devices(double), as.character, ""), format(double),
+      executable_inputs(double), executable_outputs(double),
+      device_info(here[[1L]])$kind, memory_space_info(space)$kind, as.character(default_memory_space(here[[1L]])),
+      length(devices(client)),
       is.numeric(x), utils::capture.output(print(double)), value(read), platform_version(client)
     )
   }
@@ -217,9 +229,11 @@ test_that("objects of a closed client are unusable but can still be described", 
   uses <- list(
     quote(as_array(x)), quote(as_raw(x)), quote(as_array_async(x)), quote(await(x)), quote(is_ready(x)),
     quote(format_buffer(x)), quote(summary(x)), quote(x[1]), quote(x[[1]]), quote(as.vector(x)), quote(memory_space(x)),
-    quote(all.equal(x, c(1, 2))), quote(anyNA(x)), quote(copy_buffer(x, "cpu:0")), quote(copy_buffer(x, memory_spaces("cpu:0")[[2L]])),
+    quote(all.equal(x, c(1, 2))), quote(anyNA(x)), quote(copy_buffer(x, "cpu:0")),
+    quote(copy_buffer(x, memory_spaces("cpu:0")[[2L]])),
     quote(copy_buffer(x, here[[2L]])), quote(copy_buffer(other, here[[1L]])), quote(copy_buffer(other, space)),
-    quote(pjrt_buffer(1, device = here[[1L]])), quote(pjrt_buffer(1, device = client)), quote(pjrt_scalar(1L, device = here[[2L]])),
+    quote(pjrt_buffer(1, device = here[[1L]])), quote(pjrt_buffer(1, device = client)),
+    quote(pjrt_scalar(1L, device = here[[2L]])),
     quote(pjrt_buffer(numeric(1e7), "f32", device = here[[1L]])), quote(pjrt_empty("f32", 0, here[[1L]])),
     quote(pjrt_buffer(raw(4), dtype = "ui8", device = here[[1L]], shape = 4, row_major = TRUE)),
     quote(pjrt_shard(1:2, here)), quote(pjrt_unshard(list(x))), quote(as_array(dead)),
@@ -230,7 +244,8 @@ test_that("objects of a closed client are unusable but can still be described", 
     quote(pjrt_save_executable(double, tempfile())), quote(pjrt_deserialize(saved, here[[1L]])),
     quote(pjrt_compile(program, device = here[[1L]])), quote(pjrt_compile(program, device = client)),
     quote(pjrt_compile_async(program, device = here[[1L]])), quote(inspect_hlo(program, here[[1L]])),
-    quote(value(promise)), quote(as_array(promise)), quote(is_ready(promise)), quote(value(compiling)), quote(await(compiling)),
+    quote(value(promise)), quote(as_array(promise)), quote(is_ready(promise)), quote(value(compiling)),
+    quote(await(compiling)),
     quote(is_ready(compiling)), quote(topology(client)), quote(device_memory_stats(here[[1L]]))
   )
   for (use in uses) {
@@ -276,11 +291,19 @@ test_that("after close() a new client of the platform can have other options", {
     close(the$clients$second)
     cat(length(names(the$clients)), length(names(the$platforms)), length(names(the$canonical_devices)), "\n")
     client <- pjrt_client("cpu", cpu_device_count = 4)
-    cat(length(devices()), identical(client, first), identical(old[[1L]], devices()[[1L]]), identical(pjrt_client(), client), "\n")
-    cat(identical(the$canonical_devices[["CpuDevice(id=0)"]], devices()[[1L]]), the$platforms[["CpuDevice(id=3)"]], "\n")
+    cat(
+      length(devices()), identical(client, first), identical(old[[1L]], devices()[[1L]]),
+      identical(pjrt_client(), client), "\n"
+    )
+    cat(
+      identical(the$canonical_devices[["CpuDevice(id=0)"]], devices()[[1L]]), the$platforms[["CpuDevice(id=3)"]], "\n"
+    )
     x <- pjrt_buffer(c(1, 2), device = "cpu:3")
     add <- compile(unary_program("2xf32"), device = "cpu:3")
-    cat(as_array(pjrt_execute(add, x)), as_array(pjrt_execute(compile(unary_program("2xf32")), pjrt_buffer(c(1, 2)))), "\n")
+    cat(
+      as_array(pjrt_execute(add, x)), as_array(pjrt_execute(compile(unary_program("2xf32")), pjrt_buffer(c(1, 2)))),
+      "\n"
+    )
     y <- pjrt_execute(compile(loop_program(1e6)), pjrt_scalar(1, "f64"))
     close(client)
     cat(length(devices()), as_array(pjrt_scalar(7)), "\n")
@@ -395,7 +418,10 @@ test_that("a finalizer can close a client, even during a call", {
       x <- pjrt_buffer(1:3)
       rm(handle)
       outcome <- tryCatch({
-        for (j in 1:200) { y <- pjrt_buffer(as.double(1:1e5)); z <- as_array(x) }
+        for (j in 1:200) {
+          y <- pjrt_buffer(as.double(1:1e5))
+          z <- as_array(x)
+        }
         "nothing"
       }, pjrt_error_client_closed = function(e) "closed")
       if (outcome == "nothing") close(client)

@@ -22,7 +22,8 @@ test_that("the programs of JAX call every target in every type", {
     "potrf", "getrf", "geqrf", "geqp3", "gesdd", "gesvd", "geev", "gees", "gehrd", "trsm", "gtsv"
   ))
   for_some <- c(
-    outer(c("sor", "dor", "cun", "zun"), c("gqr", "mqr"), paste0), outer(c("ssy", "dsy", "che", "zhe"), c("evd", "trd"), paste0)
+    outer(c("sor", "dor", "cun", "zun"), c("gqr", "mqr"), paste0),
+    outer(c("ssy", "dsy", "che", "zhe"), c("evd", "trd"), paste0)
   )
   expected <- c(sprintf("lapack_%s_ffi", c(for_all, for_some)), "tridiagonal_solve_perturbed_ffi")
   expect_setequal(sub("custom_call @", "", called), expected)
@@ -86,7 +87,9 @@ for (dtype in c("f32", "f64")) {
       rows <- seq_len(shape[[1L]])
       for (i in seq_len(k)) rows[c(i, pivots[[i]])] <- rows[c(pivots[[i]], i)]
       expect_equal(l %*% u, a[rows, ], tolerance = tolerance)
-      permutation <- call_target("lu_pivots_to_permutation", list(pivots), typed("i32", shape[[1L]]), dtype = "i32")[[1L]]
+      permutation <- call_target(
+        "lu_pivots_to_permutation", list(pivots), typed("i32", shape[[1L]]), dtype = "i32"
+      )[[1L]]
       expect_identical(as.vector(permutation), rows)
     }
   })
@@ -115,7 +118,8 @@ for (dtype in c("f32", "f64")) {
   test_that(paste("inputs of", dtype, "stay as they are, and can be donated"), {
     one <- typed(dtype, 4, 4)
     outputs <- list(
-      geqrf = c(one, typed(dtype, 4)), lu = c(one, "4xi32"), svd = c(one, typed(dtype, 4), one), eigh = c(one, typed(dtype, 4))
+      geqrf = c(one, typed(dtype, 4)), lu = c(one, "4xi32"), svd = c(one, typed(dtype, 4), one),
+      eigh = c(one, typed(dtype, 4))
     )
     a <- numbers(c(4L, 4L))
     for (target in names(outputs)) {
@@ -141,13 +145,15 @@ test_that("calls with other types and shapes are refused", {
     for (dtype in c("i32", "f16", "c64")) {
       x <- pjrt_buffer(if (dtype == "c64") diag(2) + 0i else diag(2), dtype)
       error <- expect_refused(
-        call_target(target, list(x), results(dtype)[[target]]), "invalid_argument", "operation only supports f32 and f64"
+        call_target(target, list(x), results(dtype)[[target]]), "invalid_argument",
+        "operation only supports f32 and f64"
       )
       expect_match(conditionMessage(error), target, fixed = TRUE)
     }
   }
   expect_refused(
-    call_target("eigh", list(matrix(1, 2, 3)), c("2x3xf64", "2xf64")), "invalid_argument", "eigh requires a square matrix"
+    call_target("eigh", list(matrix(1, 2, 3)), c("2x3xf64", "2xf64")), "invalid_argument",
+    "eigh requires a square matrix"
   )
 })
 
@@ -272,7 +278,9 @@ with_lapack <- function(files) {
 test_that("routines that R's own LAPACK lacks are replaced", {
   small <- build_small_lapack(withr::local_tempdir())
   skip_if(is.null(small), "no static LAPACK")
-  files <- linear_algebra_files()[c("eig", "eigh", "schur", "svd", "qr-pivoting", "tridiagonal-solve", "hessenberg", "solve")]
+  files <- linear_algebra_files()[
+    c("eig", "eigh", "schur", "svd", "qr-pivoting", "tridiagonal-solve", "hessenberg", "solve")
+  ]
   child <- run_child(
     bquote({
       .(with_lapack(small))

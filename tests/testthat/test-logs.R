@@ -95,7 +95,10 @@ test_that("?pjrt_options documents every option and variable in the code", {
   root <- test_path("..", "..")
   files <- c(
     list.files(file.path(root, "R"), full.names = TRUE),
-    list.files(file.path(root, "src", "rust", c("src", file.path(c("base", "core", "data", "plugins", "program"), "src"))), "[.]rs$", recursive = TRUE, full.names = TRUE)
+    list.files(
+      file.path(root, "src", "rust", c("src", file.path(c("base", "core", "data", "plugins", "program"), "src"))),
+      "[.]rs$", recursive = TRUE, full.names = TRUE
+    )
   )
   files <- files[!grepl("/(hlo|module|decode)/|tests?(/|[.]rs$)|pjrt-options.R$", files)]
   lines <- unlist(lapply(files, function(file) {

@@ -55,7 +55,8 @@ test_that("large arrays are used in place where they are aligned, and never modi
   expect_false(is_mapped(path))
   # what is not aligned or in another order is copied
   buffers <- list(
-    pjrt_map(path, "f64", dim(x), offset = 8), pjrt_map(path, "f64", rev(dim(x)), row_major = FALSE), pjrt_map(path, "f64", 10)
+    pjrt_map(path, "f64", dim(x), offset = 8), pjrt_map(path, "f64", rev(dim(x)), row_major = FALSE),
+    pjrt_map(path, "f64", 10)
   )
   expect_false(is_mapped(path))
   expect_identical(as_array(buffers[[2L]]), t(x))

@@ -78,7 +78,8 @@ test_that("statistics print in words", {
   }))
   expect_identical(child$status, 0L)
   expect_identical(child$out[1:4], c(
-    "<PJRTMemoryStats>", "  staging: 0 B in use, 0 B kept, of at most 268.4 MB", "  pinned:  0 R vectors", "  objects: none"
+    "<PJRTMemoryStats>", "  staging: 0 B in use, 0 B kept, of at most 268.4 MB", "  pinned:  0 R vectors",
+    "  objects: none"
   ))
   expect_match(child$out, "client cpu: 1 buffer of 8 MB (most so far: 8 MB), 0 executables", fixed = TRUE, all = FALSE)
 })

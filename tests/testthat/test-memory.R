@@ -1,8 +1,8 @@
 # Slow: repeats until memory that is not freed would show.
 # Runs alone: depends on free memory.
 
-# Megabytes that R counts as used by vectors. The first collection frees unused buffers, the second frees their memory once the
-# device is done with it.
+# Megabytes that R counts as used by vectors. The first collection frees unused buffers, the second frees their memory
+# once the device is done with it.
 vector_megabytes <- function() {
   gc()
   gc()["Vcells", 2L]
@@ -244,7 +244,8 @@ test_that("failed calls leave no objects behind", {
     pjrt_buffer(c(1, NA), "i8", check = TRUE), pjrt_buffer(rep(NA, 1e4), "i8", check = TRUE),
     pjrt_empty("f64", c(2^31, 2^31)), pjrt_buffer(1:3, shape = 4L), pjrt_execute(add, x), pjrt_execute(add, x, x, x),
     pjrt_execute(add, pjrt_buffer(c(1, 2), "f64"), pjrt_scalar(1)), pjrt_execute(add, x, stop("no input")),
-    pjrt_compile(bad), value(pjrt_compile_async(bad)), pjrt_deserialize(serialized[-20]), pjrt_program("x", format = "y"),
+    pjrt_compile(bad), value(pjrt_compile_async(bad)), pjrt_deserialize(serialized[-20]),
+    pjrt_program("x", format = "y"),
     as_array(copy_buffer(x, "cpu:9")), new_client(pjrt_plugin("cpu"), list(cpu_device_count = 0L)),
     pjrt_execute_sharded(add, list(list(x, x), list(x, x)))
   )

@@ -223,7 +223,9 @@ test_that("buffers survive being stored in environments, and saving", {
 test_that("methods of a user's subclass take precedence", {
   x <- pjrt_buffer(1:3)
   class(x) <- c("pjrt_test_own", "PJRTBuffer")
-  expect_identical(list(shape(x), as_array(x), is_ready(x), device(x)), list(3L, array(1:3), TRUE, devices("cpu")[[1L]]))
+  expect_identical(
+    list(shape(x), as_array(x), is_ready(x), device(x)), list(3L, array(1:3), TRUE, devices("cpu")[[1L]])
+  )
   for (generic in c("shape", "as_array", "is_ready", "device")) {
     registerS3method(generic, "pjrt_test_own", function(x, ...) "own")
     expect_identical(do.call(generic, list(x)), "own")
@@ -237,7 +239,9 @@ test_that("a buffer whose class was changed says how to restore it, and lists wr
   # R changes the buffer, not a copy
   z <- structure(x, class = "mine")
   expect_false(is_pjrt_buffer(y))
-  for (use in expression(as_array(y), shape(y), dtype(y), device(y), await(y), is_ready(y), as_array_async(y), platform(y))) {
+  for (
+    use in expression(as_array(y), shape(y), dtype(y), device(y), await(y), is_ready(y), as_array_async(y), platform(y))
+  ) {
     error <- expect_refused(eval(use), "invalid_type", "`x` is a buffer whose class was changed to <mine>.")
   }
   expect_match(conditionMessage(error), "structure(list(buffer = x), class = \"mine\")", fixed = TRUE)
@@ -260,7 +264,9 @@ test_that("is_pjrt_buffer() is TRUE for every buffer", {
   expect_true(is_pjrt_buffer(x))
   expect_true(is_pjrt_buffer(unserialize(serialize(x, NULL))))
   expect_true(is_pjrt_buffer(without_content(x)))
-  for (other in list(NULL, 1, structure(list(), class = "PJRTBuffer"), pjrt_client("cpu"))) expect_false(is_pjrt_buffer(other))
+  for (other in list(NULL, 1, structure(list(), class = "PJRTBuffer"), pjrt_client("cpu"))) expect_false(
+    is_pjrt_buffer(other)
+  )
 })
 
 test_that("readers refuse arguments that they do not have", {
@@ -271,7 +277,8 @@ test_that("readers refuse arguments that they do not have", {
   uses <- expression(
     await(x, nonsense = 2), is_ready(x, nonsense = 2), value(x, nonsense = 2), as_array(x, nonsense = 2),
     as_raw(x, nonsense = 2), as_array_async(x, nonsense = 2), shape(x, nonsense = 2), device(x, nonsense = 2),
-    platform(x, nonsense = 2), await(promise, nonsense = 2), is_ready(promise, nonsense = 2), value(promise, nonsense = 2),
+    platform(x, nonsense = 2), await(promise, nonsense = 2), is_ready(promise, nonsense = 2),
+    value(promise, nonsense = 2),
     as_array(promise, nonsense = 2), await(compiling, nonsense = 2), is_ready(compiling, nonsense = 2),
     value(compiling, nonsense = 2), device(executable, nonsense = 2), devices(executable, nonsense = 2),
     devices(nonsense = 2), platform(pjrt_client(), nonsense = 2), platform(device(x), nonsense = 2),

@@ -11,8 +11,8 @@ on_devices <- function(program, inputs, count) {
   lapply(seq_along(out[[1L]]), function(i) pjrt_unshard(out, executable, output = i, dim = 1L))
 }
 
-# The same in as many processes; the whole arrays of each. A case is list(make, inputs): a function that makes the program, and its
-# inputs.
+# The same in as many processes; the whole arrays of each. A case is list(make, inputs): a function that makes the
+# program, and its inputs.
 in_processes <- quote(lapply(cases, function(case) {
   parts <- mpi_program(case[[1L]]())
   run <- pjrt_compile(parts$program)

@@ -25,7 +25,9 @@ test_that("a transpose is refused as one of several results and compiles as the 
       line <- moves[[name]][[1L]]
       error <- expect_refused(pjrt_compile(moving_program(type, line, moves[[name]][[2L]], also)), "unsupported_dtype")
       expect_match(conditionMessage(error), "Convert that result to i8", fixed = TRUE)
-      expect_refused(value(pjrt_compile_async(moving_program(type, line, moves[[name]][[2L]], also))), "unsupported_dtype")
+      expect_refused(
+        value(pjrt_compile_async(moving_program(type, line, moves[[name]][[2L]], also))), "unsupported_dtype"
+      )
       f <- pjrt_compile(moving_program(type, line, moves[[name]][[2L]]))
       x <- matrix(rep_len(0:1, 24), 4)
       expect_equal(as_array(pjrt_execute(f, pjrt_buffer(x, tolower(type)))), t(x), info = paste(type, name))
@@ -74,7 +76,9 @@ test_that("operations that fail on two-bit types are refused for these and corre
     expect_refused(pjrt_compile(moving_program(type, sort, "4x6x{T}")), "unsupported_dtype")
   }
   for (type in c("i4", "ui4", "f4E2M1FN")) {
-    run <- function(line, result) as_array(pjrt_execute(pjrt_compile(moving_program(type, line, result)), pjrt_buffer(x, tolower(type))))
+    run <- function(line, result) as_array(
+      pjrt_execute(pjrt_compile(moving_program(type, line, result)), pjrt_buffer(x, tolower(type)))
+    )
     expect_equal(run(concatenate, "4x12x{T}"), cbind(x, x))
     expect_equal(run(sort, "4x6x{T}"), t(apply(x, 1, base::sort)))
   }
@@ -88,7 +92,9 @@ test_that("loops and branches that transpose narrow arrays are refused in every 
     %u = stablehlo.reshape %t : (tensor<6x4x{T}>) -> tensor<4x6x{T}>
     stablehlo.return %u : tensor<4x6x{T}>
   }) : (tensor<i1>) -> tensor<4x6x{T}>"
-  line <- paste("stablehlo.constant dense<0> : tensor<1xi8>\n  %p = stablehlo.constant dense<true> : tensor<i1>\n  %q =", branch)
+  line <- paste(
+    "stablehlo.constant dense<0> : tensor<1xi8>\n  %p = stablehlo.constant dense<true> : tensor<i1>\n  %q =", branch
+  )
   expect_refused(pjrt_compile(moving_program("i4", sub("%q", "%s", line, fixed = TRUE), "1xi8")), "unsupported_dtype")
 })
 

@@ -1,4 +1,5 @@
-# fixtures/npy.py writes the files that tests with Python read. Damaged files of every kind: src/rust/core/tests/numpy.rs.
+# fixtures/npy.py writes the files that tests with Python read. Damaged files of every kind:
+# src/rust/core/tests/numpy.rs.
 
 npy_path <- function(env = parent.frame()) {
   file.path(withr::local_tempdir(.local_envir = env), "array.npy")
@@ -50,7 +51,9 @@ test_that("types that NumPy lacks are given by `dtype`", {
     expect_identical(as_array(buffer), matrix(if (name == "int4") 0:5 else as.double(0:5), 2L, byrow = TRUE))
     expect_python(buffer, python$arrays[python$arrays$name == name, ])
   }
-  error <- expect_refused(pjrt_load_npy(path("bfloat16")), "unsupported_dtype", "does not contain the type of its elements")
+  error <- expect_refused(
+    pjrt_load_npy(path("bfloat16")), "unsupported_dtype", "does not contain the type of its elements"
+  )
   expect_match(conditionMessage(error), "pass `dtype = \"bf16\"`", fixed = TRUE)
   expect_refused(pjrt_load_npy(path("bfloat16"), dtype = "f32"), "invalid_input", "which are not of type f32")
   expect_refused(pjrt_load_npy(path("version1"), dtype = "bf16"), "invalid_input", "says that its elements are f32")
@@ -79,7 +82,10 @@ test_that("members of an archive that are not arrays are named", {
   writeLines("text", file.path(folder, "b"))
   path <- file.path(folder, "both.npz")
   withr::with_dir(folder, utils::zip(path, c("a.npy", "notes.txt", "b"), flags = "-q0"))
-  expect_warning(loaded <- pjrt_load_npy(path), "also has 2 members that are not an array of NumPy: `notes.txt`, `b`", class = "pjrt_warning")
+  expect_warning(
+    loaded <- pjrt_load_npy(path), "also has 2 members that are not an array of NumPy: `notes.txt`, `b`",
+    class = "pjrt_warning"
+  )
   expect_identical(as_array(loaded$a), array(1:2))
   expect_no_warning(pjrt_load_npy(path, names = "a"))
 })
@@ -103,7 +109,9 @@ test_that("booleans are the bytes 0 and 1, wherever they come from", {
   header <- '{"x":{"dtype":"BOOL","shape":[4],"data_offsets":[0,4]}}'
   writeBin(c(writeBin(nchar(header), raw(), size = 4L), raw(4L), charToRaw(header), bytes), path)
   refused(pjrt_load_safetensors(path))
-  expect_identical(as_array(pjrt_buffer(as.raw(c(0, 1)), dtype = "pred", shape = 2L, row_major = TRUE)), array(c(FALSE, TRUE)))
+  expect_identical(
+    as_array(pjrt_buffer(as.raw(c(0, 1)), dtype = "pred", shape = 2L, row_major = TRUE)), array(c(FALSE, TRUE))
+  )
 })
 
 test_that("archives are read, compressed or not", {
@@ -129,7 +137,8 @@ test_that("archives are read, compressed or not", {
 test_that("what is not an array of numbers is refused with the reason", {
   python <- python_arrays()
   reasons <- c(
-    object = "contains Python objects, a pickle, which only Python can read", text = "has text (\"<U2\"), which PJRT lacks",
+    object = "contains Python objects, a pickle, which only Python can read",
+    text = "has text (\"<U2\"), which PJRT lacks",
     date = "has dates or times", fields = "has elements with several fields", long = "has numbers (\"<f16\")"
   )
   for (name in names(reasons)) {

@@ -1,11 +1,10 @@
-# Every operation on floats and integers at the edge values of their types. helper-numerics.R computes the expected results. The
-# tables below list known faults of the plugin; a plugin without them fails a test. The article on reliability documents them
-# for users.
-# Slow: compiles every operation for every type.
+# Every operation on floats and integers at the edge values of their types. helper-numerics.R computes the expected
+# results. The tables below list known faults of the plugin; a plugin without them fails a test. The article on
+# reliability documents them for users. Slow: compiles every operation for every type.
 
-# Operations that treat subnormal numbers incorrectly: "flushed" if arguments and results become zero, "flushed by some" if they do
-# with some C libraries, whose function the plugin calls (not glibc 2.36, but 2.43), otherwise "wrong". f16 is mostly computed in
-# f32, where its subnormal numbers are normal.
+# Operations that treat subnormal numbers incorrectly: "flushed" if arguments and results become zero, "flushed by some"
+# if they do with some C libraries, whose function the plugin calls (not glibc 2.36, but 2.43), otherwise "wrong". f16
+# is mostly computed in f32, where its subnormal numbers are normal.
 subnormals <- local({
   both <- c(
     ceil = "flushed", exponential = "flushed", floor = "flushed", log = "flushed", log_plus_one = "flushed",
@@ -14,7 +13,8 @@ subnormals <- local({
     power = "wrong", remainder = "wrong"
   )
   list(
-    f64 = c(both, tanh = "flushed"), f32 = c(both, logistic = "flushed", tan = "flushed by some"), f16 = c(logistic = "wrong"),
+    f64 = c(both, tanh = "flushed"), f32 = c(both, logistic = "flushed", tan = "flushed by some"),
+    f16 = c(logistic = "wrong"),
     bf16 = c(both, logistic = "flushed", tan = "flushed by some")
   )
 })
@@ -69,8 +69,8 @@ test_that("operations on two floats are correct at edge values", {
   }
 })
 
-# Simplifications by the compiler that change results: x + 0 becomes x, also for -0, and x / 3 becomes x times a third, which
-# rounds twice.
+# Simplifications by the compiler that change results: x + 0 becomes x, also for -0, and x / 3 becomes x times a third,
+# which rounds twice.
 simplified <- list("x + 0" = float_types_of_r, "x / 3" = c("f64", "f32", "f16"))
 
 test_that("operations with constants or equal operands are correct at edge values", {
@@ -147,7 +147,9 @@ test_that("clamp and select keep NaN, infinities and signs of zero", {
       sprintf("stablehlo.clamp %%low, %%x, %%high : %s", type),
       sprintf("stablehlo.select %%chosen, %%low, %%high : %s, %s", tensor("pred", nrow(triples)), type)
     )
-    inputs <- c(lapply(triples, pjrt_buffer, dtype), list(chosen = pjrt_buffer(triples$x > 0 & !is.nan(triples$x), "pred")))
+    inputs <- c(
+      lapply(triples, pjrt_buffer, dtype), list(chosen = pjrt_buffer(triples$x > 0 & !is.nan(triples$x), "pred"))
+    )
     results <- results_of(inputs, c(rep(type, 3L), tensor("pred", nrow(triples))), stats::setNames(code, rep(type, 2L)))
     wanted <- clamped(triples$low, triples$x, triples$high)
     expect_numbers(results[[1L]], wanted, dtype, 0, "clamp", triples$low, triples$x, triples$high)
@@ -186,7 +188,8 @@ test_that("floats convert to the nearest whole number in range and to the neares
 rows_with_edges <- function() {
   rbind(
     c(1, NaN, 3, 2, 0.5), rep(NaN, 5), c(NaN, 1, 2, 3, 4), c(4, 3, 2, 1, NaN), c(-0, 0, -0, 0, -0), rep(-0, 5),
-    c(Inf, -Inf, 1, 2, 3), rep(-Inf, 5), rep(Inf, 5), c(1, 2, 4, 8, 16), c(-1, -2, -4, -8, -16), c(NaN, Inf, -Inf, 0, -0)
+    c(Inf, -Inf, 1, 2, 3), rep(-Inf, 5), rep(Inf, 5), c(1, 2, 4, 8, 16), c(-1, -2, -4, -8, -16),
+    c(NaN, Inf, -Inf, 0, -0)
   )
 }
 
@@ -366,7 +369,9 @@ test_that("logsumexp, softmax and hypot return NaN for NaN", {
 test_that("integers wrap and division by zero returns XLA's results", {
   for (dtype in c("i8", "i16", "i32", "ui8", "ui16", "ui32")) {
     range <- whole_range(dtype)
-    few <- unique(c(range[[1L]] + 0:1, if (range[[1L]] < 0) -2:-1, 0:3, 7, 8, dtype_bits(dtype) - 1:0, range[[2L]] - 1:0))
+    few <- unique(
+      c(range[[1L]] + 0:1, if (range[[1L]] < 0) -2:-1, 0:3, 7, 8, dtype_bits(dtype) - 1:0, range[[2L]] - 1:0)
+    )
     pairs <- expand.grid(x = few, y = few)
     type <- tensor(dtype, nrow(pairs))
     operations <- integer_operations(dtype)
@@ -379,11 +384,17 @@ test_that("integers wrap and division by zero returns XLA's results", {
     results <- results_of(inputs, type, stats::setNames(code, rep(type, length(code))))
     got <- lapply(results, elements_of, dtype)
     for (i in seq_along(operations)) {
-      expect_identical(got[[i]], as.double(operations[[i]](pairs$x, pairs$y)), label = paste(dtype, names(operations)[[i]]))
+      expect_identical(
+        got[[i]], as.double(operations[[i]](pairs$x, pairs$y)), label = paste(dtype, names(operations)[[i]])
+      )
     }
-    expect_identical(got[[length(operations) + 1L]], as.double(wrapped(-pairs$x, dtype)), label = paste(dtype, "negate"))
+    expect_identical(
+      got[[length(operations) + 1L]], as.double(wrapped(-pairs$x, dtype)), label = paste(dtype, "negate")
+    )
     if (startsWith(dtype, "i")) {
-      expect_identical(got[[length(operations) + 2L]], as.double(wrapped(abs(pairs$x), dtype)), label = paste(dtype, "abs"))
+      expect_identical(
+        got[[length(operations) + 2L]], as.double(wrapped(abs(pairs$x), dtype)), label = paste(dtype, "abs")
+      )
       expect_identical(got[[length(operations) + 3L]], as.double(sign(pairs$x)), label = paste(dtype, "sign"))
     }
   }

@@ -52,7 +52,9 @@ test_that("a function may execute, read and wait itself", {
 })
 
 test_that("a function is called when all results of a nested list are ready", {
-  results <- list(slow(), list(a = as_array_async(slow()), b = pjrt_compile_async(pjrt_program(unary_program("7xf32")))))
+  results <- list(
+    slow(), list(a = as_array_async(slow()), b = pjrt_compile_async(pjrt_program(unary_program("7xf32"))))
+  )
   got <- NULL
   pjrt_on_ready(results, function(x) got <<- list(x, is_ready(x)))
   expect_true(idle_until(function() !is.null(got)))
@@ -176,7 +178,11 @@ test_that("the child of a fork calls no function of its parent, which is not aff
       called <<- TRUE
     })
     parent <- Sys.getpid()
-    jobs <- lapply(1:2, function(i) parallel::mcparallel({ Sys.sleep(3); gc(); "slept" }))
+    jobs <- lapply(1:2, function(i) parallel::mcparallel({
+      Sys.sleep(3)
+      gc()
+      "slept"
+    }))
     for (i in 1:1000) if (!called) Sys.sleep(0.05)
     cat(unlist(parallel::mccollect(jobs), use.names = FALSE), "\n")
   }))
@@ -248,14 +254,26 @@ test_that("Ctrl-C in a function ends the wait, and the other functions are calle
   child <- run_child(quote({
     y <- pjrt_execute(compile(loop_program(1e6)), pjrt_scalar(1, "f64"))
     z <- pjrt_execute(compile(loop_program(2e7)), y)
-    pjrt_on_ready(y, function(y) { tools::pskill(Sys.getpid(), 2L); Sys.sleep(10) })
+    pjrt_on_ready(y, function(y) {
+      tools::pskill(Sys.getpid(), 2L)
+      Sys.sleep(10)
+    })
     pjrt_on_ready(y, function(y) cat("second\n"))
-    cat(tryCatch({ await(z); "done" }, interrupt = function(e) "interrupted"), "\n")
+    cat(tryCatch({
+      await(z)
+      "done"
+    }, interrupt = function(e) "interrupted"), "\n")
     Sys.sleep(0.1)
     cat(as_array(z), "\n")
     # while R idles, the interrupt is that of the sleep
-    pjrt_on_ready(y, function(y) { tools::pskill(Sys.getpid(), 2L); Sys.sleep(100) })
-    took <- system.time(cat(tryCatch({ Sys.sleep(90); "slept" }, interrupt = function(e) "interrupted"), "\n"))[["elapsed"]]
+    pjrt_on_ready(y, function(y) {
+      tools::pskill(Sys.getpid(), 2L)
+      Sys.sleep(100)
+    })
+    took <- system.time(cat(tryCatch({
+      Sys.sleep(90)
+      "slept"
+    }, interrupt = function(e) "interrupted"), "\n"))[["elapsed"]]
     cat(took < 60, "\n")
   }))
   expect_clean(child, c("interrupted ", "second", "3 ", "interrupted ", "TRUE "))

@@ -36,7 +36,9 @@ test_that("t(), aperm() and dim<- move elements as R does", {
   expect_refused(dim(x) <- 5, "operator", "f64[2x3] has 6 elements")
   expect_refused(dim(x) <- c(-1, 6), "invalid_type", "The dimensions must be whole numbers")
   expect_refused(dim(x) <- "a", "invalid_type", "The dimensions must be whole numbers")
-  expect_refused(aperm(x, c(1, 1)), "invalid_input", "`perm` must be a permutation of the dimensions of `a`, which has 2.")
+  expect_refused(
+    aperm(x, c(1, 1)), "invalid_input", "`perm` must be a permutation of the dimensions of `a`, which has 2."
+  )
   expect_refused(aperm(x, resize = FALSE), "invalid_input", "`resize` must be TRUE")
   expect_refused(t(b <- pjrt_buffer(a)), "operator", "`t` needs a matrix or a vector")
 })

@@ -12,7 +12,9 @@ test_that("summaries are R's, in the dtype that the help page says", {
   }
   expect_identical(as_array(range(x)), array(range(m)))
   i <- pjrt_buffer(c(5L, -2L, 7L))
-  expect_identical(vapply(list(sum(i), prod(i), max(i), range(i), mean(i)), dtype_of, ""), c("i64", "i64", "i32", "i32", "f32"))
+  expect_identical(
+    vapply(list(sum(i), prod(i), max(i), range(i), mean(i)), dtype_of, ""), c("i64", "i64", "i32", "i32", "f32")
+  )
   expect_identical(as.double(as_array(sum(i))), 10)
   expect_identical(dtype_of(sum(pjrt_buffer(1:3, "ui8"))), "ui64")
   p <- pjrt_buffer(m > 1)
@@ -23,7 +25,9 @@ test_that("summaries are R's, in the dtype that the help page says", {
   withr::local_options(pjrt.default_float = "f64")
   expect_equal(as_array(mean(i)), mean(c(5, -2, 7)), tolerance = 1e-15)
   # as sums, cumulative sums do not wrap around
-  expect_identical(vapply(list(cumsum(i), cumsum(p), cummax(i), cumprod(i)), dtype_of, ""), c("i64", "i32", "i32", "f64"))
+  expect_identical(
+    vapply(list(cumsum(i), cumsum(p), cummax(i), cumprod(i)), dtype_of, ""), c("i64", "i32", "i32", "f64")
+  )
   expect_identical(as.double(as_array(cumsum(i))), c(5, 3, 10))
   expect_identical(as.double(as_array(cumsum(pjrt_buffer(c(100L, 100L, 100L), "i8")))), c(100, 200, 300))
   expect_identical(dtype_of(cumsum(pjrt_buffer(1:3, "ui8"))), "ui64")

@@ -3,7 +3,9 @@
 # The values of a buffer as R's numbers, with its dimensions.
 read <- function(x) {
   array <- as_array(x)
-  if (!inherits(array, "integer64")) array else if (is.null(dim(array))) as.double(array) else array(as.double(array), dim(array))
+  if (!inherits(array, "integer64")) array else if (is.null(dim(array))) as.double(array) else array(
+    as.double(array), dim(array)
+  )
 }
 
 # Expects a buffer with R's values: each the same, but for a relative error, or an absolute one where that is larger.
@@ -17,7 +19,9 @@ expect_numbers <- function(x, expected, relative = 0, absolute = 0) {
   same <- found == expected | abs(found - expected) <= pmax(relative * abs(expected), absolute)
   same <- ifelse(is.nan(expected), is.nan(found), !is.na(same) & same)
   worst <- which(!same)
-  shown <- sprintf("element %d is %s, not %s", worst, format(found[worst], digits = 17), format(expected[worst], digits = 17))
+  shown <- sprintf(
+    "element %d is %s, not %s", worst, format(found[worst], digits = 17), format(expected[worst], digits = 17)
+  )
   expect(all(same), paste(utils::head(shown, 5L), collapse = "\n"))
 }
 
@@ -55,9 +59,12 @@ test_that("%% and %/% of doubles are R's", {
 })
 
 test_that("functions are as exact in f64 as R's", {
-  a <- c(runif(500, -1, 1), runif(500, -30, 30), runif(200, -700, 700), runif(200, -1, 1) * 10^runif(200, -12, 5), special)
+  a <- c(
+    runif(500, -1, 1), runif(500, -30, 30), runif(200, -700, 700), runif(200, -1, 1) * 10^runif(200, -12, 5), special
+  )
   names <- c(
-    "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "cos", "sin", "tan", "acos", "asin", "atan", "cosh", "sinh",
+    "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "cos", "sin", "tan", "acos", "asin", "atan", "cosh",
+    "sinh",
     "tanh", "acosh", "asinh", "atanh", "abs", "sign", "floor", "ceiling", "trunc"
   )
   for (name in names) {
@@ -76,7 +83,9 @@ test_that("functions are as exact in f64 as R's", {
 
 test_that("functions of f32 and bf16 are exact to their last digits", {
   a <- as.vector(as_array(pjrt_buffer(runif(500, 0.1, 20), "bf16")))
-  for (name in c("sqrt", "exp", "log", "log1p", "cos", "tanh", "sinh", "asinh", "gamma", "lgamma", "digamma", "trigamma")) {
+  for (
+    name in c("sqrt", "exp", "log", "log1p", "cos", "tanh", "sinh", "asinh", "gamma", "lgamma", "digamma", "trigamma")
+  ) {
     f <- match.fun(name)
     expect_numbers(f(pjrt_buffer(a, "f32")), f(a), 4e-6, 2e-6)
     expect_numbers(f(pjrt_buffer(a, "bf16")), f(a), 0.004, 0.004)
@@ -108,7 +117,11 @@ test_that("round() and signif() are R's, digit by digit", {
 test_that("complex numbers are R's", {
   a <- c(1 + 2i, -1 - 2i, 0.5i, -2 + 1i)
   z <- pjrt_buffer(a, "c128")
-  for (name in c("sqrt", "exp", "log", "cos", "sin", "tan", "acos", "asin", "atan", "cosh", "sinh", "tanh", "asinh", "atanh")) {
+  for (
+    name in c(
+      "sqrt", "exp", "log", "cos", "sin", "tan", "acos", "asin", "atan", "cosh", "sinh", "tanh", "asinh", "atanh"
+    )
+  ) {
     f <- match.fun(name)
     expect_numbers(f(z), f(a), 1e-14)
   }

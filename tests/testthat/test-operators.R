@@ -146,7 +146,8 @@ test_that("complex numbers make complex results", {
 test_that("buffers of different dtypes meet as the table says", {
   of <- function(dtype) pjrt_buffer(c(1, 0), dtype)
   for (row in list(
-    c("i8", "i32", "i32"), c("i8", "ui8", "i16"), c("i32", "ui32", "i64"), c("i64", "ui64", "f64"), c("i64", "f16", "f16"),
+    c("i8", "i32", "i32"), c("i8", "ui8", "i16"), c("i32", "ui32", "i64"), c("i64", "ui64", "f64"),
+    c("i64", "f16", "f16"),
     c("f16", "bf16", "f32"), c("f32", "f64", "f64"), c("f8e5m2", "f8e4m3fn", "bf16"), c("c64", "f64", "c128")
   )) {
     expect_identical(as.character(elt_type(of(row[[1L]]) + of(row[[2L]]))), row[[3L]])
@@ -183,8 +184,13 @@ test_that("what operators cannot do is an error that names as_array()", {
     expect_s3_class(error, paste0("pjrt_error_", kind))
     expect_match(conditionMessage(error), "as_array()", fixed = TRUE)
   }
-  refused(x + pjrt_buffer(t(m)), "shape_mismatch", "`+` needs arrays of one shape, or a scalar: got f32[2x3] and f32[3x2].")
-  refused(x + c(1, 2), "shape_mismatch", "`+` cannot combine f32[2x3] with a double vector of length 2: only scalars are repeated.")
+  refused(
+    x + pjrt_buffer(t(m)), "shape_mismatch", "`+` needs arrays of one shape, or a scalar: got f32[2x3] and f32[3x2]."
+  )
+  refused(
+    x + c(1, 2), "shape_mismatch",
+    "`+` cannot combine f32[2x3] with a double vector of length 2: only scalars are repeated."
+  )
   refused(x + t(m), "shape_mismatch", "`+` cannot combine f32[2x3] with an array of 3x2")
   expect_identical(conditionCall(tryCatch(x + t(m), error = identity)), quote(x + t(m)))
   refused(x * numeric(), "shape_mismatch", "a double vector of length 0")
@@ -200,7 +206,9 @@ test_that("what operators cannot do is an error that names as_array()", {
   refused(x > c(1, NA, 1, 1, 1, 1), "invalid_input", "`>` cannot take NA")
   refused(i + NA, "invalid_input", "`+` cannot take NA beside a buffer of i32")
   refused(i + c(1L, NA, 3L), "invalid_input", "`+` cannot take NA beside a buffer of i32")
-  refused(pjrt_buffer(1:2, "i8") + 300, "invalid_input", "`+` cannot take 300 beside a buffer of i8, which cannot hold it.")
+  refused(
+    pjrt_buffer(1:2, "i8") + 300, "invalid_input", "`+` cannot take 300 beside a buffer of i8, which cannot hold it."
+  )
   refused(pjrt_buffer(1:2, "ui8") + -1L, "invalid_input", "cannot hold it")
   refused(pjrt_buffer(1:2, "i8") + c(1, 300), "invalid_input", "cannot hold element 2")
   refused(x + pjrt_buffer(m, device = "cpu:1"), "device_mismatch", "`+` takes buffers on one device")
@@ -276,7 +284,9 @@ test_that("a session keeps a bounded number of programs, the last used ones", {
   expect_lte(after[["operators"]], 20)
   expect_identical(after[["operators_made"]] - before[["operators_made"]], 60)
   expect_gte(after[["operators_evicted"]] - before[["operators_evicted"]], 40)
-  expect_output(print(pjrt_cache_info()), sprintf("operators: +20 programs of 20, %.0f made", after[["operators_made"]]))
+  expect_output(
+    print(pjrt_cache_info()), sprintf("operators: +20 programs of 20, %.0f made", after[["operators_made"]])
+  )
   withr::local_options(pjrt.operators_max = 0)
   value <- pjrt_empty("f32", 2001)
   expect_identical(dim(value + value), 2001L)

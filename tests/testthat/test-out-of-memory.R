@@ -39,7 +39,9 @@ test_that("an array that does not fit in memory raises an error with its size an
     quote(pjrt_buffer(1, shape = c(1e7, 1e7), check = TRUE))
   )) {
     error <- expect_exhausted(eval(route), "f32[10000000x10000000] (400.0 TB)")
-    expect_match(conditionMessage(error), "buffers of 8.0 MB in all: f32[1000x2000] (8.0 MB), f64[500] (4.0 kB)", fixed = TRUE)
+    expect_match(
+      conditionMessage(error), "buffers of 8.0 MB in all: f32[1000x2000] (8.0 MB), f64[500] (4.0 kB)", fixed = TRUE
+    )
     expect_match(conditionMessage(error), "and [0-9]+ more")
   }
   expect_false(any(vapply(kept, is_deleted, NA)))
@@ -108,14 +110,16 @@ test_that("under a memory limit every operation works or raises an error, and th
       raw = function() await(pjrt_buffer(raw(8 * n), dtype = "f64", shape = n, row_major = TRUE)),
       result = function() await(pjrt_execute(add, x)),
       array = function() as_array(x), bytes = function() as_raw(x), promise = function() value(as_array_async(x)),
-      copy = function() await(copy_buffer(x, "cpu:0")), moved = function() await(copy_buffer(x, memory_spaces("cpu:0")[[2L]])),
+      copy = function() await(copy_buffer(x, "cpu:0")),
+      moved = function() await(copy_buffer(x, memory_spaces("cpu:0")[[2L]])),
       print = function() {
         sink(nullfile())
         on.exit(sink())
         print(x, max_rows = 1e5)
       },
       format = function() format_buffer(x), part = function() x[seq(1, n, by = 2)], list = function() x[sample(n / 2)],
-      text = function() pjrt_program(strrep("a", 8 * n)), shown = function() format(pjrt_program(strrep("// \n", 2 * n)), n = Inf),
+      text = function() pjrt_program(strrep("a", 8 * n)),
+      shown = function() format(pjrt_program(strrep("// \n", 2 * n)), n = Inf),
       hlo = function() pjrt_program(raw(4 * n), format = "hlo"),
       bytecode = function() pjrt_program(c(charToRaw("ML"), as.raw(0xef), charToRaw("R"), raw(4 * n))),
       executable = function() pjrt_deserialize(raw(4 * n)), serialize = function() pjrt_serialize(add),
@@ -130,7 +134,9 @@ test_that("under a memory limit every operation works or raises an error, and th
         "fine"
       }, pjrt_error_invalid_input = function(e) "fine", pjrt_error_serialized_invalid = function(e) "fine",
       pjrt_error = function(e) class(e)[[1L]], error = function(e) {
-        if (grepl("allocate|memory|too long", conditionMessage(e))) "R's own" else paste(class(e)[[1L]], conditionMessage(e))
+        if (grepl("allocate|memory|too long", conditionMessage(e))) "R's own" else paste(
+          class(e)[[1L]], conditionMessage(e)
+        )
       })
     }
     found <- vapply(uses, outcome, "")
@@ -154,7 +160,10 @@ test_that("a client or compile without enough memory raises an error", {
   skip_if(!nzchar(Sys.which("prlimit")), "this system has no prlimit")
   code <- quote({
     pjrt_plugin("cpu")
-    class_of <- function(code) tryCatch({ code; "fine" }, error = function(e) class(e)[[1L]])
+    class_of <- function(code) tryCatch({
+      code
+      "fine"
+    }, error = function(e) class(e)[[1L]])
     limit_now()
     cat(class_of(pjrt_client("cpu")), class_of(compile(unary_program("f32"))), "\n")
     cat("alive\n")

@@ -83,9 +83,15 @@ fork_uses <- list(
   pjrt_sitrep = quote(pjrt_sitrep()),
   pjrt_trace = quote(pjrt_trace(1)),
   pjrt_trace_start = quote(pjrt_trace_start()),
-  pjrt_trace_stop = quote({ pjrt_trace_start(); pjrt_trace_stop() }),
+  pjrt_trace_stop = quote({
+    pjrt_trace_start()
+    pjrt_trace_stop()
+  }),
   pjrt_trace_write = quote(pjrt_trace_write(trace, tempfile(fileext = ".json"))),
-  "plot of a trace" = quote({ grDevices::pdf(NULL); plot(trace) }),
+  "plot of a trace" = quote({
+    grDevices::pdf(NULL)
+    plot(trace)
+  }),
   "print of a trace" = quote(print(trace)),
   pjrt_unshard = quote(pjrt_unshard(list(x))),
   platform = quote(platform(x)),
@@ -171,10 +177,12 @@ fork_uses <- list(
 
 # Functions that work in a fork because they do not call the device runtime.
 known_in_forks <- c(
-  grep("tree|flatten", names(fork_uses), value = TRUE), "pjrt_register_custom_call", "pjrt_distributed", "dispatcher", "dispatcher_size",
+  grep("tree|flatten", names(fork_uses), value = TRUE), "pjrt_register_custom_call", "pjrt_distributed", "dispatcher",
+  "dispatcher_size",
   "pjrt_register_r_call", "pjrt_unregister_r_call", "as_dot", "mpi_finalize",
   "as_pjrt_client", "as_pjrt_device", "as_pjrt_plugin", "client_info", "default_memory_space", "device", "device_info",
-  "devices", "dtype", "elt_type", "executable_inputs", "executable_outputs", "install_pjrt", "is_deleted", "is_pjrt_buffer",
+  "devices", "dtype", "elt_type", "executable_inputs", "executable_outputs", "install_pjrt", "is_deleted",
+  "is_pjrt_buffer",
   "memory_spaces", "memory_space_info", "pjrt_api_version", "pjrt_cache_clear", "pjrt_cache_info", "pjrt_cache_list",
   "pjrt_cache_prune", "pjrt_client", "pjrt_compile_options", "pjrt_device", "pjrt_execution_options",
   "pjrt_load_exported", "pjrt_memory_stats", "pjrt_plugin", "pjrt_plugins", "pjrt_program", "pjrt_register_plugin",
@@ -183,7 +191,8 @@ known_in_forks <- c(
   "print of a trace",
   "platform", "platform_version", "plugin_attributes", "plugin_extensions", "plugin_stablehlo_versions",
   "plugins_downloaded", "safetensors_info", "pjrt_open_safetensors", "shape", "uninstall_pjrt", "str of a buffer",
-  "format of an executable", "dim of a buffer", "print of a buffer", "print of a promise", "print of a client", "print of devices"
+  "format of an executable", "dim of a buffer", "print of a buffer", "print of a promise", "print of a client",
+  "print of devices"
 )
 
 # Creates one object of every kind in the parent. Some are still pending.
@@ -214,7 +223,9 @@ fork_setup <- quote({
   })
   some_function <- getNativeSymbolInfo("GetPjrtApi", dyn.load(Sys.getenv("PJRT_PLUGIN_PATH_CPU")))$address
   # shows that the parent still works
-  check <- function() cat(as_array(pjrt_execute(double, x)), value(promise), class(value(compiling)), is_ready(endless), "\n")
+  check <- function() cat(
+    as_array(pjrt_execute(double, x)), value(promise), class(value(compiling)), is_ready(endless), "\n"
+  )
   # the endless program would block a normal exit
   leave <- function() {
     flush(stdout())
@@ -243,7 +254,10 @@ test_that("in a fork every exported function fails at once or returns a safe res
   child <- run_parent(bquote({
     kind <- function(use) {
       took <- system.time(
-        kind <- tryCatch({ capture.output(eval(use, globalenv())); "known" }, error = function(e) class(e)[[1L]])
+        kind <- tryCatch({
+          capture.output(eval(use, globalenv()))
+          "known"
+        }, error = function(e) class(e)[[1L]])
       )
       if (took[["elapsed"]] < 60) kind else "slow"
     }
@@ -262,10 +276,18 @@ test_that("in a fork every exported function fails at once or returns a safe res
 test_that("forks that do not use pjrt run and end normally", {
   child <- run_parent(quote({
     for (i in 1:6) {
-      squares <- parallel::mclapply(1:2, function(i) { gc(); i^2 }, mc.cores = 2)
+      squares <- parallel::mclapply(1:2, function(i) {
+        gc()
+        i^2
+      }, mc.cores = 2)
       stopifnot(identical(squares, list(1, 4)))
     }
-    job <- parallel::mcparallel({ rm(list = ls(globalenv()), pos = globalenv()); gc(); gc(); "dropped all" })
+    job <- parallel::mcparallel({
+      rm(list = ls(globalenv()), pos = globalenv())
+      gc()
+      gc()
+      "dropped all"
+    })
     cat(parallel::mccollect(job)[[1L]], "\n")
     # mccollect() does not return the exit status
     ends <- list(quote(quit("no", 3)), quote(tools::pskill(Sys.getpid(), 15L)), quote(stop("for a reason")))

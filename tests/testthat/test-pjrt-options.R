@@ -28,12 +28,16 @@ test_that("every documented option is checked or used", {
   # code that reads the option, and fails for another type
   readers <- alist(
     pjrt.cache = pjrt_cache_info(), pjrt.cache_max_size = pjrt_cache_info(), pjrt.check = pjrt_buffer(NA),
-    pjrt.default_float = pjrt_buffer(1), pjrt.default_int = pjrt_buffer(1L), pjrt.dispatch = compile(unary_program("f32")),
-    pjrt.knit_max_rows = knit_print.PJRTBuffer(x), pjrt.operators_max = pjrt_cache_info(), pjrt.progress = shows_progress(),
-    pjrt.print_decimals = print(x), pjrt.index_url = install_pjrt("cpu", force = TRUE), pjrt.manifest = install_pjrt("cpu"), pjrt.mpi = mpi_init(),
+    pjrt.default_float = pjrt_buffer(1), pjrt.default_int = pjrt_buffer(1L),
+    pjrt.dispatch = compile(unary_program("f32")),
+    pjrt.knit_max_rows = knit_print.PJRTBuffer(x), pjrt.operators_max = pjrt_cache_info(),
+    pjrt.progress = shows_progress(),
+    pjrt.print_decimals = print(x), pjrt.index_url = install_pjrt("cpu", force = TRUE),
+    pjrt.manifest = install_pjrt("cpu"), pjrt.mpi = mpi_init(),
     pjrt.print_max_rows = print(x),
     pjrt.print_max_rows_slice = print(x), pjrt.print_max_width = print(x), pjrt.staging_max = pjrt_memory_stats(),
-    pjrt.python = pythons(), pjrt.serialize = as_array(unserialize(serialize(x, NULL))), pjrt.verbose = load_plugin(plugin_path("cpu"), "cpu")
+    pjrt.python = pythons(), pjrt.serialize = as_array(unserialize(serialize(x, NULL))),
+    pjrt.verbose = load_plugin(plugin_path("cpu"), "cpu")
   )
   expect_setequal(names(readers), documented)
   for (option in names(readers)) {

@@ -137,7 +137,9 @@ test_that("a portable program that is too new raises an error that says so", {
   current <- plugin_stablehlo_versions("cpu")$current
   skip_if(current >= "1.15.0", "the plugin reads what this program needs")
   newer <- pjrt_program(path = test_path("fixtures", "newer.artifact"))
-  error <- expect_refused(pjrt_compile(newer), "program_version", "its StableHLO version, 1.17.0, is newer than the plugin")
+  error <- expect_refused(
+    pjrt_compile(newer), "program_version", "its StableHLO version, 1.17.0, is newer than the plugin"
+  )
   expect_match(conditionMessage(error), paste("Export it for StableHLO", format(current)), fixed = TRUE)
   expect_match(conditionMessage(error), "The compiler said: ", fixed = TRUE)
 })

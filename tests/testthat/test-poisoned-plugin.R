@@ -1,6 +1,6 @@
-# A plugin that threw a C++ exception is never called again: its objects become unusable, and R continues. Everything runs in
-# child processes with a proxy of the CPU plugin, which throws on demand and then blocks in every call and exit handler.
-# Slow: starts many sessions.
+# A plugin that threw a C++ exception is never called again: its objects become unusable, and R continues. Everything
+# runs in child processes with a proxy of the CPU plugin, which throws on demand and then blocks in every call and exit
+# handler. Slow: starts many sessions.
 
 test_that("after a C++ exception every use of the plugin raises an error at once and the rest works", {
   child <- run_throwing(quote({
@@ -15,18 +15,23 @@ test_that("after a C++ exception every use of the plugin raises an error at once
     cat(class(error)[[1L]], error$call_name, "\n")
     cat(conditionMessage(error), "\n")
     uses <- list(
-      array = as_array, raw = as_raw, start = as_array_async, print = print, wait = await, ready = is_ready, delete = pjrt_delete,
+      array = as_array, raw = as_raw, start = as_array_async, print = print, wait = await, ready = is_ready,
+      delete = pjrt_delete,
       text = format_buffer, part = function(y) y[1], copy = function(y) copy_buffer(y, "cpu:1"), memory = memory_space,
       save = function(y) pjrt_save_safetensors(list(y = y), file), execute = function(y) pjrt_execute(f, y),
       value = function(y) value(promise), compile = function(y) pjrt_compile(worded_program("fine")),
       later = function(y) value(pjrt_compile_async(worded_program("fine"))), buffer = function(y) pjrt_buffer(1:3),
-      scalar = function(y) pjrt_scalar(1), empty = function(y) pjrt_empty("f32", 3), bytes = function(y) pjrt_serialize(f),
-      cost = function(y) executable_cost(f), hlo = function(y) executable_hlo(f), topology = function(y) topology("cpu"),
+      scalar = function(y) pjrt_scalar(1), empty = function(y) pjrt_empty("f32", 3),
+      bytes = function(y) pjrt_serialize(f),
+      cost = function(y) executable_cost(f), hlo = function(y) executable_hlo(f),
+      topology = function(y) topology("cpu"),
       stats = function(y) device_memory_stats("cpu:0"), client = function(y) pjrt:::new_client(pjrt_plugin("cpu"))
     )
     took <- system.time(found <- vapply(uses, function(use) class_of(use(y)), ""))[["elapsed"]]
     cat(unique(found), names(found)[found != found[[1L]]], "\n")
-    told <- list(shape(y), elt_type(y), format(y), is_deleted(y), device(y), devices(), executable_inputs(f), pjrt_memory_stats())
+    told <- list(
+      shape(y), elt_type(y), format(y), is_deleted(y), device(y), devices(), executable_inputs(f), pjrt_memory_stats()
+    )
     invisible(capture.output(lapply(told, print), print(f), print(pjrt_client("cpu")), print(promise)))
     cat(grep("it threw a C++ exception", capture.output(pjrt_sitrep()), fixed = TRUE, value = TRUE) != "", "\n")
     rm(x, f, y, promise, uses, told)
@@ -152,7 +157,9 @@ test_that("other plugins keep working and their clients are closed at exit", {
     g <- lapply(1:4, function(i) pjrt_compile_async(worded_program("fine"), device = other))
     for (one in lapply(g, value)) x <- pjrt_execute(one, x)
     cat(as_array(pjrt_execute(f, x)), class_of(value(lost)), "\n")
-    slow <- pjrt_execute(pjrt_compile(pjrt_program(loop_program(1e7)), device = other), pjrt_scalar(1, "f64", device = other))
+    slow <- pjrt_execute(
+      pjrt_compile(pjrt_program(loop_program(1e7)), device = other), pjrt_scalar(1, "f64", device = other)
+    )
   }))
   expect_clean(child, "32 64 96 pjrt_error_plugin_poisoned ")
 })

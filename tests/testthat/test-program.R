@@ -54,7 +54,9 @@ test_that("a file name given as text is refused", {
   path <- file.path(folder, "x.mlir")
   expect_refused(pjrt_program(path), "invalid_input", "not the name of a file")
   writeLines(text, path)
-  error <- expect_refused(pjrt_program(path), "invalid_input", "`src` must be the program's text, not the path of a file")
+  error <- expect_refused(
+    pjrt_program(path), "invalid_input", "`src` must be the program's text, not the path of a file"
+  )
   expect_match(conditionMessage(error), "`path = `", fixed = TRUE)
   withr::local_dir(folder)
   expect_refused(pjrt_program("x.mlir"), "invalid_input", "not the path of a file: 'x.mlir'")
@@ -230,7 +232,8 @@ test_that("names without a type and types without a name are refused", {
   bytecode <- readBin(fixture("square.mlirbc"), "raw", 1e4)
   refused(bytecode, list(X = "2"), "does not use: X.")
   expect_refused(
-    pjrt_program(path = fixture("square.hlo.pb"), format = "hlo", types = c(X = "2")), "invalid_input", "not an HLO module"
+    pjrt_program(path = fixture("square.hlo.pb"), format = "hlo", types = c(X = "2")), "invalid_input",
+    "not an HLO module"
   )
 })
 
@@ -252,10 +255,14 @@ test_that("an error of the compiler suggests `types` for a name that is left", {
 })
 
 test_that("`types` with other values or names are refused", {
-  for (bad in list(TRUE, 1, "1", list("1"), list(X = "1", X = "2"), c(`a b` = "1"), list(`1` = "1"), mtcars, quote(x))) {
+  for (
+    bad in list(TRUE, 1, "1", list("1"), list(X = "1", X = "2"), c(`a b` = "1"), list(`1` = "1"), mtcars, quote(x))
+  ) {
     expect_refused(pjrt_program(square_any, types = bad), "invalid_input", "`types` must ")
   }
-  for (bad in list(NULL, NA, NA_character_, c("a", "b"), 1.5, -1, c(1, NA), Inf, numeric(), list(), factor("a"), TRUE, 1i)) {
+  for (
+    bad in list(NULL, NA, NA_character_, c("a", "b"), 1.5, -1, c(1, NA), Inf, numeric(), list(), factor("a"), TRUE, 1i)
+  ) {
     expect_refused(
       pjrt_program(square_any, types = list(X = bad)), "invalid_input",
       "`types$X` must be a string, dimensions or a buffer, not "

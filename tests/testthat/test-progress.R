@@ -1,15 +1,16 @@
 # Progress on the console, in sessions on a real terminal. Every session is a child process.
 # Slow: waits for seconds.
 
-# What R shows in a terminal when it runs `lines`, and gets Ctrl-C once it has shown each of the patterns in `until`, or after some
-# seconds in which it could show progress. Without cli, if `cli` is FALSE.
+# What R shows in a terminal when it runs `lines`, and gets Ctrl-C once it has shown each of the patterns in `until`, or
+# after some seconds in which it could show progress. Without cli, if `cli` is FALSE.
 in_terminal <- function(lines, until = NULL, cli = TRUE, preload = NULL) {
   skip_on_os(c("windows", "mac"))
   folder <- withr::local_tempdir()
   code <- file.path(folder, "code.R")
   writeLines(c("options(pjrt.cache = FALSE)", "library(pjrt)", lines), code)
   env <- c(
-    PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_CPU_DEVICE_COUNT = "1", TERM = "xterm", TESTTHAT = "", LD_PRELOAD = preload
+    PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_CPU_DEVICE_COUNT = "1", TERM = "xterm", TESTTHAT = "",
+    LD_PRELOAD = preload
   )
   if (!cli) {
     for (package in c("pjrt", "bit64", "bit")) file.symlink(system.file(package = package), file.path(folder, package))
@@ -49,7 +50,8 @@ test_that("long waits show their time, and Ctrl-C ends them, with and without cl
 
 test_that("long compiles have a name of their own", {
   lines <- c(
-    paste0("text <- ", paste(deparse(chain_program(25000)), collapse = "\n")), "message('be', 'gins')", "pjrt_compile(pjrt_program(text))"
+    paste0("text <- ", paste(deparse(chain_program(25000)), collapse = "\n")), "message('be', 'gins')",
+    "pjrt_compile(pjrt_program(text))"
   )
   expect_match(in_terminal(lines, "compiling"), "compiling\\W+[0-9]+ s")
 })

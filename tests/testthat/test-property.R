@@ -1,6 +1,5 @@
-# Compares random data with the reference implementation in plain R (helper-reference.R), for every kind of upload and download:
-# values, order, and results of checks. The seeds are fixed.
-# Slow: tries thousands of random arrays.
+# Compares random data with the reference implementation in plain R (helper-reference.R), for every kind of upload and
+# download: values, order, and results of checks. The seeds are fixed. Slow: tries thousands of random arrays.
 
 # Numbers of all magnitudes, including halves and ties, and all special values.
 random_doubles <- function(n) {

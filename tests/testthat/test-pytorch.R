@@ -1,5 +1,5 @@
-# The real exporters made the folders, torch_xla 2.9.0 and torchax 0.0.13 with torch 2.9.0, and PyTorch computed the numbers:
-# see src/rust/program/fixtures/pytorch/make.py. Only `text` was changed afterwards: its bytecode was removed.
+# The real exporters made the folders, torch_xla 2.9.0 and torchax 0.0.13 with torch 2.9.0, and PyTorch computed the
+# numbers: see src/rust/program/fixtures/pytorch/make.py. Only `text` was changed afterwards: its bytecode was removed.
 
 torch_path <- function(name) fixture(file.path("pytorch", name))
 load_torch <- function(name) pjrt_load_exported(torch_path(name))
@@ -41,7 +41,9 @@ test_that("models compute what PyTorch computes", {
         expect_identical(as.character(elt_type(outputs[[i]])), expected$dtype)
         expect_identical(shape(outputs[[i]]), as.integer(expected$dim))
         tolerance <- if (expected$dtype == "f16") 1e-3 else 1e-5
-        expect_equal(as.vector(as_array(outputs[[i]], int64 = "double")), expected$data, tolerance = tolerance, info = name)
+        expect_equal(
+          as.vector(as_array(outputs[[i]], int64 = "double")), expected$data, tolerance = tolerance, info = name
+        )
       }
     }
   }
@@ -89,7 +91,9 @@ test_that("arguments of a function are never swapped", {
     pjrt_execute(run, model$weights, inputs[[1L]], inputs[[2L]]), "invalid_input",
     "The program takes its arguments in another order than the function: `args[1]`, `args[0]`."
   )
-  expect_refused(pjrt_execute(run, model$weights, args = inputs), "invalid_input", "The program has no argument `args/2`")
+  expect_refused(
+    pjrt_execute(run, model$weights, args = inputs), "invalid_input", "The program has no argument `args/2`"
+  )
   expect_refused(pjrt_execute(run, model$weights[-1L], args = inputs[1:2]), "invalid_input", "number 1 (`factor`)")
   mlp <- load_torch("mlp")
   x <- as_buffer(torch_runs()$mlp$inputs[[1L]])
@@ -188,7 +192,8 @@ test_that("a model with more weights than the system allows open files is loaded
     ), file.path(folder, "functions", "f.meta"))
     text <- sprintf("%%w%d: tensor<100x100xf32>", seq_len(count))
     writeLines(sprintf(
-      "func.func @main(%s) -> tensor<100x100xf32> {\n return %%w400 : tensor<100x100xf32>\n}", paste(text, collapse = ", ")
+      "func.func @main(%s) -> tensor<100x100xf32> {\n return %%w400 : tensor<100x100xf32>\n}",
+      paste(text, collapse = ", ")
     ), file.path(folder, "functions", "f.mlir"))
     model <- pjrt_load_exported(folder)
     mapped <- sum(grepl(basename(folder), readLines("/proc/self/maps"), fixed = TRUE))
@@ -272,7 +277,9 @@ test_that("folders that are damaged or something else are refused", {
       "`device` and `name` must be NULL unless `x` is a folder of PyTorch"
     )
   }
-  expect_refused(pjrt_load_exported(torch_path("linear"), name = 1), "invalid_input", "`name` must be one non-empty string")
+  expect_refused(
+    pjrt_load_exported(torch_path("linear"), name = 1), "invalid_input", "`name` must be one non-empty string"
+  )
 })
 
 test_that("print() shows what to pass and what comes back", {

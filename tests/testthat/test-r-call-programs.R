@@ -13,7 +13,9 @@ test_that("a loop reports its progress, and stops when the function says so", {
   x <- scale(as.matrix(iris[1:4]))
   y <- as.vector(scale(as.integer(iris$Species)))
   lines <- utils::capture.output({
-    out <- pjrt_execute(use_program("r-report.mlir"), pjrt_buffer(x, "f32"), pjrt_buffer(y, "f32"), pjrt_scalar(0.002, "f32"))
+    out <- pjrt_execute(
+      use_program("r-report.mlir"), pjrt_buffer(x, "f32"), pjrt_buffer(y, "f32"), pjrt_scalar(0.002, "f32")
+    )
     steps <- as_array(out[[2L]])
   })
   expect_identical(lines, sprintf("step %d", seq(100L, steps, by = 100L)))
@@ -51,7 +53,9 @@ test_that("a training loop gets its batches from an R function", {
     rows <- sample(nrow(iris), attributes$size)
     list(cbind(1, as.matrix(iris[rows, 3:4])), iris$Species[rows] == "virginica")
   })
-  out <- withr::with_seed(4, await(pjrt_execute(use_program("r-loader.mlir"), pjrt_scalar(2000L), pjrt_scalar(0.02, "f32"))))
+  out <- withr::with_seed(
+    4, await(pjrt_execute(use_program("r-loader.mlir"), pjrt_scalar(2000L), pjrt_scalar(0.02, "f32")))
+  )
   expect_identical(steps, 1:2000)
   score <- cbind(1, as.matrix(iris[3:4])) %*% as_array(out)
   expect_gt(mean((score > 0) == (iris$Species == "virginica")), 0.9)

@@ -72,7 +72,9 @@ test_that("the functions of a package are removed when its namespace is unloaded
 test_that("arguments are checked", {
   expect_refused(pjrt_register_r_call("", identity), "invalid_type", "`target_name` must be one non-empty string")
   expect_refused(pjrt_register_r_call("a", "identity"), "invalid_type", "`f` must be a function, not \"identity\".")
-  expect_refused(pjrt_register_r_call("a", identity, as = "raw"), "invalid_value", "`as` must be one of \"array\", \"buffer\"")
+  expect_refused(
+    pjrt_register_r_call("a", identity, as = "raw"), "invalid_value", "`as` must be one of \"array\", \"buffer\""
+  )
   expect_refused(pjrt_register_r_call("a", identity, .package = ""), "invalid_input", "`.package` must be")
   expect_refused(pjrt_unregister_r_call(1), "invalid_type", "`target_name` must be")
   expect_invisible(value <- pjrt_register_r_call("r_sum", sum))

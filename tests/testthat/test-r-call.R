@@ -52,7 +52,8 @@ test_that("all element types reach R and return as they are read from buffers", 
   local_r_call("r_types", identity)
   local_r_call("r_types_of_buffers", identity, as = "buffer")
   third <- c(
-    i8 = -3, i16 = -300, i32 = -7e4, i64 = -7e4, ui8 = 200, ui16 = 6e4, ui32 = 7e4, ui64 = 7e4, i4 = -8, i2 = 1, ui4 = 15,
+    i8 = -3, i16 = -300, i32 = -7e4, i64 = -7e4, ui8 = 200, ui16 = 6e4, ui32 = 7e4, ui64 = 7e4, i4 = -8, i2 = 1,
+    ui4 = 15,
     ui2 = 3, f32 = 0.25, bf16 = 2, f16 = 3, f8e5m2 = 2, f8e4m3fn = 2, f4e2m1fn = 1.5
   )
   values <- c(
@@ -74,7 +75,9 @@ test_that("all element types reach R and return as they are read from buffers", 
   # empty arrays and large ones
   for (n in c(0, 1e6)) {
     x <- pjrt_buffer(seq_len(n), "f32", shape = n)
-    expect_identical(as_array(pjrt_execute(compile(calling_program("r_types", type = sprintf("%.0fxf32", n))), x)), as_array(x))
+    expect_identical(
+      as_array(pjrt_execute(compile(calling_program("r_types", type = sprintf("%.0fxf32", n))), x)), as_array(x)
+    )
   }
 })
 
@@ -186,7 +189,9 @@ test_that("an error of R is the parent of the execution's error", {
   y <- on_four(program)
   for (read in list(await, as_array, value, print)) {
     error <- expect_refused(read(y), "r_call", "r_fails: no \u00e9 [callback x]\ni The error's `parent` is")
-    expect_identical(class(error), paste0(c("pjrt_error_r_call", "pjrt_error_internal", "pjrt_error", "error", "condition")))
+    expect_identical(
+      class(error), paste0(c("pjrt_error_r_call", "pjrt_error_internal", "pjrt_error", "error", "condition"))
+    )
     expect_s3_class(error$parent, "mine")
     expect_identical(error$parent$data, 7)
   }
@@ -304,7 +309,9 @@ test_that("functions run at R's prompt, where Ctrl-C suspends them until R waits
   expect_shows(terminal, "<in 0>\\s+<in 1>\\s+<in 2>\\s+value 3")
   # an endless program is stopped by removing its function
   terminal$type("pjrt_register_r_call('step', function(i) i)")
-  terminal$type("y <- pjrt_execute(stepping, pjrt_scalar(3L)); cat('begin', 'ning\\n'); await(y); cat('not reached\\n')")
+  terminal$type(
+    "y <- pjrt_execute(stepping, pjrt_scalar(3L)); cat('begin', 'ning\\n'); await(y); cat('not reached\\n')"
+  )
   expect_shows(terminal, "begin ning")
   Sys.sleep(1)
   terminal$interrupt()
@@ -345,7 +352,9 @@ test_that("programs on several devices call functions for each device", {
 
 test_that("an error on one of several devices is the execution's error, and no device waits for it", {
   local_r_call("r_one_fails", function(x) if (x[1] > 4) stop("only here") else x)
-  both <- compile(summing_program("r_one_fails"), pjrt_compile_options(num_replicas = 2L), devices = devices("cpu")[1:2])
+  both <- compile(
+    summing_program("r_one_fails"), pjrt_compile_options(num_replicas = 2L), devices = devices("cpu")[1:2]
+  )
   good <- list(pjrt_buffer(1:4, "f32", device = "cpu:0"), pjrt_buffer(1:4, "f32", device = "cpu:1"))
   bad <- list(good[[1L]], pjrt_buffer(5:8, "f32", device = "cpu:1"))
   out <- pjrt_execute_sharded(both, bad)
@@ -381,7 +390,9 @@ test_that("a function can execute programs, also some that call R", {
   # a long program, which goes through a thread
   long <- compile(loop_program(1000))
   local_r_call("r_long", function(x) x + as_array(pjrt_execute(long, pjrt_scalar(0, "f64"))))
-  expect_identical(run_on_four(compile(calling_program("r_long"))), 1:4 + as_array(pjrt_execute(long, pjrt_scalar(0, "f64"))))
+  expect_identical(
+    run_on_four(compile(calling_program("r_long"))), 1:4 + as_array(pjrt_execute(long, pjrt_scalar(0, "f64")))
+  )
 })
 
 test_that("a donation in a function leaves what waiting programs need", {
@@ -494,7 +505,9 @@ test_that("a session ends at once while functions wait, run or would still be ca
     }),
     "in the middle" = quote(for (i in 1:10) is_ready(y)),
     "several devices" = quote({
-      both <- compile(summing_program("r_end_4"), pjrt_compile_options(num_replicas = 2L), devices = devices("cpu")[1:2])
+      both <- compile(
+        summing_program("r_end_4"), pjrt_compile_options(num_replicas = 2L), devices = devices("cpu")[1:2]
+      )
       pjrt_register_r_call("r_end_4", identity)
       xs <- lapply(c("cpu:0", "cpu:1"), function(device) pjrt_buffer(1:4, "f32", device = device))
       z <- pjrt_execute_sharded(both, xs)

@@ -8,7 +8,8 @@ local_tool <- function(log, program, place, name = "tool", env = parent.frame())
   folder <- withr::local_tempdir(.local_envir = env)
   path <- file.path(folder, name)
   lines <- c(
-    "#!/bin/sh", sprintf("printf '%%s\\n' \"$@\" > '%s'", log), sprintf("shift %d", place - 1L), sprintf("cp '%s' \"$1\"", program)
+    "#!/bin/sh", sprintf("printf '%%s\\n' \"$@\" > '%s'", log), sprintf("shift %d", place - 1L),
+    sprintf("cp '%s' \"$1\"", program)
   )
   writeLines(lines, path)
   Sys.chmod(path, "755")
@@ -58,7 +59,9 @@ test_that("stablehlo-opt gets a pipeline of passes", {
   opt <- local_tool(log, static_program(), 5L, "stablehlo-opt")
   withr::local_path(dirname(opt))
   withr::local_options(pjrt.python = "/nonexistent")
-  expect_s3_class(program_by_tools(load_exported("symbolic"), NA_integer_, c("tensor<2x4x4xf32>", "tensor<f32>")), "PJRTProgram")
+  expect_s3_class(
+    program_by_tools(load_exported("symbolic"), NA_integer_, c("tensor<2x4x4xf32>", "tensor<f32>")), "PJRTProgram"
+  )
   said <- readLines(log)
   expect_identical(said[[2L]], paste0(
     "--pass-pipeline=builtin.module(vhlo-legalize-to-stablehlo,stablehlo-refine-arguments{types=tensor<2x4x4xf32>,tensor<f32>},",

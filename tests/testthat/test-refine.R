@@ -12,7 +12,8 @@ test_that("functions with symbolic dimensions and for several platforms compute 
     shapes <- lapply(run$inputs, function(input) input$dim)
     named <- structure(shapes, names = x$inputs$name)
     for (executable in list(
-      pjrt_compile(x, shapes = shapes), pjrt_compile(x, shapes = named), value(pjrt_compile_async(x, shapes = named[1L]))
+      pjrt_compile(x, shapes = shapes), pjrt_compile(x, shapes = named),
+      value(pjrt_compile_async(x, shapes = named[1L]))
     )) {
       inputs <- lapply(run$inputs, function(x) pjrt_buffer(x$data, x$dtype, shape = x$dim))
       names(inputs) <- x$inputs$name
@@ -82,7 +83,9 @@ test_that("shapes that do not fit are refused with what is wrong", {
     refused(c(b = 4), "invalid_input", "the shape of an input that has it: `x` (b, n), `y` (2*b + 1, n), `z` (n)")
     refused(list(w = 3, b = 4), "invalid_input", "no input and no symbolic dimension named `w`.")
     refused(list(x = 4), "shape_mismatch", "The shape of `x` must have 2 dimensions, as in (b, n), not 1.")
-    refused(list(x = c(4, 3), y = c(9, 2)), "shape_mismatch", "Dimension 2 of `y` is `n`, which is 3 with n = 3, not 2.")
+    refused(
+      list(x = c(4, 3), y = c(9, 2)), "shape_mismatch", "Dimension 2 of `y` is `n`, which is 3 with n = 3, not 2."
+    )
     refused(list(c(4, 3), c(8, 3)), "shape_mismatch", "Dimension 1 of `y` is `2*b + 1`, which ")
     refused(list(y = c(8, 3)), "shape_mismatch", "Dimension 1 of `y` is `2*b + 1`, which cannot be 8.")
     refused(list(x = c(0, 3)), "shape_mismatch", "must be at least 1")
@@ -105,10 +108,14 @@ test_that("shapes of functions with fixed shapes are compared", {
   good <- list(params = list(layers = list(list(b = 3), list(w = c(3, 2)))), "args[1]" = c(5, 4), scale = integer())
   expect_s3_class(pjrt_compile(nested, shapes = good), "PJRTLoadedExecutable")
   good$params$layers[[1]]$b <- 4
-  expect_refused(pjrt_compile(nested, shapes = good), "shape_mismatch", "of `params['layers'][0]['b']` must be 3, not 4.")
+  expect_refused(
+    pjrt_compile(nested, shapes = good), "shape_mismatch", "of `params['layers'][0]['b']` must be 3, not 4."
+  )
 })
 
 test_that("shapes are only for exported functions", {
   program <- pjrt_program(path = system.file("programs", "square.mlir", package = "pjrt"))
-  expect_refused(pjrt_compile(program, shapes = list(x = 1)), "invalid_input", "`shapes` is only for exported functions")
+  expect_refused(
+    pjrt_compile(program, shapes = list(x = 1)), "invalid_input", "`shapes` is only for exported functions"
+  )
 })

@@ -61,7 +61,8 @@ test_that("the R code of the README runs as it is", {
     ended <- processx::run(
       rscript(), c("--vanilla", script), error_on_status = FALSE, timeout = 120,
       env = c(
-        "current", R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "", PJRT_PLUGIN_PATH_CPU = real_plugin()
+        "current", R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "",
+        PJRT_PLUGIN_PATH_CPU = real_plugin()
       )
     )
     expect_identical(ended$status, 0L, info = ended$stderr)

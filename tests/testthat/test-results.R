@@ -35,7 +35,9 @@ test_that("errors name the element", {
   # lists without any result of ours are left to other packages that are loaded
   for (f in list(as_array, as_array_async, await, is_ready, value)) {
     for (bad in list(1, "a", mean, structure(list(), class = "other"))) {
-      expect_refused(f(list(list(good = bad), pjrt_scalar(1))), "invalid_input", "Element `[[1]]$good` of `x` must be a `PJRT")
+      expect_refused(
+        f(list(list(good = bad), pjrt_scalar(1))), "invalid_input", "Element `[[1]]$good` of `x` must be a `PJRT"
+      )
     }
   }
 })

@@ -196,7 +196,9 @@ test_that("a network trained in Python returns the same predictions", {
     theirs <- utils::read.csv(file.path(folder, "iris-probabilities.csv"))
     flowers <- pjrt_buffer(as.matrix(datasets::iris[theirs$flower, 1:4]), "f32")
     tensors <- c("input.mean", "input.scale", "hidden.weight", "hidden.bias", "output.weight", "output.bias")
-    mine <- do.call(pjrt_execute, c(list(pjrt_compile(classifier_program(nrow(theirs))), flowers), unname(net[tensors])))
+    mine <- do.call(
+      pjrt_execute, c(list(pjrt_compile(classifier_program(nrow(theirs))), flowers), unname(net[tensors]))
+    )
     expect_equal(as_array(mine), unname(as.matrix(theirs[-1L])), tolerance = 1e-5)
   }
 })

@@ -67,7 +67,10 @@ test_that("dtypes without a safetensors type are refused by name", {
     )
   }
   odd <- pjrt_buffer(1:3, "f4e2m1fn")
-  expect_refused(pjrt_save_safetensors(list(odd = odd), path), "invalid_input", "Tensor \"odd\": the safetensors format needs an even")
+  expect_refused(
+    pjrt_save_safetensors(list(odd = odd), path), "invalid_input",
+    "Tensor \"odd\": the safetensors format needs an even"
+  )
   expect_false(file.exists(path))
   write_file(path, '{"x":{"dtype":"F6_E3M2","shape":[4],"data_offsets":[0,3]}}', raw(3))
   expect_identical(safetensors_info(path)$dtype, "F6_E3M2")
@@ -117,7 +120,9 @@ test_that("tensors can be selected by name, in any order", {
   chosen <- pjrt_load_safetensors(path, names = c("Abc", "a"))
   expect_identical(lapply(chosen, as_array), list(Abc = 3, a = 1))
   expect_length(pjrt_load_safetensors(path, names = character()), 0L)
-  error <- expect_refused(pjrt_load_safetensors(path, names = c("abd", "a")), "invalid_input", "There is no tensor \"abd\".")
+  error <- expect_refused(
+    pjrt_load_safetensors(path, names = c("abd", "a")), "invalid_input", "There is no tensor \"abd\"."
+  )
   expect_match(conditionMessage(error), "The file has 3 tensors: \"Abc\", ", fixed = TRUE)
   expect_identical(conditionCall(error)[[1L]], quote(pjrt_load_safetensors))
   for (names in list(c("a", "a"), c("a", NA), NA_character_)) {
@@ -232,7 +237,9 @@ test_that("buffers that cannot be saved are named before anything is written", {
   add <- compile(add_program("300x300xf32", donates))
   given <- pjrt_buffer(x)
   pjrt_execute(add, given, pjrt_buffer(x))
-  expect_refused(pjrt_save_safetensors(list(a = pjrt_buffer(x), gone = given), path), "deleted_buffer", "Tensor \"gone\"")
+  expect_refused(
+    pjrt_save_safetensors(list(a = pjrt_buffer(x), gone = given), path), "deleted_buffer", "Tensor \"gone\""
+  )
   expect_identical(as_array(pjrt_load_safetensors(path)$a), x)
   refused <- function(message, ...) expect_refused(pjrt_save_safetensors(...), "invalid_input", message)
   b <- pjrt_scalar(1)
@@ -311,13 +318,17 @@ test_that("a sharded model is saved as several files and loaded as one", {
   expect_identical(attr(safetensors_info(file.path(folder, shards[[2L]])), "metadata"), c(note = "x"))
   # files that are not needed may be missing
   unlink(file.path(folder, shards[[2L]]))
-  expect_identical(lapply(pjrt_load_safetensors(path, names = c("a", "d")), as_array), list(a = values[[5L]], d = values[[2L]]))
+  expect_identical(
+    lapply(pjrt_load_safetensors(path, names = c("a", "d")), as_array), list(a = values[[5L]], d = values[[2L]])
+  )
   expect_refused(pjrt_load_safetensors(path), "io", shards[[2L]])
   # only the files of an earlier save are removed
   other <- file.path(folder, c("other-00001-of-00003.safetensors", "model-00009-of-00009.safetensors"))
   file.create(other)
   expect_identical(pjrt_save_safetensors(tensors, index, max_shard_size = 1), index)
-  expect_setequal(list.files(folder), c(basename(other), basename(index), sprintf("model-%05d-of-00005.safetensors", 1:5)))
+  expect_setequal(
+    list.files(folder), c(basename(other), basename(index), sprintf("model-%05d-of-00005.safetensors", 1:5))
+  )
   expect_identical(pjrt_save_safetensors(tensors, path, max_shard_size = 5e4), path)
   expect_setequal(list.files(folder), c(basename(other), "model.safetensors"))
   pjrt_save_safetensors(tensors["a"], path, max_shard_size = 1)
@@ -390,7 +401,10 @@ after_change <- function(change, code) {
     pjrt_save_safetensors(list(a = pjrt_buffer(x), b = pjrt_buffer(x + 1)), path)
     loaded <- pjrt_load_safetensors(path)
     add <- compile(add_program("300x300xf32"))
-    tell <- function(expr) tryCatch({ expr; "no error" }, error = function(e) class(e)[[1L]])
+    tell <- function(expr) tryCatch({
+      expr
+      "no error"
+    }, error = function(e) class(e)[[1L]])
     .(change)
     .(code)
     rm(list = ls())

@@ -154,8 +154,10 @@ test_that("loading with another build of the plugin raises an error that says so
 
 test_that("buffers of every type and shape come back from bytes", {
   values <- list(
-    pred = c(TRUE, FALSE), i8 = c(1L, -1L), i64 = int64(c(3e9, -1)), ui32 = int64(c(3e9, 1)), f16 = c(1.5, NaN), bf16 = c(1.5, -2),
-    f32 = c(1.5, -Inf), f64 = c(1 / 3, NA), c64 = c(1i, 2), i4 = c(-8L, 7L), f8e4m3fn = c(1, -448), f4e2m1fn = c(6, -0.5)
+    pred = c(TRUE, FALSE), i8 = c(1L, -1L), i64 = int64(c(3e9, -1)), ui32 = int64(c(3e9, 1)), f16 = c(1.5, NaN),
+    bf16 = c(1.5, -2),
+    f32 = c(1.5, -Inf), f64 = c(1 / 3, NA), c64 = c(1i, 2), i4 = c(-8L, 7L), f8e4m3fn = c(1, -448),
+    f4e2m1fn = c(6, -0.5)
   )
   for (dtype in names(values)) {
     x <- pjrt_buffer(values[[dtype]], dtype)
@@ -164,7 +166,8 @@ test_that("buffers of every type and shape come back from bytes", {
     expect_bits(as_array(y), as_array(x))
   }
   for (x in list(
-    pjrt_scalar(2.5, "f64"), pjrt_empty("f32", c(2, 0)), pjrt_buffer(array(1:24, 2:4), "i16"), pjrt_buffer(matrix(1:6 + 0, 2))
+    pjrt_scalar(2.5, "f64"), pjrt_empty("f32", c(2, 0)), pjrt_buffer(array(1:24, 2:4), "i16"),
+    pjrt_buffer(matrix(1:6 + 0, 2))
   )) {
     y <- pjrt_deserialize(pjrt_serialize(x))
     expect_identical(shape(y), shape(x))
@@ -193,20 +196,27 @@ test_that("damaged bytes of buffers and programs are refused", {
     for (i in c(5, 9, 13, 20, 40, 50, 55, length(data))) {
       changed <- data
       changed[i] <- xor(changed[i], as.raw(0x10))
-      expect_error(pjrt_deserialize(changed), class = if (i == 9) "pjrt_error_serialized_mismatch" else "pjrt_error_serialized_invalid")
+      expect_error(
+        pjrt_deserialize(changed),
+        class = if (i == 9) "pjrt_error_serialized_mismatch" else "pjrt_error_serialized_invalid"
+      )
     }
     for (n in c(0, 7, 8, 15, 47, 60, length(data) - 1)) {
       expect_refused(pjrt_deserialize(head(data, n)), "serialized_invalid")
     }
     expect_refused(pjrt_deserialize(c(data, as.raw(0))), "serialized_invalid")
-    expect_refused(pjrt_deserialize(data, compile_options = pjrt_compile_options()), "invalid_input", "executables only")
+    expect_refused(
+      pjrt_deserialize(data, compile_options = pjrt_compile_options()), "invalid_input", "executables only"
+    )
   }
   program <- pjrt_serialize(pjrt_program(unary_program("f32")))
   expect_refused(pjrt_deserialize(program, device = "cpu"), "invalid_input", "`device` is for")
   gone <- pjrt_scalar(1)
   pjrt_delete(gone)
   expect_refused(pjrt_serialize(gone), "deleted_buffer")
-  expect_refused(pjrt_serialize(1), "invalid_input", "`x` must be a `PJRTLoadedExecutable`, `PJRTBuffer` or `PJRTProgram`")
+  expect_refused(
+    pjrt_serialize(1), "invalid_input", "`x` must be a `PJRTLoadedExecutable`, `PJRTBuffer` or `PJRTProgram`"
+  )
 })
 
 test_that("a buffer waits for its content before it is serialized", {
@@ -263,7 +273,10 @@ test_that("R's own serialization keeps buffers, programs and executables whereve
   add <- add2()
   hidden <- pjrt_scalar(5)
   path <- withr::local_tempfile()
-  saveRDS(list(x = x, nested = list(program, list(add, x)), f = function() as_array(hidden), env = list2env(list(x = x))), path)
+  saveRDS(
+    list(x = x, nested = list(program, list(add, x)), f = function() as_array(hidden), env = list2env(list(x = x))),
+    path
+  )
   got <- readRDS(path)
   expect_identical(as_array(got$x), as_array(x))
   expect_identical(elt_type(got$x), elt_type(x))
@@ -313,11 +326,15 @@ test_that("any function can be the first to use an object", {
   add <- add2()
   path <- withr::local_tempfile(fileext = ".safetensors")
   uses <- list(
-    as_array, as_raw = function(x) as_raw(x, TRUE), shape, elt_type, device, format, await, is_ready, is_deleted, platform,
-    function(x) capture.output(print(x)), function(x) capture.output(str(x)), function(x) as_array(x + 1), function(x) as_array(1 + x),
+    as_array, as_raw = function(x) as_raw(x, TRUE), shape, elt_type, device, format, await, is_ready, is_deleted,
+    platform,
+    function(x) capture.output(print(x)), function(x) capture.output(str(x)), function(x) as_array(x + 1),
+    function(x) as_array(1 + x),
     function(x) as_array(x * x), function(x) as_array(-x), function(x) x[2], length, dim, summary, as.vector, identity,
-    function(x) value(as_array_async(x)), function(x) as_array(pjrt_execute(add, x, x)), function(x) as_array(copy_buffer(x, "cpu:0")),
-    function(x) as_array(pjrt_execute(add, `%y` = x, `%x` = x)), function(x) pjrt_serialize(x), function(x) as_array(sum(x)),
+    function(x) value(as_array_async(x)), function(x) as_array(pjrt_execute(add, x, x)),
+    function(x) as_array(copy_buffer(x, "cpu:0")),
+    function(x) as_array(pjrt_execute(add, `%y` = x, `%x` = x)), function(x) pjrt_serialize(x),
+    function(x) as_array(sum(x)),
     function(x) pjrt_save_safetensors(list(x = x), path), function(x) as_array(pjrt_function(add)(x, x)), format_buffer,
     function(x) as_array(pjrt_execute_sharded(add, list(list(x, x)))[[1]])
   )
@@ -327,7 +344,8 @@ test_that("any function can be the first to use an object", {
   uses <- list(format, function(p) format(pjrt_compile(p)), function(p) capture.output(print(p)), pjrt_serialize)
   for (use in uses) expect_identical(use(sent(program)), use(program), info = deparse(use))
   uses <- list(
-    format, executable_inputs, executable_cost, device, function(e) as_array(pjrt_execute(e, x, x)), function(e) as_array(pjrt_function(e)(x, x)),
+    format, executable_inputs, executable_cost, device, function(e) as_array(pjrt_execute(e, x, x)),
+    function(e) as_array(pjrt_function(e)(x, x)),
     executable_fingerprint
   )
   for (use in uses) expect_identical(use(sent(add)), use(add), info = deparse(use))
@@ -354,9 +372,17 @@ test_that("any function can be the first to use an object", {
 test_that("R can write every object, and its reader says what became of it", {
   lost <- function(x, why, ...) {
     got <- sent(x)
-    expect_identical(format(got), sub("^<?", if (inherits(x, "PJRTLoadedExecutable")) "" else "<", sprintf("%s of another session%s", class(x)[[1]], if (inherits(x, "PJRTLoadedExecutable")) "" else ">")))
+    expect_identical(
+      format(got),
+      sub(
+        "^<?", if (inherits(x, "PJRTLoadedExecutable")) "" else "<",
+        sprintf("%s of another session%s", class(x)[[1]], if (inherits(x, "PJRTLoadedExecutable")) "" else ">")
+      )
+    )
     if (inherits(x, "PJRTBuffer")) expect_true(is_deleted(got))
-    use <- list(PJRTBuffer = as_array, PJRTProgram = pjrt_compile, PJRTLoadedExecutable = executable_inputs)[[class(x)[[1]]]]
+    use <- list(
+      PJRTBuffer = as_array, PJRTProgram = pjrt_compile, PJRTLoadedExecutable = executable_inputs
+    )[[class(x)[[1]]]]
     expect_refused(use(got), "invalid_pointer", why)
     expect_refused(use(sent(got)), "invalid_pointer", why)
   }
@@ -391,7 +417,10 @@ test_that("damaged and foreign content is refused at the first use", {
   x <- pjrt_buffer(c(1, 2))
   stream <- serialize(x, NULL)
   bytes <- pjrt_serialize(x)
-  content <- regexpr(rawToChar(bytes[2:8]), suppressWarnings(rawToChar(replace(stream, stream == 0 | stream > 127, as.raw(1)))), fixed = TRUE) - 1L
+  content <- regexpr(
+    rawToChar(bytes[2:8]), suppressWarnings(rawToChar(replace(stream, stream == 0 | stream > 127, as.raw(1)))),
+    fixed = TRUE
+  ) - 1L
   for (at in content + c(0L, 9L, 20L, length(bytes) - 1L)) {
     changed <- stream
     changed[at] <- xor(changed[at], as.raw(1))
@@ -487,7 +516,9 @@ test_that("callr and future exchange objects as they are", {
 test_that("forked children return programs and their own buffers, but not their parent's", {
   skip_on_os("windows")
   child <- run_child(quote({
-    cat(as_array(parallel::mclapply(1, function(i) pjrt_buffer(c(1, 2)), mc.cores = 1, mc.preschedule = FALSE)[[1]]), "\n")
+    cat(
+      as_array(parallel::mclapply(1, function(i) pjrt_buffer(c(1, 2)), mc.cores = 1, mc.preschedule = FALSE)[[1]]), "\n"
+    )
   }), c(PJRT_CPU_DEVICE_COUNT = "1"))
   expect_clean(child, "1 2 ")
   child <- run_child(quote({
@@ -524,6 +555,9 @@ test_that("sending and first uses work with garbage collection at every allocati
   torture(9)
   got <- tryCatch(sent(objects), finally = torture(0))
   torture(9)
-  values <- tryCatch(list(as_array(got[[1]]), as_array(pjrt_execute(got[[3]], x, got[[1]])), shape(got[[4]]), format(got[[2]])), finally = torture(0))
+  values <- tryCatch(
+    list(as_array(got[[1]]), as_array(pjrt_execute(got[[3]], x, got[[1]])), shape(got[[4]]), format(got[[2]])),
+    finally = torture(0)
+  )
   expect_identical(values, list(array(c(1, 2)), array(c(2, 4)), 100L, format(program)))
 })

@@ -15,7 +15,8 @@ step <- function(name, ...) pjrt_compile(sharded(paste0("step-", name)), ..., de
 
 inputs_of <- function(executable, x, w, b) {
   Map(
-    list, pjrt_shard(x, executable, input = 1L), pjrt_shard(w, executable, input = 2L), pjrt_shard(b, executable, input = 3L)
+    list, pjrt_shard(x, executable, input = 1L), pjrt_shard(w, executable, input = 2L),
+    pjrt_shard(b, executable, input = 3L)
   )
 }
 
@@ -147,11 +148,14 @@ test_that("a device count that contradicts the program is refused with both valu
       "`num_partitions` is 2, but the program is for 4: it has `mhlo.num_partitions = 4`."
     )
     expect_refused(
-      step(form, pjrt_compile_options(num_replicas = 2L)), "invalid_input", "`num_replicas` is 2, but the program is for 1"
+      step(form, pjrt_compile_options(num_replicas = 2L)), "invalid_input",
+      "`num_replicas` is 2, but the program is for 1"
     )
   }
   expect_identical(error$call[[1L]], quote(pjrt_compile))
-  expect_refused(pjrt_compile_async(program, pjrt_compile_options(1L, 1L)), "invalid_input", "is 1, but the program is for 4")
+  expect_refused(
+    pjrt_compile_async(program, pjrt_compile_options(1L, 1L)), "invalid_input", "is 1, but the program is for 4"
+  )
   expect_refused(pjrt_compile(program, device = four[[1L]]), "invalid_input", "needs 4 devices, not 1")
   expect_refused(pjrt_compile(program, devices = four[1:3]), "invalid_input", "needs 4 devices, not 3")
   portable <- pjrt_compile_options(compile_portable_executable = TRUE)
@@ -170,7 +174,9 @@ test_that("meshes of any order and dimension are supported", {
     "devices=[1,2,2]<=[2,2]T(1,0)" = list(
       x[, 1:3, 1, drop = FALSE], x[, 4:6, 1, drop = FALSE], x[, 1:3, 2, drop = FALSE], x[, 4:6, 2, drop = FALSE]
     ),
-    "devices=[4,1,1]3,1,0,2" = list(x[3, , , drop = FALSE], x[2, , , drop = FALSE], x[4, , , drop = FALSE], x[1, , , drop = FALSE]),
+    "devices=[4,1,1]3,1,0,2" = list(
+      x[3, , , drop = FALSE], x[2, , , drop = FALSE], x[4, , , drop = FALSE], x[1, , , drop = FALSE]
+    ),
     "devices=[1,1,2,2]<=[2,2]T(1,0) last_tile_dim_replicate" = list(
       x[, , 1, drop = FALSE], x[, , 2, drop = FALSE], x[, , 1, drop = FALSE], x[, , 2, drop = FALSE]
     ),
@@ -189,7 +195,9 @@ test_that("buffers and files can be divided among devices", {
   w <- matrix(seq_len(48) + 0, 8)
   path <- withr::local_tempfile(fileext = ".safetensors")
   narrow <- matrix(rep(c(0, 0.5, -1, 6), 12), 8)
-  pjrt_save_safetensors(list(w = pjrt_buffer(w), n = pjrt_buffer(narrow, "f4e2m1fn"), odd = pjrt_buffer(1:3, "i8")), path)
+  pjrt_save_safetensors(
+    list(w = pjrt_buffer(w), n = pjrt_buffer(narrow, "f4e2m1fn"), odd = pjrt_buffer(1:3, "i8")), path
+  )
   model <- pjrt_open_safetensors(path)
   shardings <- c(
     "devices=[2,2]<=[4]", "devices=[4,1]<=[4]", "devices=[1,2,2]<=[4] last_tile_dim_replicate", "replicated",
@@ -385,12 +393,21 @@ test_that("arrays that do not fit an input or output are refused", {
     pjrt_shard(x[1:6, ], executable, input = 1L), "shape_mismatch",
     "`x` has the shape [6x4], but the whole array of input 1 (`%arg0`) has the shape [8x4]."
   )
-  expect_refused(pjrt_shard(pjrt_buffer(x, "f64"), executable, input = 1L), "dtype_mismatch", "of type f64, but input 1")
-  expect_refused(pjrt_shard(pjrt_buffer(b), executable, input = 1L), "shape_mismatch", "[6], but the whole array of input 1")
+  expect_refused(
+    pjrt_shard(pjrt_buffer(x, "f64"), executable, input = 1L), "dtype_mismatch", "of type f64, but input 1"
+  )
+  expect_refused(
+    pjrt_shard(pjrt_buffer(b), executable, input = 1L), "shape_mismatch", "[6], but the whole array of input 1"
+  )
   for (bad in list(0, 4, 1.5, NA, "arg7", character(), list(1), TRUE)) {
-    expect_refused(pjrt_shard(x, executable, input = bad), "invalid_input", "`input` must be the number or name of an input, of which the program has 3")
+    expect_refused(
+      pjrt_shard(x, executable, input = bad), "invalid_input",
+      "`input` must be the number or name of an input, of which the program has 3"
+    )
   }
-  expect_refused(pjrt_shard(x, four, input = 1L), "invalid_input", "`devices` must be an executable if `input` is given")
+  expect_refused(
+    pjrt_shard(x, four, input = 1L), "invalid_input", "`devices` must be an executable if `input` is given"
+  )
   expect_refused(pjrt_shard(list(1), executable, input = 1L), "invalid_input", "`x` must be an R vector")
   expect_refused(pjrt_shard(pjrt_buffer(x), executable, input = 1L, dtype = "f32"), "invalid_input", "keep their type")
   expect_refused(pjrt_shard(x, executable, tensor = "w"), "invalid_input", "`tensor` needs `input`")
@@ -403,17 +420,25 @@ test_that("arrays that do not fit an input or output are refused", {
   model <- pjrt_open_safetensors(path)
   expect_refused(pjrt_shard(model, executable, input = 1L), "invalid_input", "select one of its tensors with `tensor`")
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "v"), "invalid_input", "There is no tensor \"v\"")
-  expect_refused(pjrt_shard(model, executable, input = 1L, tensor = 1:2), "invalid_input", "must select one tensor, not 2")
+  expect_refused(
+    pjrt_shard(model, executable, input = 1L, tensor = 1:2), "invalid_input", "must select one tensor, not 2"
+  )
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "i"), "dtype_mismatch", "of type i32, but input 1")
-  expect_refused(pjrt_shard(model, executable, input = 3L, tensor = "w"), "shape_mismatch", "[8x4], but the whole array of input 3")
+  expect_refused(
+    pjrt_shard(model, executable, input = 3L, tensor = "w"), "shape_mismatch", "[8x4], but the whole array of input 3"
+  )
   close(model)
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "w"), "invalid_input", "closed")
 
   out <- pjrt_execute_sharded(executable, inputs_of(executable, x, w, b))
   for (bad in list(0, 3, "1", NA)) {
-    expect_refused(pjrt_unshard(out, executable, output = bad), "invalid_input", "`output` must be a number from 1 to 2")
+    expect_refused(
+      pjrt_unshard(out, executable, output = bad), "invalid_input", "`output` must be a number from 1 to 2"
+    )
   }
-  expect_refused(pjrt_unshard(out[1:3], executable), "invalid_input", "a list of length 4, with an element for each device")
+  expect_refused(
+    pjrt_unshard(out[1:3], executable), "invalid_input", "a list of length 4, with an element for each device"
+  )
   expect_refused(pjrt_unshard(rep(list(1), 4), executable), "invalid_input", "element 1 is 1")
   parts <- lapply(out, `[[`, 2L)
   expect_refused(pjrt_unshard(parts, executable), "shape_mismatch", "[4], but a part of output 1 has [4x3]")
@@ -429,6 +454,9 @@ test_that("inputs are found by every spelling of their names", {
     expect_identical(as_array(pjrt_shard(w, executable, input = name)[[1L]]), w)
   }
   for (bad in c("params$hidden", "w", "", "params$hidden$v")) {
-    expect_refused(pjrt_shard(w, executable, input = bad), "invalid_input", "`input` must be the number or name of an input, of which the program has 5")
+    expect_refused(
+      pjrt_shard(w, executable, input = bad), "invalid_input",
+      "`input` must be the number or name of an input, of which the program has 5"
+    )
   }
 })

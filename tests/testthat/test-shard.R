@@ -84,7 +84,9 @@ test_that("dimensions that an array does not have are refused", {
   x <- matrix(1:4, 2)
   for (bad in list(0, 3, 1.5, "1", NA, 1:2, -1, factor("a"))) {
     expect_refused(pjrt_shard(x, both, bad), "invalid_input", "`dim` must be NULL or a number from 1 to 2")
-    expect_refused(pjrt_unshard(pjrt_shard(x, both), bad), "invalid_input", "`dim` must be NULL or a number from 1 to 2")
+    expect_refused(
+      pjrt_unshard(pjrt_shard(x, both), bad), "invalid_input", "`dim` must be NULL or a number from 1 to 2"
+    )
   }
 })
 

@@ -135,7 +135,9 @@ test_that("the number of devices must match the options", {
   text <- all_reduce_program("f32", 2L)
   expect_refused(compile(text, two_replicas, device = "cpu:0"), "invalid_input", "needs 2 devices, not 1")
   expect_refused(compile(text, devices = both), "invalid_input", "needs 1 device, not 2")
-  expect_refused(compile(text, two_replicas, devices = c("cpu:1", "cpu:1")), "invalid_input", "device 1 is listed twice")
+  expect_refused(
+    compile(text, two_replicas, devices = c("cpu:1", "cpu:1")), "invalid_input", "device 1 is listed twice"
+  )
   expect_refused(compile(text, two_replicas, device = "cpu:0", devices = both), "invalid_input", "Only one of")
   expect_refused(compile(text, pjrt_compile_options(8L)), "invalid_input", "needs 8 devices, but the client has 2")
   mixed <- list(devices("cpu")[[1L]], four_devices()[[2L]])
@@ -190,14 +192,20 @@ test_that("every input is checked and reported by device and number", {
   expect_identical(as_array(run()[[2L]]), array(c(2, 4)))
   second <- "Device 2 (CpuDevice(id=1)): "
   expect_refused(run(second = list(x[[2L]])), "argument_count", paste0(second, "The program takes 2 arguments ("))
-  expect_refused(run(second = list(x[[2L]], 1)), "invalid_input", paste0(second, "Argument 2 (`%y`) must be a `PJRTBuffer`"))
+  expect_refused(
+    run(second = list(x[[2L]], 1)), "invalid_input", paste0(second, "Argument 2 (`%y`) must be a `PJRTBuffer`")
+  )
   expect_refused(run(first = list(x[[1L]], NULL)), "invalid_input", "Device 1 (CpuDevice(id=0)): Argument 2")
-  error <- expect_refused(run(second = list(x[[2L]], x[[1L]])), "device_mismatch", paste0(second, "Argument 2 (`%y`) is on device"))
+  error <- expect_refused(
+    run(second = list(x[[2L]], x[[1L]])), "device_mismatch", paste0(second, "Argument 2 (`%y`) is on device")
+  )
   expect_match(conditionMessage(error), "copy_buffer()", fixed = TRUE)
   wrong <- pjrt_buffer(1:2, device = "cpu:1")
   expect_refused(run(second = list(wrong, x[[2L]])), "dtype_mismatch", second)
   expect_refused(run(second = list(x[[2L]], pjrt_buffer(1, device = "cpu:1"))), "shape_mismatch", second)
-  expect_refused(run(second = list(x = x[[2L]], y = x[[2L]])), "invalid_input", paste0(second, "Expected unnamed inputs"))
+  expect_refused(
+    run(second = list(x = x[[2L]], y = x[[2L]])), "invalid_input", paste0(second, "Expected unnamed inputs")
+  )
   expect_refused(pjrt_execute_sharded(executable, list(list(x[[1L]], x[[1L]]))), "argument_count", "got inputs for 1")
   for (bad in list(NULL, 1, x[[1L]], "x")) {
     expect_refused(pjrt_execute_sharded(executable, bad), "invalid_input", "one list of buffers for each device")
@@ -225,7 +233,9 @@ test_that("inputs can be donated on every device", {
     expect_identical(as_array(out[[2L]]), array(1:1000 + 1001:2000 + 0))
   }
   unknown <- pjrt_execution_options(keep_inputs = "y")
-  expect_refused(pjrt_execute_sharded(executable, out, execution_options = unknown), "invalid_input", "Its arguments are `%x`.")
+  expect_refused(
+    pjrt_execute_sharded(executable, out, execution_options = unknown), "invalid_input", "Its arguments are `%x`."
+  )
   add <- compile(add_program("4xf32", donates), two_replicas)
   y <- pjrt_shard(c(1, 2, 3, 4), add, dim = NULL)
   expect_refused(
@@ -284,7 +294,10 @@ test_that("a failure on the devices raises an error at every output and every us
     pjrt_client("cpu", cpu_device_count = 2L)
     bad <- compile(.(failing_program), pjrt_compile_options(num_partitions = 2L))
     out <- pjrt_execute_sharded(bad, list(pjrt_scalar(1), pjrt_scalar(2, device = "cpu:1")))
-    error_of <- function(expr) tryCatch({ expr; "none" }, pjrt_error = function(e) class(e)[[1L]])
+    error_of <- function(expr) tryCatch({
+      expr
+      "none"
+    }, pjrt_error = function(e) class(e)[[1L]])
     cat(error_of(as_array(out[[1L]])), error_of(await(out[[2L]])), "\n")
     # without the error, the other device would wait forever
     sum <- compile(all_reduce_program("f32", 2L), pjrt_compile_options(num_replicas = 2L))

@@ -437,7 +437,12 @@ test_that("forks that do not use pjrt do not disturb uploads", {
   child <- run_child(quote({
     x <- as.double(1:3e6)
     kept <- lapply(1:4, function(i) pjrt_buffer(x + i))
-    squares <- parallel::mclapply(1:4, function(i) { y <- x; y[1] <- i; gc(); sum(y[1:2]) }, mc.cores = 2)
+    squares <- parallel::mclapply(1:4, function(i) {
+      y <- x
+      y[1] <- i
+      gc()
+      sum(y[1:2])
+    }, mc.cores = 2)
     cat(unlist(squares), vapply(kept, function(b) b[[3e6]], 0) - 3e6, "\n")
   }))
   expect_clean(child, "3 4 5 6 1 2 3 4 ")

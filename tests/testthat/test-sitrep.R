@@ -21,7 +21,9 @@ test_that("the report covers system, package, plugins, clients, variables, cache
   expect_identical(report$index, c(url = "https://host.test/simple", origin = "PJRT_INDEX_URL"))
   expect_named(report$cuda, c("cuda", "module", "needs", "libraries"))
   text <- paste(capture.output(expect_invisible(print(report))), collapse = "\n")
-  for (part in c("System", "Plugins", "CUDA", "Environment variables", "Cache", "Python package index", R.version$platform)) {
+  for (
+    part in c("System", "Plugins", "CUDA", "Environment variables", "Cache", "Python package index", R.version$platform)
+  ) {
     expect_match(text, part, fixed = TRUE)
   }
   expect_match(text, "this package: 0.90", fixed = TRUE)
@@ -42,7 +44,8 @@ test_that("the report contains no secrets", {
   local_empty_cache()
   withr::local_envvar(
     HTTPS_PROXY = "http://me:hidden@proxy.test:3128", PJRT_INDEX_URL = "https://me:hidden@host.test/simple?t=hidden",
-    PJRT_PLUGIN_URL_CPU = "https://host.test/x.so?token=hidden", PIP_EXTRA_INDEX_URL = "https://a:hidden@b.test https://hidden@c.test",
+    PJRT_PLUGIN_URL_CPU = "https://host.test/x.so?token=hidden",
+    PIP_EXTRA_INDEX_URL = "https://a:hidden@b.test https://hidden@c.test",
     PJRT_SOME_TOKEN = "hidden"
   )
   withr::local_options(pjrt.index_url = "https://me:hidden@host.test/")

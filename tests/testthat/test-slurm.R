@@ -23,7 +23,9 @@ test_that("every job script parses, says what it asks for, and divides the proce
   skip_if(Sys.which("bash") == "", "no bash")
   expect_setequal(basename(job_scripts()), c("array.sh", "gpus.sh", "mpi.sh"))
   for (script in job_scripts()) {
-    expect_identical(system2("bash", c("-n", shQuote(script)), stdout = TRUE, stderr = TRUE), character(), info = script)
+    expect_identical(
+      system2("bash", c("-n", shQuote(script)), stdout = TRUE, stderr = TRUE), character(), info = script
+    )
     lines <- readLines(script)
     expect_identical(lines[[1L]], "#!/bin/bash", info = script)
     # Slurm reads no option after the first command
@@ -57,7 +59,9 @@ test_that("a task of an array writes its own results", {
 })
 
 test_that("the script for GPUs runs in one process", {
-  ended <- run_script(slurm_file("gpus.R"), env = c(PJRT_PLATFORM = "cpu", SLURM_NTASKS = "1", PJRT_CPU_DEVICE_COUNT = "1"))
+  ended <- run_script(
+    slurm_file("gpus.R"), env = c(PJRT_PLATFORM = "cpu", SLURM_NTASKS = "1", PJRT_CPU_DEVICE_COUNT = "1")
+  )
   expect_identical(ended$stdout, "process 0 of 1 has one device of 1; the sum is finite: TRUE\n", info = ended$stderr)
 })
 
@@ -67,7 +71,15 @@ test_that("a store for a job takes its settings from standard input", {
   expect_length(lines, 5L)
   folder <- withr::local_tempdir()
   job <- sample(10000L, 1L)
-  writeLines(c("set -eu", lines, "for i in $(seq 600); do grep -q Ready redis.log && break; sleep 0.1; done", "echo \"$port\"", "cat redis.log", "kill $server"), file.path(folder, "store.sh"))
-  ended <- processx::run("bash", "store.sh", wd = folder, env = c("current", SLURM_JOB_ID = as.character(job)), timeout = 120)
+  writeLines(
+    c(
+      "set -eu", lines, "for i in $(seq 600); do grep -q Ready redis.log && break; sleep 0.1; done", "echo \"$port\"",
+      "cat redis.log", "kill $server"
+    ),
+    file.path(folder, "store.sh")
+  )
+  ended <- processx::run(
+    "bash", "store.sh", wd = folder, env = c("current", SLURM_JOB_ID = as.character(job)), timeout = 120
+  )
   expect_match(ended$stdout, "Ready to accept connections")
 })

@@ -1,5 +1,5 @@
-# Packages on top of this one, end to end: nested R lists go through trees, a dispatcher, a program with linear algebra and custom
-# calls, and back into nested lists.
+# Packages on top of this one, end to end: nested R lists go through trees, a dispatcher, a program with linear algebra
+# and custom calls, and back into nested lists.
 
 # Solves a %*% x = b for a symmetric `a`, by its eigenvalues, which it prints or passes to the handler `seen`.
 solving_program <- function(n, prints) {
@@ -39,12 +39,15 @@ jit_solve <- function(capacity = 2) {
       n <- info$avals[[1L]]$shape[[1L]]
       aval <- list(dtype = "f32", shape = n, ambiguous = FALSE)
       list(
-        exec = pjrt_compile(pjrt_program(solving_program(n, verbose))), client = pjrt_client("cpu"), device = pjrt_device("cpu:0"),
+        exec = pjrt_compile(pjrt_program(solving_program(n, verbose))), client = pjrt_client("cpu"),
+        device = pjrt_device("cpu:0"),
         out_tree = build_tree(list(solution = 1, spectrum = list(values = 2))), out_avals = list(aval, aval)
       )
     }
   )
-  list(run = function(model, verbose) dispatch(made, list(model = model, verbose = verbose)), log = log, dispatcher = made)
+  list(
+    run = function(model, verbose) dispatch(made, list(model = model, verbose = verbose)), log = log, dispatcher = made
+  )
 }
 
 symmetric <- function(n) crossprod(matrix(sin(seq_len(n * n)), n)) + diag(n)

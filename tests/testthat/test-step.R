@@ -82,10 +82,14 @@ test_that("`state` says which outputs replace arguments", {
   unnamed <- pjrt_step(exported("update"), state = c(params = 1))
   expect_identical(names(unnamed(list(params = model), x, y)), c("params", "output2"))
   expect_refused(pjrt_step(exported("update"), state = c(params = 3)), "invalid_input", "there is no output `3`")
-  expect_refused(pjrt_step(exported("update"), state = c(params = 2)), "invalid_input", "There is no output for `params$b`.")
+  expect_refused(
+    pjrt_step(exported("update"), state = c(params = 2)), "invalid_input", "There is no output for `params$b`."
+  )
   expect_refused(pjrt_step(exported("update"), state = c(params = "new")), "invalid_input", "there is no output `new`")
   # only one output has the structure of `params`
-  expect_identical(names(pjrt_step(exported("update"), state = "params")(list(params = model), x, y)), c("params", "output2"))
+  expect_identical(
+    names(pjrt_step(exported("update"), state = "params")(list(params = model), x, y)), c("params", "output2")
+  )
   expect_refused(pjrt_step(exported("update"), state = "x"), "invalid_input", "There is no output for `x`.")
   for (bad in list("z", c("params", "params"), 1, NA, character(), c(z = 1), list("params"))) {
     expect_refused(pjrt_step(exported("update"), state = bad), "invalid_input", "`state` must")
@@ -109,7 +113,8 @@ test_that("donation alone does not decide which output replaces an argument", {
   # JAX gives the memory of the first donated argument to the first output of its shape
   swapped <- exported("swapped")
   expect_refused(
-    pjrt_step(swapped), "invalid_input", "Names do not say which output replaces `params` and which `m`: output 1, output 2 have"
+    pjrt_step(swapped), "invalid_input",
+    "Names do not say which output replaces `params` and which `m`: output 1, output 2 have"
   )
   expect_refused(pjrt_step(swapped, state = "m"), "invalid_input", "which output replaces `m`: output 1, output 2")
   step <- pjrt_step(swapped, state = c(params = 2, m = 1))
@@ -118,10 +123,14 @@ test_that("donation alone does not decide which output replaces an argument", {
   m <- 0.9 * (0.9 * c(3, 4) + 1) + 1
   params <- c(1, 2) - 0.1 * c(3, 4) - 0.1 * (0.9 * c(3, 4) + 1)
   expect_equal(as_array(state), list(params = array(params), m = array(m)), tolerance = 1e-6)
-  expect_refused(pjrt_step(updates(2:1, c("2xf32", "2xf32"))), "invalid_input", "output 1, output 2 have the same structure")
+  expect_refused(
+    pjrt_step(updates(2:1, c("2xf32", "2xf32"))), "invalid_input", "output 1, output 2 have the same structure"
+  )
   # one argument could be replaced by either of two outputs
   expect_refused(pjrt_step(updates(c(1, 1), "2xf32")), "invalid_input", "replaces `a1`: output 1, output 2")
-  expect_refused(pjrt_step(updates(1, c("2xf32", "2xf32"))), "invalid_input", "replaces `a1` and which `a2`: output 1 has")
+  expect_refused(
+    pjrt_step(updates(1, c("2xf32", "2xf32"))), "invalid_input", "replaces `a1` and which `a2`: output 1 has"
+  )
 })
 
 test_that("names, and structures that occur once, decide", {

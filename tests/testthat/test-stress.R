@@ -1,6 +1,5 @@
-# Many repetitions, and garbage collections at every allocation. Everything runs in child processes, because a fault would end
-# the session.
-# Slow: collects garbage at every allocation.
+# Many repetitions, and garbage collections at every allocation. Everything runs in child processes, because a fault
+# would end the session. Slow: collects garbage at every allocation.
 
 test_that("everything works under gctorture()", {
   child <- run_child(quote({
@@ -214,7 +213,9 @@ test_that("large arrays survive frequent garbage collections", {
 })
 
 test_that("random work with interrupts, forks, failures and garbage collections matches R's results", {
-  withr::local_envvar(R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "", PJRT_CPU_DEVICE_COUNT = "2")
+  withr::local_envvar(
+    R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "", PJRT_CPU_DEVICE_COUNT = "2"
+  )
   script <- c(test_path("fixtures", "stress.R"), times(4, 60), 1, test_path("helper-programs.R"))
   child <- processx::run(rscript(), c("--vanilla", script), error_on_status = FALSE, timeout = 600)
   expect_identical(child$status, 0L, info = child$stdout)

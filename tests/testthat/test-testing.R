@@ -1,4 +1,7 @@
-skips <- function(code) tryCatch({ code; "runs" }, skip = function(s) conditionMessage(s))
+skips <- function(code) tryCatch({
+  code
+  "runs"
+}, skip = function(s) conditionMessage(s))
 
 test_that("tests run if there is a plugin", {
   expect_identical(skips(skip_if_no_pjrt()), "runs")

@@ -117,13 +117,16 @@ test_that("an executable that is not loaded is refused", {
   refused <- expect_refused(pjrt_execute(sum, x), "invalid_input", "is not loaded")
   expect_snapshot(cat(conditionMessage(refused)), cran = TRUE)
   for (use in list(
-    function(x) pjrt_execute_sharded(x, list()), executable_cost, executable_hlo, executable_fingerprint, executable_memory_stats,
+    function(x) pjrt_execute_sharded(x, list()), executable_cost, executable_hlo, executable_fingerprint,
+    executable_memory_stats,
     pjrt_benchmark, pjrt_function, pjrt_step, function(exe) pjrt_unshard(list(x), executable = exe)
   )) {
     expect_refused(use(sum), "invalid_input", "is not loaded: it was compiled for a topology")
   }
   program <- pjrt_program(path = sum_module(FALSE), format = "hlo")
-  expect_refused(pjrt_function(program, topology = pjrt_topology(plugin)), "invalid_input", "The executable is not loaded")
+  expect_refused(
+    pjrt_function(program, topology = pjrt_topology(plugin)), "invalid_input", "The executable is not loaded"
+  )
   damaged <- sum
   damaged$bytes <- rev(sum$bytes)
   expect_refused(pjrt_save_executable(damaged, tempfile()), "serialized_invalid", "not a serialized executable")
@@ -139,20 +142,28 @@ test_that("what cannot be compiled for a topology is refused", {
   far <- pjrt_topology(plugin, "far", devices = 2L)
   expect_refused(pjrt_compile(program, topology = "far"), "invalid_input", "`topology` must be a `PJRTTopology`")
   expect_refused(
-    pjrt_compile(program, topology = structure(list(platform = "", devices = list()), class = class(far))), "invalid_input",
+    pjrt_compile(program, topology = structure(list(platform = "", devices = list()), class = class(far))),
+    "invalid_input",
     "this package did not make it"
   )
   expect_refused(
     pjrt_compile(program, topology = unserialize(serialize(far, NULL))), "invalid_pointer", "does not survive saving"
   )
   expect_refused(pjrt_compile(program, device = "cpu", topology = far), "invalid_input", "`topology` has the devices")
-  expect_refused(pjrt_compile(program, devices = list("cpu"), topology = far), "invalid_input", "`topology` has the devices")
-  three <- pjrt_compile_options(num_replicas = 3L)
-  expect_refused(pjrt_compile(program, three, topology = far), "invalid_input", "needs 3 devices, but the topology has 2.")
-  other <- pjrt_compile_options(device_assignment = 9L)
-  expect_refused(pjrt_compile(program, other, topology = far), "invalid_input", "no device of the topology has. Device ids: 0, 1.")
   expect_refused(
-    pjrt_compile(program, topology = pjrt_topology(plugin, "broken")), "invalid_argument", "The program is not for this topology."
+    pjrt_compile(program, devices = list("cpu"), topology = far), "invalid_input", "`topology` has the devices"
+  )
+  three <- pjrt_compile_options(num_replicas = 3L)
+  expect_refused(
+    pjrt_compile(program, three, topology = far), "invalid_input", "needs 3 devices, but the topology has 2."
+  )
+  other <- pjrt_compile_options(device_assignment = 9L)
+  expect_refused(
+    pjrt_compile(program, other, topology = far), "invalid_input", "no device of the topology has. Device ids: 0, 1."
+  )
+  expect_refused(
+    pjrt_compile(program, topology = pjrt_topology(plugin, "broken")), "invalid_argument",
+    "The program is not for this topology."
   )
   expect_refused(pjrt_compile(program, topology = pjrt_topology(topology_plugin())), "unimplemented", "not supported")
 

@@ -58,7 +58,9 @@ test_that("colours differ for all kinds of colour vision, and those that meet al
   }
   brightness <- grDevices::convertColor(linear^(1 / 2.2), "sRGB", "Lab")[, 1L]
   names(brightness) <- names(colours)
-  for (pair in list(c("wait", "convert"), c("wait", "launch"), c("run", "launch"), c("call", "wait"), c("call", "convert"))) {
+  for (
+    pair in list(c("wait", "convert"), c("wait", "launch"), c("run", "launch"), c("call", "wait"), c("call", "convert"))
+  ) {
     expect_gt(abs(diff(brightness[pair])), 7)
   }
 })

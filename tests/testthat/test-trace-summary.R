@@ -10,7 +10,8 @@ made_trace <- function(..., seconds = 10) {
 event <- function(start, end, kind, lane = "R", call = NA_character_, line = NA_integer_, program = NA_character_,
                   outcome = NA_character_) {
   data.frame(
-    start, end, lane, kind, name = program, bytes = NA_real_, dtype = NA_character_, shape = NA_character_, program, call,
+    start, end, lane, kind, name = program, bytes = NA_real_, dtype = NA_character_, shape = NA_character_, program,
+    call,
     line, file = if (is.na(line)) NA_character_ else "a.R", outcome
   )
 }
@@ -21,13 +22,16 @@ test_that("R's time is counted once, for the innermost event", {
   )
   r <- summary(trace)$r
   seconds <- structure(r$seconds, names = r$kind)
-  expect_equal(seconds[c("call", "wait", "callback", "gc", "R")], c(call = 3, wait = 1.5, callback = 0.5, gc = 1, R = 4))
+  expect_equal(
+    seconds[c("call", "wait", "callback", "gc", "R")], c(call = 3, wait = 1.5, callback = 0.5, gc = 1, R = 4)
+  )
   expect_equal(sum(r$share), 1)
 })
 
 test_that("a device's idle time does not count overlapping runs twice", {
   trace <- made_trace(
-    event(1, 4, "run", "d", program = "a"), event(2, 6, "run", "d", program = "b"), event(8, 9, "run", "d", program = "a")
+    event(1, 4, "run", "d", program = "a"), event(2, 6, "run", "d", program = "b"),
+    event(8, 9, "run", "d", program = "a")
   )
   summary <- summary(trace)
   expect_equal(summary$devices, data.frame(device = "d", runs = 3L, busy = 6, idle = 0.4))

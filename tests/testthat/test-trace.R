@@ -270,6 +270,8 @@ test_that("a profiler that fails costs its timeline, with a warning when the tra
       # the next trace is not affected
       invisible(suppressWarnings(pjrt_trace(1)))
     }))
-    expect_clean(child, c("pjrt_warning_profiler", paste0(": ", failures[[oddity]]), if (oddity == "complains") 2 else 0))
+    expect_clean(
+      child, c("pjrt_warning_profiler", paste0(": ", failures[[oddity]]), if (oddity == "complains") 2 else 0)
+    )
   }
 })

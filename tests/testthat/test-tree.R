@@ -15,7 +15,8 @@ test_that("flatten() returns the leaves from left to right", {
 
 test_that("a list without a class is a node, and everything else a leaf", {
   leaves <- list(
-    data.frame(a = 1), structure(list(1, 2), class = "mine"), factor("a"), 1:3, matrix(1:4, 2), "a", TRUE, 1i, raw(2), NA,
+    data.frame(a = 1), structure(list(1, 2), class = "mine"), factor("a"), 1:3, matrix(1:4, 2), "a", TRUE, 1i, raw(2),
+    NA,
     sum, function(x) x, quote(f), quote(f(x)), y ~ x, expression(1, 2), pairlist(a = 1), globalenv(), Sys.time(),
     methods::getClass("numeric"), numeric_version("1.0"), .Machine$double.xmax, integer(), null_pointer()
   )
@@ -121,7 +122,9 @@ test_that("unflatten() refuses a wrong number of leaves", {
 test_that("names that are NA or not text are refused", {
   for (f in list(build_tree, flatten)) {
     expect_refused(f(structure(list(1, 2), names = c("a", NA))), "invalid_input", "tree names must not be NA")
-    expect_refused(f(list(list(structure(list(1), names = NA_character_)))), "invalid_input", "tree names must not be NA")
+    expect_refused(
+      f(list(list(structure(list(1), names = NA_character_)))), "invalid_input", "tree names must not be NA"
+    )
   }
   expect_refused(build_tree(list(b = structure(list(1), names = NA_character_))), "invalid_input", "NA")
   for (name in plain_values()[c("invalid UTF-8", "bytes")]) {
@@ -168,8 +171,10 @@ test_that("trees count their leaves", {
 
 test_that("names, number and places of NULL decide whether trees are equal", {
   values <- list(
-    1, NULL, list(), structure(list(), names = character()), list(1), list(a = 1), list(b = 1), list(1, 2), list(1, NULL),
-    list(NULL, 1), list(list(1)), structure(list(1), names = ""), list(a = 1, b = 2), list(b = 1, a = 2), list(ab = 1, c = 2),
+    1, NULL, list(), structure(list(), names = character()), list(1), list(a = 1), list(b = 1), list(1, 2),
+    list(1, NULL),
+    list(NULL, 1), list(list(1)), structure(list(1), names = ""), list(a = 1, b = 2), list(b = 1, a = 2),
+    list(ab = 1, c = 2),
     list(a = 1, bc = 2)
   )
   trees <- lapply(values, build_tree)
@@ -261,7 +266,9 @@ test_that("trees are shown as text", {
   expect_identical(repr(list()), "list()")
   expect_identical(repr(list(a = 1)), "list<named>(a = *)")
   expect_identical(repr(structure(list(), names = character())), "list<named>()")
-  expect_identical(repr(list(a = list(1, b = NULL), list(list()))), "list<named>(a = list<named>(*, b = NULL), list(list()))")
+  expect_identical(
+    repr(list(a = list(1, b = NULL), list(list()))), "list<named>(a = list<named>(*, b = NULL), list(list()))"
+  )
   tree <- build_tree(list(a = 1, 2))
   expect_identical(format(tree), "list<named>(a = *, *)")
   expect_output(returned <- withVisible(print(tree)), "^list<named>\\(a = \\*, \\*\\)$")
@@ -295,7 +302,8 @@ test_that("map_tree() keeps the structure", {
 
 test_that("an error in map_tree() names the leaf", {
   error <- expect_refused(
-    map_tree(list(a = 1, b = list(c = "x")), function(leaf) leaf + 1), "leaf_failed", "Error applying `.f` to leaf at `b$c`."
+    map_tree(list(a = 1, b = list(c = "x")), function(leaf) leaf + 1), "leaf_failed",
+    "Error applying `.f` to leaf at `b$c`."
   )
   expect_match(conditionMessage(error), "non-numeric argument to binary operator")
   expect_s3_class(error$parent, "simpleError")
@@ -342,7 +350,8 @@ test_that("everything but a tree is refused in place of a tree", {
   uses <- alist(
     unflatten(x, list(1)), tree_size(x), tree_equal(x, tree), tree_equal(tree, x), tree_hash(x), tree_root_kind(x),
     tree_child_names(x), tree_child_kinds(x), tree_child_sizes(x), tree_path(x, 1), tree_filter_by_names(x, "a"),
-    tree_concat(list(x)), tree_leaf_mask(x, "a"), tree_repr(x), tree_diff(x, tree), tree_diff(tree, x), flatten_fun(sum, x)
+    tree_concat(list(x)), tree_leaf_mask(x, "a"), tree_repr(x), tree_diff(x, tree), tree_diff(tree, x),
+    flatten_fun(sum, x)
   )
   shows <- alist(format.RTree(x), print.RTree(x))
   format.RTree <- getS3method("format", "RTree")
@@ -363,9 +372,15 @@ test_that("deep lists raise an error, and the deepest trees work", {
       for (i in seq_len(levels)) x <- list(x)
       x
     }
-    kind <- function(code) tryCatch({ code; "works" }, error = function(e) class(e)[[1L]])
+    kind <- function(code) tryCatch({
+      code
+      "works"
+    }, error = function(e) class(e)[[1L]])
     deep <- nested(1e5)
-    cat(kind(build_tree(deep)), kind(flatten(deep)), kind(map_tree(deep, identity)), kind(pmap_tree(list(deep), identity)), "\n")
+    cat(
+      kind(build_tree(deep)), kind(flatten(deep)), kind(map_tree(deep, identity)),
+      kind(pmap_tree(list(deep), identity)), "\n"
+    )
     cat(kind(flatten_fun(function() deep, build_tree(NULL))()), "\n")
     rm(deep)
     most <- build_tree(nested(10000))

@@ -12,9 +12,12 @@ test_that("objects survive unloading and reloading the package", {
     folder <- find.package("pjrt")
     make <- function() {
       list(
-        buffer = pjrt_buffer(c(1, 2)), double = compile(unary_program("2xf32")), large = as_array(pjrt_buffer(1:1e6 + 0)),
-        raw = as_raw(pjrt_buffer(1:1e6), TRUE), pending = as_array_async(pjrt_execute(compile(loop_program(1e6)), pjrt_scalar(1, "f64"))),
-        compiling = pjrt_compile_async(pjrt_program(unary_program("f32"))), shared = pjrt_buffer(as.double(1:1e6), "f64"),
+        buffer = pjrt_buffer(c(1, 2)), double = compile(unary_program("2xf32")),
+        large = as_array(pjrt_buffer(1:1e6 + 0)),
+        raw = as_raw(pjrt_buffer(1:1e6), TRUE),
+        pending = as_array_async(pjrt_execute(compile(loop_program(1e6)), pjrt_scalar(1, "f64"))),
+        compiling = pjrt_compile_async(pjrt_program(unary_program("f32"))),
+        shared = pjrt_buffer(as.double(1:1e6), "f64"),
         device = devices()[[1L]], options = pjrt_execution_options()
       )
     }
@@ -32,7 +35,10 @@ test_that("objects survive unloading and reloading the package", {
       library(pjrt)
       x <- pjrt_execute(compile(unary_program("2xf32")), pjrt_buffer(c(1, 2)))
       cat(as_array(x), as_array(kept$buffer), as_array(pjrt_execute(kept$double, kept$buffer)), value(kept$pending), "")
-      cat(as_array(pjrt_execute(value(kept$compiling), pjrt_scalar(4, device = kept$device))), sum(as_array(kept$shared)), "\n")
+      cat(
+        as_array(pjrt_execute(value(kept$compiling), pjrt_scalar(4, device = kept$device))), sum(as_array(kept$shared)),
+        "\n"
+      )
     }
     rm(kept)
     gc()

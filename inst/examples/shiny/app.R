@@ -1,5 +1,5 @@
-# Heat spreads over a plate. The program compiles while the page already works, then runs for seconds, and the clock never
-# stops: R is free while the device computes.
+# Heat spreads over a plate. The program compiles while the page already works, then runs for seconds, and the clock
+# never stops: R is free while the device computes.
 #
 #   shiny::runApp(system.file("examples", "shiny", package = "pjrt"))
 
@@ -65,10 +65,12 @@ server <- function(input, output, session) {
   heat <- reactiveVal(start)
   clock <- reactiveVal(0L)
 
-  then(compiling, onFulfilled = function(executable) status("ready"), onRejected = function(e) status(conditionMessage(e)))
+  then(
+    compiling, onFulfilled = function(executable) status("ready"), onRejected = function(e) status(conditionMessage(e))
+  )
 
-  # Executes once, and again when that is ready. The observer does not return the promise: Shiny would hold back all outputs
-  # of the session until it is resolved.
+  # Executes once, and again when that is ready. The observer does not return the promise: Shiny would hold back all
+  # outputs of the session until it is resolved.
   advance <- function(buffer, frame) {
     status(sprintf("computing frame %d of %d", frame, frames))
     then(pjrt_execute(value(compiling), buffer), onFulfilled = function(buffer) {
