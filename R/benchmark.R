@@ -1,25 +1,23 @@
 #' Measure how fast a program runs
 #'
 #' `pjrt_benchmark()` runs a program many times and shows how long a run takes, and how much of the device's speed it
-#' uses. `pjrt_compare()` does so for several programs, which take turns.
+#' uses. Several programs take turns, so that other load on the machine affects all of them.
 #'
 #' # What is measured
 #' After some runs to warm up, which are not counted, the program runs in three ways:
-#' * One run: from its start until its outputs are complete, `times` times. R is not involved between the two, and takes
-#'   no part of this time.
+#' * One run: from its start until its outputs are complete, `times` times. This excludes R's overhead.
 #' * In flight: runs are started without waiting for those before, as in a loop that reads no results. The
 #'   time per run, which includes freeing the results, shows what waiting for each run costs.
-#' * From R: the same as one run, by `await(pjrt_execute())`. The difference is R's part. Where a run takes more than a
-#'   millisecond, R's part is too small to be measured, and this is left out.
+#' * From R: the same as one run, by `await(pjrt_execute())`. The difference is R's part. It is left out if a run takes
+#'   more than a millisecond, because R's part is then too small to be measured.
 #'
 #' Input buffers stay as they are. If the program takes over the memory of an input (donation), each run gets a copy of
 #' it, which is made before the time is taken. Ctrl-C ends the measurement.
 #'
 #' # Rates and limits
 #' The compiler estimates how many floating point operations a run needs, and how many bytes it reads and writes, see
-#' [executable_cost()]. These numbers divided by the median time are the rates in GFLOP/s and GB/s. They are as good as
-#' the estimate: loops whose length the compiler does not know count as one iteration, and code outside XLA, such as
-#' custom calls, as nothing.
+#' [executable_cost()]. Divided by the median time, they are the rates in GFLOP/s and GB/s. The estimate counts a loop
+#' of unknown length as one iteration, and code outside XLA, such as custom calls, as nothing.
 #'
 #' The rates are compared with limits, which the package measures once in a session for each device and dtype. That
 #' takes some seconds:
@@ -29,15 +27,15 @@
 #' * For GB/s, the fastest `a * x + y` of two arrays of at least 128 MB, if there is memory for them, where the result
 #'   takes the place of `x`.
 #'
-#' They are what this machine has reached with these programs, under the load that it had, and not what its maker
-#' promises. Programs may exceed them: 200% of GB/s means that data stayed in caches. A program with less than 100% of
-#' both may still be as fast as it can be: sorting, random access, and work that cannot be divided are bound by
-#' something else. On the CPU, results in fresh memory are slow on first access, and donated inputs avoid that.
+#' The limits are measured on this machine under its current load; the maker's figures may be higher. Programs may
+#' exceed them: 200% of GB/s means that data stayed in caches. A program below both limits may still be optimal:
+#' sorting, random access, and serial work have other limits. On the CPU, results in fresh memory are slow on first
+#' access, and donated inputs avoid that.
 #'
-#' @param executable A `PJRTLoadedExecutable` for one device, from [pjrt_compile()].
-#' @param ... For `pjrt_benchmark()`, the program's inputs: `PJRTBuffer`s as for [pjrt_execute()]. For `pjrt_compare()`,
-#'   `PJRTLoadedExecutable`s that take the same `inputs`, or `PJRTBenchmark`s, with names for the result. Executables
-#'   are measured in turns, so that other load on the machine affects all of them. For `plot()`, further arguments of
+#' @param executable A `PJRTLoadedExecutable` for one device, from [pjrt_compile()], or a `PJRTBenchmark` to compare
+#'   others with.
+#' @param ... The program's inputs: `PJRTBuffer`s as for [pjrt_execute()]. Or further executables that take the same
+#'   `inputs`, and `PJRTBenchmark`s; their argument names are names for the result. For `plot()`, further arguments of
 #'   [graphics::title()]. Not used by other methods.
 #' @param main A string: the title of the first plot.
 #' @param times A whole number: how many single runs are measured.
@@ -46,7 +44,7 @@
 #' @param limits A flag: whether to measure the device's limits, unless they are known.
 #' @param x A `PJRTBenchmark` or `PJRTComparison`.
 #' @param row.names,optional Ignored.
-#' @return `pjrt_benchmark()`: a list of class `PJRTBenchmark`:
+#' @return `pjrt_benchmark()` for one program: a list of class `PJRTBenchmark`:
 #' * `name`, `device`, `dtype`: strings; the dtype is that of the limit, or `NA`.
 #' * `seconds`: the time of each single run.
 #' * `in_flight`: seconds per run in flight, for some groups of runs.
@@ -56,7 +54,7 @@
 #' * `limits`: a list with the limits `flops` and `bandwidth` per second, and the sizes `n` (rows of a matrix)
 #'   and `array_bytes` that were used; or `NULL`.
 #'
-#' `pjrt_compare()`: a list of `PJRTBenchmark`s of class `PJRTComparison`.
+#' For several: a list of `PJRTBenchmark`s of class `PJRTComparison`.
 #'
 #' `as.data.frame()`: a data frame with a row for each program: `name`, `device`, `runs`, and in seconds `median`,
 #' `lower` and `upper` quartile, `fastest`, `slowest`, `in_flight` and `r_part`; `gflops` and `gbs`, and `of_gflops` and
@@ -65,9 +63,9 @@
 #' `plot()` shows single runs as dots with median and quartiles, and below the parts of the limits. It returns `x`,
 #' invisibly.
 #' @section Errors:
-#' Those of [pjrt_execute()] for inputs. `pjrt_error_invalid_input` for other invalid arguments, for executables for
-#' several devices, and programs without outputs.
-#' @seealso [executable_cost()], [executable_memory_stats()]
+#' The errors of [pjrt_execute()] for inputs. `pjrt_error_invalid_input` for other invalid arguments, for executables
+#' for several devices, and programs without outputs.
+#' @seealso [executable_cost()], [executable_info()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' product <- pjrt_compile(pjrt_program("
 #' func.func @main(
@@ -87,7 +85,7 @@
 #' x <- pjrt_buffer(matrix(rnorm(256^2), 256))
 #' pjrt_benchmark(product, x, x, times = 10)
 #'
-#' both <- pjrt_compare(product, sum, inputs = list(x, x), times = 10)
+#' both <- pjrt_benchmark(product, sum, inputs = list(x, x), times = 10)
 #' both
 #' plot(both)
 #' @usage
@@ -97,32 +95,31 @@
 #' )
 #' @export
 pjrt_benchmark <- function(executable, ..., times = 30L, inputs = NULL, execution_options = NULL, limits = TRUE) {
-  subject <- benchmark_subject(
-    executable, if (is.null(inputs)) list(...) else sole_inputs(inputs, ...), execution_options
-  )
   check_times(times)
   check_flag(limits, "limits")
-  benchmark <- run_benchmarks(list(subject), times, limits)[[1L]]
-  # most programs are called main
-  benchmark$name <- name_of(substitute(executable)) %||% benchmark$name
-  benchmark
-}
-
-#' @rdname pjrt_benchmark
-#' @usage
-#' pjrt_compare(
-#'   ..., inputs = list(), times = 30L, execution_options = NULL,
-#'   limits = TRUE
-#' )
-#' @export
-pjrt_compare <- function(..., inputs = list(), times = 30L, execution_options = NULL, limits = TRUE) {
-  members <- list(...)
+  members <- c(if (!missing(executable)) list(executable), list(...))
   if (length(members) == 0L) {
     abort_input("There must be at least one executable or `PJRTBenchmark`.")
   }
-  inputs <- sole_inputs(inputs)
-  check_times(times)
-  check_flag(limits, "limits")
+  words <- lapply(as.list(substitute(list(...)))[-1L], name_of)
+  if (!missing(executable)) {
+    words <- c(list(name_of(substitute(executable))), words)
+  }
+  is_program <- vapply(members, inherits, NA, c("PJRTLoadedExecutable", "PJRTBenchmark"))
+  if (sum(is_program) > 1L || missing(executable) || inherits(executable, "PJRTBenchmark")) {
+    return(compare_programs(members, words, sole_inputs(inputs %||% list()), execution_options, times, limits))
+  }
+  subject <- benchmark_subject(
+    executable, if (is.null(inputs)) list(...) else sole_inputs(inputs, ...), execution_options
+  )
+  benchmark <- run_benchmarks(list(subject), times, limits)[[1L]]
+  # most programs are called main
+  benchmark$name <- words[[1L]] %||% benchmark$name
+  benchmark
+}
+
+# Measures the executables in `members`, in turns, beside the benchmarks. `words`: the variables' names, or NULL.
+compare_programs <- function(members, words, inputs, execution_options, times, limits) {
   is_new <- vapply(members, inherits, NA, "PJRTLoadedExecutable")
   for (i in which(!is_new)) {
     if (!inherits(members[[i]], "PJRTBenchmark")) {
@@ -135,7 +132,6 @@ pjrt_compare <- function(..., inputs = list(), times = 30L, execution_options = 
   subjects <- lapply(members[is_new], benchmark_subject, inputs, execution_options)
   members[is_new] <- run_benchmarks(subjects, times, limits)
   labels <- names(members) %||% character(length(members))
-  words <- lapply(substitute(list(...))[-1L], name_of)
   for (i in seq_along(members)) {
     members[[i]]$name <- if (nzchar(labels[[i]])) labels[[i]] else words[[i]] %||% members[[i]]$name
   }
@@ -300,7 +296,7 @@ benchmark_row <- function(x) {
   )
 }
 
-# Lower quartile, median and upper quartile, of which each is a time that was measured.
+# Lower quartile, median and upper quartile. Each is a time that was measured.
 quartiles_of <- function(x) {
   x <- sort(x)
   x[ceiling(c(0.25, 0.5, 0.75) * length(x))]

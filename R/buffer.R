@@ -326,16 +326,8 @@ pjrt_empty <- function(dtype, shape, device = NULL) {
   .Call(ffi_buffer_empty, dtype, shape, device)
 }
 
-#' Is it a buffer?
-#'
-#' @param x Any object.
-#' @return `TRUE` if `x` is a `PJRTBuffer`, also one that was deleted or is of another session, else `FALSE`. See
-#'   [is_deleted()].
-#' @examplesIf pjrt::plugins_downloaded("cpu")
-#' is_pjrt_buffer(pjrt_scalar(1))
-#' is_pjrt_buffer(1)
-#' @export
-is_pjrt_buffer <- function(x) {
+# Also of a buffer that was deleted or is of another session.
+is_buffer <- function(x) {
   typeof(x) == "externalptr" && inherits(x, "PJRTBuffer")
 }
 

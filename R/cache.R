@@ -23,9 +23,12 @@
 #' * `PJRT_CACHE_MAX_SIZE` or `options(pjrt.cache_max_size = )` sets the size limit: a number of bytes, or a string such
 #'   as `"500MB"` or `"2GiB"`, the default. The option wins.
 #'
-#' @param max_size A number of bytes, or a string as in the settings: entries are removed until at most this much is
-#'   left. Default: the limit that is set.
-#' @param max_age A number of days: entries that were not used for this long are removed. `Inf` removes none.
+#' @param max_size A number of bytes, or a string as in the settings: the least recently used entries are removed until
+#'   at most this much is left. With `max_age`, the default is the limit that is set.
+#' @param max_age A number of days: entries that were not used for this long are removed. Without `max_age` and
+#'   `max_size`, all entries are.
+#' @param x A `PJRTCacheInfo`.
+#' @param row.names,optional,... Not used.
 #' @return
 #' * `pjrt_cache_info()`: a list of class `PJRTCacheInfo`.
 #'   - `dir`: the folder, `NA` if there is none; `enabled`: whether the cache is on; `max_size`: the limit in bytes.
@@ -37,19 +40,20 @@
 #'   - `saved_seconds`: compile time saved by the hits, less the time to load them.
 #'   - `operators`: the number of programs of [operators] that the session keeps; `operators_max`: how many it keeps at
 #'     most; `operators_made`: how many it made; `operators_evicted`: how many made room for others.
-#' * `pjrt_cache_list()`: a data frame with a row for each entry, the last used first: `key`, `name` of the program,
-#'   `platform`, `bytes`, `created`, `last_used` and `compile_seconds`.
-#' * `pjrt_cache_clear()`, `pjrt_cache_prune()`: the number of `entries` and `bytes` removed, invisibly. Executables
-#'   that sessions have loaded stay valid.
+#' * `as.data.frame()`: a data frame with a row for each entry that the cache has now, the last used first: `key`,
+#'   `name` of the program, `platform`, `bytes`, `created`, `last_used` and `compile_seconds`.
+#' * `pjrt_clear_cache()`: the number of `entries` and `bytes` removed, invisibly. Executables that sessions have loaded
+#'   stay valid.
 #' @section Errors:
-#' `pjrt_error_io` if `pjrt_cache_clear()` cannot remove entries. `pjrt_error_invalid_input` for invalid settings, also
+#' `pjrt_error_io` if `pjrt_clear_cache()` cannot remove entries. `pjrt_error_invalid_input` for invalid settings, also
 #' from [pjrt_compile()].
 #' @seealso [pjrt_compile()]; [pjrt_save_executable()] to save an executable to a file
 #' @examples
 #' pjrt_cache_info()
-#' head(pjrt_cache_list()[c("name", "platform", "bytes", "last_used")], 3)
+#' programs <- as.data.frame(pjrt_cache_info())
+#' head(programs[c("name", "platform", "bytes", "last_used")], 3)
 #' # remove entries that were not used for ten years
-#' print(pjrt_cache_prune(max_size = "1TB", max_age = 3650))
+#' print(pjrt_clear_cache(max_size = "1TB", max_age = 3650))
 #' @name pjrt_cache
 NULL
 
@@ -70,7 +74,7 @@ pjrt_cache_info <- function() {
 
 #' @rdname pjrt_cache
 #' @export
-pjrt_cache_list <- function() {
+as.data.frame.PJRTCacheInfo <- function(x, row.names = NULL, optional = FALSE, ...) {
   columns <- call_native(ffi_cache_list, cache_place())
   for (time in c("created", "last_used")) {
     columns[[time]] <- .POSIXct(columns[[time]])
@@ -80,13 +84,11 @@ pjrt_cache_list <- function() {
 
 #' @rdname pjrt_cache
 #' @export
-pjrt_cache_clear <- function() {
-  invisible(call_native(ffi_cache_clear, cache_place()))
-}
-
-#' @rdname pjrt_cache
-#' @export
-pjrt_cache_prune <- function(max_size = NULL, max_age = Inf) {
+pjrt_clear_cache <- function(max_size = NULL, max_age = NULL) {
+  if (is.null(max_size) && is.null(max_age)) {
+    return(invisible(call_native(ffi_cache_clear, cache_place())))
+  }
+  max_age <- max_age %||% Inf
   if (!is.numeric(max_age) || length(max_age) != 1L || is.na(max_age) || max_age < 0) {
     abort_type("`max_age` must be a non-negative number of days, not ", given(max_age), ".")
   }

@@ -146,23 +146,20 @@ forget_client <- function(client) {
 
 #' Client information
 #'
-#' `client_info()` describes a client. `platform_version()` returns the version of the software that drives its devices.
-#'
 #' @param x A `PJRTClient`, a platform's name, or `NULL` for the default platform.
-#' @return `platform_version()`: a string, such as the version of CUDA. `client_info()`: a list of class
-#' `PJRTClientInfo`:
-#' * `platform`, `platform_version`.
+#' @return A list of class `PJRTClientInfo`:
+#' * `platform`, and `platform_version`: the version of the software that drives the devices, such as that of CUDA.
 #' * `api_version`: the version of the PJRT C API that the plugin implements.
 #' * `process_index`: the number of this process among those that share the devices, from 0.
 #' * `devices`: the devices that this process can use; `devices_in_all`: the number of devices in all processes.
 #' * `memory_spaces`: the memory spaces of these devices.
-#' * `attributes`: the plugin's [plugin_attributes()].
+#' * `attributes`: the plugin's attributes; see [plugin_info()].
 #' @section Errors:
 #' `pjrt_error_invalid_input` if `x` is neither a client nor a platform's name.
-#' @seealso [platform()], [devices()], [device_info()], [topology()]
+#' @seealso [platform()], [devices()], [device_info()], [pjrt_topology()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' client_info("cpu")
-#' platform_version("cpu")
+#' client_info("cpu")$platform_version
 #' @export
 client_info <- function(x = NULL) {
   client <- as_pjrt_client(x)
@@ -172,12 +169,6 @@ client_info <- function(x = NULL) {
     memory_spaces = memory_spaces(client)
   )
   new_info(c(facts[names(facts) != "attributes"], members, facts["attributes"]), "PJRTClientInfo")
-}
-
-#' @rdname client_info
-#' @export
-platform_version <- function(x = NULL) {
-  call_native(ffi_client_info, as_pjrt_client(x))$platform_version
 }
 
 #' Platform name
@@ -200,6 +191,7 @@ platform.PJRTClient <- function(x, ...) {
 
 #' @export
 as.character.PJRTClient <- function(x, ...) {
+  check_unused(...)
   platform(x)
 }
 

@@ -50,6 +50,25 @@ pjrt_memory <- function(buffer) {
   memory_space(buffer)
 }
 
+pjrt_api_version <- function(plugin) {
+  call_native(ffi_plugin_version, as_pjrt_plugin(plugin))
+}
+
+#' @rdname plugin_info
+#' @export
+plugin_attributes <- function(plugin) {
+  with_bit64(call_native(ffi_plugin_attributes, as_pjrt_plugin(plugin)))
+}
+
+#' @rdname devices
+#' @export
+pjrt_device <- function(device) {
+  if (!inherits(device, "PJRTDevice") && !is.character(device)) {
+    abort_type("Must be a PJRTDevice or a platform name, not ", given(device), ".")
+  }
+  as_pjrt_device(device)
+}
+
 # Fields of `the` that this package fills but does not need.
 add_expected_state <- function() {
   the$platforms <- new.env(parent = emptyenv())

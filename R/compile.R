@@ -21,14 +21,14 @@
 #'   the names of inputs, such as `list(x = c(32, 4))`. It can be nested as the arguments are. The sizes of symbolic
 #'   dimensions can be given instead: `list(b = 32)`. A list without names has the order of the inputs. See
 #'   [pjrt_load_exported()].
-#' @param topology A `PJRTTopology`, from [pjrt_topology()] or [topology()], to compile for devices that this machine
+#' @param topology A `PJRTTopology`, from [pjrt_topology()], to compile for devices that this machine
 #'   need not have; see the section on absent devices. Then `device` and `devices` must not be given.
 #' @section Absent devices:
 #' With `topology`, no client and no device is needed. The program is compiled for the first devices of the topology, or
-#' for those of the options' `device_assignment`. The result is a `PJRTExecutable`, which is not loaded and cannot be
-#' executed here. [pjrt_save_executable()] saves it, and [pjrt_load_executable()] loads it where the devices are: on
-#' machines with the same build of the plugin and the same kind of device. [executable_inputs()] and
-#' [executable_outputs()] describe it. It is not cached.
+#' for the devices of the options' `device_assignment`. The result is a `PJRTExecutable`, which is not loaded and
+#' cannot be executed here. [pjrt_save_executable()] saves it, and [pjrt_load_executable()] loads it where the devices
+#' are: on machines with the same build of the plugin and the same kind of device. [executable_info()] describes it. It
+#' is not cached.
 #'
 #' The plugin must support this. XLA's plugin for the CPU does not: it raises `pjrt_error_unimplemented`. The tests use
 #' a plugin made for the tests; plugins for GPUs and TPUs were not tried.
@@ -64,7 +64,7 @@
 #' * `pjrt_error_unimplemented`: the plugin cannot compile for a `topology`.
 #' * Other errors of the compiler have the class of its code.
 #' * `pjrt_error_program_version`: the program does not compile, and it is a portable program in a version of StableHLO
-#'   that the plugin does not support. See [plugin_stablehlo_versions()].
+#'   that the plugin does not support. See [plugin_info()].
 #' * `pjrt_error_unsupported_dtype`: XLA's CPU compiler would fail on types narrower than a byte.
 #' * `pjrt_error_device_mismatch`: the devices belong to several clients, or none of them belongs to this process.
 #' * `pjrt_error_invalid_input`: the devices do not fit the options, or an exported function cannot run here; see

@@ -239,7 +239,7 @@ advice <- list(
         "Free memory: pjrt_delete() buffers, or remove them and call gc(). Donate inputs that a program can reuse.",
         "Or use smaller arrays or a smaller dtype."
       ),
-      "pjrt_buffers() lists all buffers, and plot(pjrt_memory_stats()) shows memory over time."
+      "pjrt_memory_stats()$buffers lists all buffers, and plot(pjrt_memory_stats()) shows memory over time."
     )
   },
   plugin_lost = function() {
@@ -298,7 +298,7 @@ word_hint <- function(hint) {
   if (is.character(hint)) hint else do.call(advice[[hint$reason]], hint[names(hint) != "reason"])
 }
 
-# Linear algebra targets in short: those of LAPACK once for all types.
+# Linear algebra targets in short: a routine of LAPACK once for all types.
 short_targets <- function(targets) {
   targets <- setdiff(targets, "print_tensor")
   toString(unique(sub("^lapack_[sdcz](.*)_ffi$", "lapack_*\\1_ffi", targets)))

@@ -8,7 +8,7 @@
 #'
 #' @section Rules:
 #' * A matrix product has 2 flops for each element of the result and each product that it adds up. So does a
-#'   convolution, of which the padding costs nothing.
+#'   convolution; its padding costs nothing.
 #' * An operation on each element has one flop per element, or one transcendental operation for `exp`, `log`, `sqrt`,
 #'   `tanh`, powers and such.
 #' * A reduction repeats its function for each element that it removes, a scatter for each update.
@@ -29,7 +29,7 @@
 #' @param n A whole number: how many operations are shown.
 #' @param ... Not used.
 #' @return A data frame of class `PJRTOperationCosts` with a row for each operation, the most expensive first.
-#'   - `operation`: the name in [executable_hlo()], `opcode` and `shape` of the result.
+#'   - `operation`: the name in [inspect_hlo()], `opcode` and `shape` of the result.
 #'   - `times`: how often it runs in an execution, or `NA` if that is not known.
 #'   - `flops`, `transcendentals` and `bytes` of all times. Flops are `NA` if they are not known.
 #'   - `share`: the share of the estimated time.
@@ -39,7 +39,7 @@
 #'   The attribute `reported` has the plugin's own estimate for the whole program, or is `NULL`; `estimated` is the
 #'   total with every loop counted once, as XLA's own analysis does.
 #' @section Errors:
-#' The errors of [executable_hlo()].
+#' The errors of [inspect_hlo()].
 #' @seealso [executable_cost()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- system.file("programs", "logistic-step.mlir", package = "pjrt")

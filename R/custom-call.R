@@ -2,6 +2,7 @@
 #'
 #' A program can call a function of yours: `stablehlo.custom_call @name`. `pjrt_register_custom_call()` registers the
 #' function, written in C, C++, Rust or another language that compiles to machine code.
+#' `pjrt_unregister_custom_call()` removes it, or an R function that [pjrt_register_r_call()] has registered.
 #'
 #' A handler is a function of XLA's FFI. It receives the arguments, results and attributes of a call as one C struct,
 #' and returns `NULL` or an error. The header `pjrt/ffi.h` describes the structs and has short functions to read them;
@@ -10,7 +11,8 @@
 #'
 #' Register a handler before you compile a program that calls it. If the plugin of a platform is not loaded yet, the
 #' handler waits for it. If you register a name again, the new handlers replace the old ones, also in compiled programs.
-#' A library with a handler stays loaded until the session ends.
+#' A library with a handler stays loaded until the session ends. If you remove a handler, programs that call it fail
+#' from then on.
 #'
 #' A handler runs on any thread, and several calls may run at once. It must not call R, and must not use the arguments
 #' or the results after it has returned. If it returns an error, the execution fails: reading an output raises the error
@@ -41,7 +43,8 @@
 #'   on. `getNativeSymbolInfo(name, library)$address` is such a pointer.
 #' @param .package A string or `NULL`: the package that the handler belongs to. When its namespace is unloaded, the
 #'   handler is removed. Call `pjrt_register_custom_call()` in its `.onLoad()`.
-#' @return `NULL`, invisibly.
+#' @return `pjrt_register_custom_call()`: `NULL`, invisibly. `pjrt_unregister_custom_call()`: invisibly, whether there
+#'   was a function of this name.
 #' @section Errors:
 #' * `pjrt_error_invalid_input` for arguments that are not as described.
 #' * `pjrt_error_invalid_pointer` for an external pointer that is null or does not point to a function.
@@ -113,6 +116,21 @@ check_handler <- function(handler) {
   }
   names(handler) <- platforms
   handler
+}
+
+#' @rdname pjrt_register_custom_call
+#' @export
+pjrt_unregister_custom_call <- function(target_name) {
+  check_string(target_name, "target_name")
+  if (!validUTF8(enc2utf8(target_name))) {
+    abort_input("'", target_name, "' is not valid UTF-8.")
+  }
+  if (is.null(the$custom_calls[[target_name]])) {
+    return(invisible(FALSE))
+  }
+  call_native(ffi_custom_call_unregister, enc2utf8(target_name))
+  the$custom_calls[[target_name]] <- NULL
+  invisible(TRUE)
 }
 
 # Removes a package's handlers when its namespace is unloaded.

@@ -61,15 +61,6 @@ devices.PJRTLoadedExecutable <- function(x, ..., addressable = TRUE) {
 
 #' @rdname devices
 #' @export
-pjrt_device <- function(device) {
-  if (!inherits(device, "PJRTDevice") && !is.character(device)) {
-    abort_type("Must be a PJRTDevice or a platform name, not ", given(device), ".")
-  }
-  as_pjrt_device(device)
-}
-
-#' @rdname devices
-#' @export
 as_pjrt_device <- function(x) {
   if (inherits(x, "PJRTDevice")) {
     call_native(ffi_device_label, x)
@@ -134,11 +125,16 @@ device.PJRTLoadedExecutable <- function(x, ...) {
 #' * `process_index`: the number, from 0, of the process that the device belongs to; `addressable`: whether this process
 #'   can use it.
 #' * `local_hardware_id`: the device's number on this machine, from 0; `NA` if the plugin does not provide it.
-#' * `default_memory_space`: the memory space that buffers go to; `memory_spaces`: all that the device can use.
+#' * `default_memory_space`: the memory space that buffers go to, a `PJRTMemory`, or `NULL` if the plugin does not
+#'   provide it; `memory_spaces`: all that the device can use.
+#' * `memory`: the statistics of the device's memory allocator. GPUs and TPUs have them; for the CPU it is `NULL`. A
+#'   named numeric vector with the values that the plugin provides: the number of allocations, `num_allocs`, and in
+#'   bytes `bytes_in_use`, `peak_bytes_in_use`, `largest_alloc_size`, `bytes_limit`, `bytes_reserved`,
+#'   `peak_bytes_reserved`, `bytes_reservable_limit`, `largest_free_block_bytes`, `pool_bytes` and `peak_pool_bytes`.
 #' * `attributes`: a named list of the plugin's further attributes.
 #' @section Errors:
 #' `pjrt_error_invalid_input` if `device` does not name a device.
-#' @seealso [devices()], [memory_spaces()], [device_memory_stats()]
+#' @seealso [devices()], [memory_spaces()], [pjrt_memory_stats()] for the memory of your buffers on every platform
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' device_info("cpu:0")
 #' device_info("cpu:0")$kind
@@ -149,8 +145,17 @@ device_info <- function(device = NULL) {
   if (facts$local_hardware_id < 0L) {
     facts$local_hardware_id <- NA_integer_
   }
-  spaces <- list(default_memory_space = default_memory_space(device), memory_spaces = memory_spaces(device))
-  new_info(c(facts[names(facts) != "attributes"], spaces, facts["attributes"]), "PJRTDeviceInfo")
+  memory <- list(
+    default_memory_space = call_native(ffi_device_default_memory, device), memory_spaces = memory_spaces(device),
+    memory = if_supported(device_memory(device), NULL)
+  )
+  new_info(c(facts[names(facts) != "attributes"], memory, facts["attributes"]), "PJRTDeviceInfo")
+}
+
+# The statistics of a device's allocator.
+device_memory <- function(device) {
+  stats <- call_native(ffi_device_memory_stats, device)
+  structure(stats$values, names = stats$names)
 }
 
 #' @export
@@ -161,6 +166,7 @@ platform.PJRTDevice <- function(x, ...) {
 
 #' @export
 as.character.PJRTDevice <- function(x, ...) {
+  check_unused(...)
   call_native(ffi_device_label, x)
 }
 

@@ -24,7 +24,8 @@
 #'
 #' For backend `"pjrt"`, it returns a list with the elements
 #' * `exec`: a `PJRTLoadedExecutable`, and its `client` and `device`,
-#' * `out_tree` and `out_avals`: the structure of the result, and a list for each output, of which `ambiguous` is used,
+#' * `out_tree` and `out_avals`: the structure of the result, and for each output a list whose element `ambiguous` is
+#'   used,
 #' * `const_arrays` (optional): `PJRTBuffer`s that the executable takes before the other inputs,
 #' * `phantom_specs` (optional): lists of `dtype` and `shape`. Each call passes new buffers like these after the other
 #'   inputs, for the executable to take over their memory,

@@ -11,7 +11,7 @@
 #' its own `job`. Keys expire after a day.
 #'
 #' With `store = "mpi"`, no server is needed: call [mpi_init()] first, in all processes. Every process keeps all keys,
-#' and MPI's broadcast tells the others what changes. This is the default after `mpi_init()`. MPI must allow several
+#' and MPI's broadcast sends changes to the others. This is the default after `mpi_init()`. MPI must allow several
 #' threads to communicate, and `mpi_init()` must have initialized it, not another package.
 #'
 #' Under Slurm, `mpirun` of Open MPI and `torchrun`, the other defaults come from environment variables. If nothing

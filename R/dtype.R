@@ -48,6 +48,7 @@ data_type_name <- function(type) {
 
 #' @export
 as.character.PJRTElementType <- function(x, ...) {
+  check_unused(...)
   if (!is.atomic(x) && !is.list(x)) {
     abort_type("`x` must be a `", class(x)[[1L]], "`: it has the class, but this package did not make it.")
   }

@@ -1,17 +1,18 @@
 #' Inspect an executable
 #'
-#' `summary()` shows an executable's inputs and outputs, its cost and its memory. The other functions return these one
-#' by one, and the optimized program. For a program with several partitions, shapes, cost and memory describe one
-#' partition.
+#' `executable_info()` returns what is known of an executable: its inputs and outputs, its cost and its memory.
+#' `executable_cost()` returns the cost of each operation. For a program with several partitions, shapes, cost and
+#' memory describe one partition.
 #'
-#' @param executable A `PJRTLoadedExecutable`, from [pjrt_compile()]. `executable_inputs()` and `executable_outputs()`
-#'   also take a `PJRTExecutable`, which was compiled for a topology.
-#' @param format A string: `"text"` for HLO text, `"bytes"` for a serialized `HloModuleProto`.
+#' @param executable A `PJRTLoadedExecutable`, from [pjrt_compile()], or for `executable_info()` a `PJRTExecutable`,
+#'   which was compiled for a topology.
 #' @param by A string: `"total"` for the whole program, `"operation"` for each of its operations; see [operation-costs].
 #' @param x,object A `PJRTLoadedExecutable`, or a `PJRTExecutable` for `format()` and `print()`.
 #' @param ... Not used.
-#' @return
-#' * `executable_inputs()`: a data frame with a row for each input, in the program's order.
+#' @return `executable_info()` and `summary()`: a list of class `PJRTExecutableInfo`. Values that the plugin does not
+#' provide are `NA` or `NULL`, as after the client was closed and in a fork.
+#' * `name`: the program's name.
+#' * `inputs`: a data frame with a row for each input, in the program's order.
 #'   - `name`: the name in the program's source, such as `"%x"`, or `"params['w']"` of JAX; for bytecode without
 #'     names, the compiler's name. See [pjrt_execute()].
 #'   - `dtype`, and `shape`: a list of integer vectors.
@@ -25,51 +26,65 @@
 #'     `"devices=[2,2]<=[4]"` divides a matrix into four parts. `"devices=[2,1,2]<=[4] last_tile_dim_replicate"` divides
 #'     its rows into two parts, each on two devices. With `"replicated"`, every device has the whole array. See
 #'     [pjrt_shard()].
-#' * `executable_outputs()`: a data frame with the same columns except `donated`. `name` is the name in the list of
-#'   outputs, or `""`. `alias` is the number, from 1, of the input whose memory the output reuses.
-#' * `executable_cost()`: a named numeric vector, the compiler's estimate for one execution. `flops` counts floating
-#'   point operations, `transcendentals` operations such as `exp`, `bytes accessed` all memory reads and writes. Plugins
-#'   may add further values. By operation, a data frame; see [operation-costs].
-#' * `executable_memory_stats()`: a named numeric vector, the bytes that an execution uses on the device and, with the
-#'   prefix `host_`, on the host. `alias_size_in_bytes` counts memory that outputs share with inputs,
-#'   `temp_size_in_bytes` intermediate results. `NA` if the plugin is too old to report a value.
-#' * `executable_fingerprint()`: a string, equal for executables with equal optimized programs.
-#' * `executable_hlo()`: the optimized program for one device. As text, a string that prints as is; as bytes, a raw
-#'   vector for other tools. It cannot be compiled again. [inspect_hlo()] shows it beside the program before
-#'   optimization.
-#' * `format()`: a string, the program's signature. `str()` prints such a line.
-#' * `summary()`: a list of class `summary.PJRTLoadedExecutable`: `name`, `inputs`, `outputs`, `num_replicas`,
-#'   `num_partitions`, `origin`, `devices`, `fingerprint`, `cost`, `memory` and `code_size` in bytes. `devices` are in
-#'   this process, and `devices_in_all` is the number of devices of all processes; see [pjrt_distributed()]. `origin` is
-#'   a list with the compile time and one of `"compiled"` (the cache was off), `"missed"` (not in the cache, so
-#'   compiled), `"cache"` and `"saved"` (loaded from a file). Values that the plugin does not provide are `NA` or
-#'   `NULL`.
-#' * `print()`: `x`, invisibly. It shows inputs, outputs, devices, and whether the executable came from the cache.
+#' * `outputs`: a data frame with the same columns except `donated`. `name` is the name in the list of outputs, or `""`.
+#'   `alias` is the number, from 1, of the input whose memory the output reuses.
+#' * `num_replicas`, `num_partitions`: the number of devices is their product.
+#' * `origin`: a list with the compile time and one of `"compiled"` (the cache was off), `"missed"` (not in the cache,
+#'   so compiled), `"cache"` and `"saved"` (loaded from a file).
+#' * `devices`: those in this process; `devices_in_all`: the number of devices of all processes; see
+#'   [pjrt_distributed()].
+#' * `fingerprint`: a string, equal for executables with equal optimized programs.
+#' * `cost`: a named numeric vector, the compiler's estimate for one execution. `flops` counts floating point
+#'   operations, `transcendentals` operations such as `exp`, `bytes accessed` all memory reads and writes. Plugins may
+#'   add further values.
+#' * `memory`: a named numeric vector, the bytes that an execution uses on the device and, with the prefix `host_`, on
+#'   the host. `alias_size_in_bytes` counts memory that outputs share with inputs, `temp_size_in_bytes` intermediate
+#'   results. `NA` if the plugin is too old to report a value.
+#' * `code_size` in bytes.
+#'
+#' Of a `PJRTExecutable`, which is not loaded, only `name`, `inputs`, `outputs`, `num_replicas` and `num_partitions` are
+#' known.
+#'
+#' `executable_cost()`: the cost alone, or by operation a data frame; see [operation-costs].
+#'
+#' `format()`: a string, the program's signature. `str()` prints such a line.
+#'
+#' `print()`: `x`, invisibly. It shows inputs, outputs, devices, and whether the executable came from the cache.
 #' @section Errors:
-#' `pjrt_error_unimplemented` or `pjrt_error_unsupported_call` if the plugin does not support a request.
-#' @seealso [device()] and [devices()], [inspect_hlo()]
+#' `pjrt_error_unimplemented` or `pjrt_error_unsupported_call` from `executable_cost()` if the plugin does not support
+#' it.
+#' @seealso [device()] and [devices()], [inspect_hlo()] for the optimized program
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- system.file("programs", "logistic-step.mlir", package = "pjrt")
 #' step <- pjrt_compile(pjrt_program(path = path))
-#' summary(step)
-#'
-#' executable_inputs(step)
-#' executable_cost(step)[["flops"]]
-#' executable_memory_stats(step)[["temp_size_in_bytes"]]
-#' writeLines(head(strsplit(executable_hlo(step), "\n")[[1]]))
+#' info <- executable_info(step)
+#' info
+#' info$inputs
+#' info$cost[["flops"]]
+#' info$memory[["temp_size_in_bytes"]]
 #' @name executable
 NULL
 
 #' @rdname executable
 #' @export
-executable_inputs <- function(executable) {
-  as_table(describe_executable(executable)$inputs)
-}
-
-#' @rdname executable
-#' @export
-executable_outputs <- function(executable) {
-  as_table(describe_executable(executable)$outputs)
+executable_info <- function(executable) {
+  described <- describe_executable(executable)
+  facts <- list(
+    name = described$name, inputs = as_table(described$inputs), outputs = as_table(described$outputs),
+    num_replicas = described$num_replicas, num_partitions = described$num_partitions
+  )
+  if (inherits(executable, "PJRTLoadedExecutable")) {
+    facts <- c(facts, list(
+      origin = call_native(ffi_executable_origin, executable),
+      devices = devices(executable),
+      devices_in_all = length(devices(executable, addressable = FALSE)),
+      fingerprint = if_supported(call_native(ffi_executable_fingerprint, executable), NA_character_),
+      cost = if_supported(executable_cost(executable), NULL),
+      memory = if_supported(call_native(ffi_executable_memory_stats, executable), NULL),
+      code_size = if_supported(call_native(ffi_executable_code_bytes, executable), NA_real_)
+    ))
+  }
+  structure(facts, class = "PJRTExecutableInfo")
 }
 
 #' @rdname executable
@@ -80,31 +95,6 @@ executable_cost <- function(executable, by = c("total", "operation")) {
     return(operation_costs(executable))
   }
   call_native(ffi_executable_costs, executable)
-}
-
-#' @rdname executable
-#' @export
-executable_memory_stats <- function(executable) {
-  check_executable(executable)
-  call_native(ffi_executable_memory_stats, executable)
-}
-
-#' @rdname executable
-#' @export
-executable_fingerprint <- function(executable) {
-  check_executable(executable)
-  call_native(ffi_executable_fingerprint, executable)
-}
-
-#' @rdname executable
-#' @export
-executable_hlo <- function(executable, format = c("text", "bytes")) {
-  check_executable(executable)
-  if (check_choice(format, c("text", "bytes"), "format") == "text") {
-    hlo_source(call_native(ffi_executable_optimized_text, executable), "after_optimizations")
-  } else {
-    call_native(ffi_executable_optimized_bytes, executable)
-  }
 }
 
 # Describes an executable; NULL for one of another session that cannot be used here. Printing a saved workspace must not
@@ -171,41 +161,30 @@ is_portable <- function(executable) {
 #' @rdname executable
 #' @export
 summary.PJRTLoadedExecutable <- function(object, ...) {
-  described <- describe_executable(object)
-  structure(
-    list(
-      name = described$name,
-      inputs = as_table(described$inputs),
-      outputs = as_table(described$outputs),
-      num_replicas = described$num_replicas,
-      num_partitions = described$num_partitions,
-      origin = call_native(ffi_executable_origin, object),
-      devices = devices(object),
-      devices_in_all = length(devices(object, addressable = FALSE)),
-      fingerprint = if_supported(executable_fingerprint(object), NA_character_),
-      cost = if_supported(executable_cost(object), NULL),
-      memory = if_supported(executable_memory_stats(object), NULL),
-      code_size = if_supported(call_native(ffi_executable_code_bytes, object), NA_real_)
-    ),
-    class = "summary.PJRTLoadedExecutable"
-  )
+  check_unused(...)
+  executable_info(object)
 }
 
 #' @export
-print.summary.PJRTLoadedExecutable <- function(x, ...) {
-  check_intact(x, "summary.PJRTLoadedExecutable", parts = c("name", "devices", "inputs", "outputs"))
-  cat("<PJRTLoadedExecutable>\n")
+print.PJRTExecutableInfo <- function(x, ...) {
+  check_intact(x, "PJRTExecutableInfo", parts = c("name", "inputs", "outputs", "num_replicas", "num_partitions"))
+  is_loaded <- !is.null(x$devices)
+  cat(if (is_loaded) "<PJRTLoadedExecutable>\n" else "<PJRTExecutable>\n")
   cat("Name:        ", x$name, "\n", sep = "")
-  labels <- vapply(x$devices, as.character, "")
-  others <- others_text(length(labels), x$devices_in_all %||% 0L)
-  cat("Devices:     ", toString(labels), others, "\n", sep = "")
-  cat("Parts:       ", counted(x$num_replicas, "replica"), ", ", counted(x$num_partitions, "partition"), "\n", sep = "")
-  if (x$origin$origin != "compiled") {
-    cat("Origin:      ", origin_line(x$origin), "\n", sep = "")
+  if (is_loaded) {
+    labels <- vapply(x$devices, as.character, "")
+    others <- others_text(length(labels), x$devices_in_all %||% 0L)
+    cat("Devices:     ", toString(labels), others, "\n", sep = "")
   }
-  cat("Fingerprint: ", if (is.na(x$fingerprint)) "not provided by this plugin" else x$fingerprint, "\n", sep = "")
-  print_figures("Cost", x$cost[c("flops", "transcendentals", "bytes accessed")], format_count)
-  print_figures("Memory", memory_figures(x$memory), format_bytes)
+  cat("Parts:       ", counted(x$num_replicas, "replica"), ", ", counted(x$num_partitions, "partition"), "\n", sep = "")
+  if (is_loaded) {
+    if (x$origin$origin != "compiled") {
+      cat("Origin:      ", origin_line(x$origin), "\n", sep = "")
+    }
+    cat("Fingerprint: ", if (is.na(x$fingerprint)) "not provided by this plugin" else x$fingerprint, "\n", sep = "")
+    print_figures("Cost", x$cost[c("flops", "transcendentals", "bytes accessed")], format_count)
+    print_figures("Memory", memory_figures(x$memory), format_bytes)
+  }
   print_table("Inputs", x$inputs)
   print_table("Outputs", x$outputs)
   invisible(x)
@@ -324,8 +303,11 @@ as_table <- function(columns) {
   structure(columns, class = "data.frame", row.names = .set_row_names(length(columns[[1L]])))
 }
 
-# A value, or `otherwise` if the plugin does not support it.
+# A value, or `otherwise` if the plugin does not support it, or cannot be asked any more.
 if_supported <- function(value, otherwise) {
   no <- function(e) otherwise
-  tryCatch(value, pjrt_error_unimplemented = no, pjrt_error_unsupported_call = no)
+  tryCatch(
+    value, pjrt_error_unimplemented = no, pjrt_error_unsupported_call = no, pjrt_error_client_closed = no,
+    pjrt_error_forked = no
+  )
 }

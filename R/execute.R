@@ -7,7 +7,7 @@
 #' as paths, however they are written: `params['dense']['bias']` of JAX, `params.dense.bias`, `params$dense$bias`,
 #' `params/dense/bias`, and the list `params = list(dense = list(bias = x))` are the same. Elements of a list without
 #' names have the positions of Python: `layers = list(x, y)` gives `layers[0]` and `layers[1]`. Names must match in
-#' full. [executable_inputs()] shows the names of a program: the names of JAX if it was exported with them, else those
+#' full. [executable_info()] shows the names of a program: the names of JAX if it was exported with them, else those
 #' in its text. Names that a compiler has numbered, such as `%arg0` and `%0`, cannot be used.
 #'
 #' Every input is checked before the program starts: it must not be deleted, and must have the executable's device and
@@ -15,7 +15,7 @@
 #'
 #' A program can reuse the memory of an input for an output, if the program's argument has the attribute
 #' `tf.aliasing_output` or `jax.buffer_donor`. Such an input is donated: after the call it is deleted, and using it is
-#' an error. A donated buffer cannot be used for a second input of the same call. [executable_inputs()] shows which
+#' an error. A donated buffer cannot be used for a second input of the same call. [executable_info()] shows which
 #' inputs are donated, and `pjrt_execution_options(keep_inputs = )` prevents it.
 #'
 #' @param executable A `PJRTLoadedExecutable`, which must be given.
@@ -27,7 +27,7 @@
 #' @param inputs A list of all inputs, instead of `...`: for names that are arguments of `pjrt_execute()`, too.
 #' @return A `PJRTBuffer`. A list of `PJRTBuffer`s if the program does not have exactly one output, or if `simplify` is
 #'   `FALSE`. Several outputs have names if JAX returned them in a dictionary: see the column `name` of
-#'   [executable_outputs()].
+#'   [executable_info()].
 #' @section Errors:
 #' `pjrt_error_argument_count`, `pjrt_error_dtype_mismatch`, `pjrt_error_shape_mismatch`, `pjrt_error_device_mismatch`,
 #' `pjrt_error_layout_mismatch`, `pjrt_error_deleted_buffer`, `pjrt_error_invalid_pointer` and
@@ -35,7 +35,7 @@
 #' program, as in ``argument 2 (`%y`)``. If a computation fails on the device, the error is raised when you read an
 #' output, or by [await()].
 #' @seealso [pjrt_function()] for programs as R functions, which also take R arrays; [as_array()], [as_array_async()],
-#'   [await()], [pjrt_execution_options()], [executable_inputs()]
+#'   [await()], [pjrt_execution_options()], [executable_info()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- system.file("programs", "add-2x2.mlir", package = "pjrt")
 #' program <- pjrt_program(path = path)
@@ -45,7 +45,7 @@
 #' as_array(pjrt_execute(add, sum, x))
 #'
 #' # by name
-#' executable_inputs(add)$name
+#' executable_info(add)$inputs$name
 #' as_array(pjrt_execute(add, y = sum, x = x))
 #' as_array(pjrt_execute(add, inputs = list(y = sum, x = x)))
 #' @export
@@ -80,7 +80,7 @@ missing_executable <- function() {
 #' @section Errors:
 #' `pjrt_error_invalid_input` for arguments that are not as described. An execution raises it for inputs that the
 #' program does not have, and for a `device` when the executable is not portable.
-#' @seealso [executable_inputs()] for the names of a program's arguments, and for which of them are donated
+#' @seealso [executable_info()] for the names of a program's arguments, and for which of them are donated
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program("
 #' func.func @main(

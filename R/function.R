@@ -502,7 +502,7 @@ print.PJRTFunction <- function(x, ...) {
   invisible(x)
 }
 
-# The inputs in the order of the arguments. Weights, of which there may be thousands, are one.
+# The inputs in the order of the arguments. All weights count as one: there may be thousands.
 shown_inputs <- function(described) {
   inputs <- described$inputs
   if (is.null(described$weights)) {

@@ -21,7 +21,7 @@
 #'   `dot -Tsvg file.dot -o file.svg`.
 #' @section Errors:
 #' `pjrt_error_invalid_input` for wrong arguments. `pjrt_error_unsupported_program` for bytecode with operations that
-#' cannot be decoded. For an executable, the errors of [executable_hlo()].
+#' cannot be decoded. For an executable, the errors of [inspect_hlo()].
 #' @seealso [executable_cost()] for the cost of each operation
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- system.file("programs", "logistic-step.mlir", package = "pjrt")

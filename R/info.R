@@ -1,4 +1,4 @@
-# Facts about clients, devices, memory spaces and topologies: lists that print one fact per line.
+# Facts about plugins, clients, devices, memory spaces and topologies: lists that print one fact per line.
 
 new_info <- function(facts, class) {
   with_bit64(facts$attributes)
@@ -22,6 +22,9 @@ format_fact <- function(x) {
   if (inherits(x, "PJRTInfo")) {
     return(x$label)
   }
+  if (is.data.frame(x)) {
+    return(format_fact(x[[1L]]))
+  }
   if (is.object(x)) {
     return(format(x))
   }
@@ -31,7 +34,7 @@ format_fact <- function(x) {
   if (length(x) == 0L) {
     return("none")
   }
-  items <- if (is.list(x)) vapply(x, format_fact, "") else format(x, trim = TRUE)
+  items <- if (is.list(x)) vapply(x, format_fact, "") else if (is.character(x)) x else format(x, trim = TRUE)
   if (!is.null(names(x))) {
     items <- paste(names(x), "=", items)
   }

@@ -1,30 +1,41 @@
 #' Inspect compiled code
 #'
 #' `inspect_hlo()` compiles a program and returns it as HLO, XLA's program format, before and after the compiler's
-#' optimizations.
+#' optimizations. Of an executable, which is compiled already, it returns the optimized program.
 #'
 #' The compiler writes these stages, and others such as machine code, to a folder in the session's temporary directory.
 #' If the environment variable `XLA_FLAGS` contains `--xla_dump_to=<folder> --xla_dump_hlo_as_text` before the first
 #' client is created, it uses that folder instead. If a plugin does not write such files, you may still get the
 #' optimized program.
 #'
-#' @param program A `PJRTProgram`, or a `PJRTExported` from [pjrt_load_exported()].
-#' @param device A device: anything that [as_pjrt_device()] takes. The program is compiled for it.
+#' @param program A `PJRTProgram`, a `PJRTExported` from [pjrt_load_exported()], or a `PJRTLoadedExecutable`.
+#' @param device A device: anything that [as_pjrt_device()] takes. The program is compiled for it. An executable has its
+#'   own.
 #' @param shapes The shapes of inputs, for an exported function with symbolic dimensions: see [pjrt_compile()].
 #' @return A list of class `PJRTHloModuleSrcs` with `before_optimizations` and `after_optimizations`: each a string that
 #'   prints as is, or `NULL` if the compiler does not provide it. The attribute `module` is the module's name, `dir` the
-#'   folder with the files.
+#'   folder with the files. They cannot be compiled again.
 #' @section Errors:
 #' The errors of [pjrt_compile()], and `pjrt_error_unsupported_call` if the plugin provides neither stage.
-#' @seealso [executable_hlo()] for a program that is already compiled
+#' @seealso [pjrt_compile()], [executable_info()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- system.file("programs", "square.mlir", package = "pjrt")
 #' program <- pjrt_program(path = path)
 #' stages <- inspect_hlo(program)
 #' stages
 #' stages$after_optimizations
+#'
+#' inspect_hlo(pjrt_compile(program))
 #' @export
 inspect_hlo <- function(program, device = NULL, shapes = NULL) {
+  if (inherits(program, c("PJRTLoadedExecutable", "PJRTExecutable"))) {
+    check_executable(program)
+    if (!is.null(device) || !is.null(shapes)) {
+      abort_input("An executable is compiled already, so `device` and `shapes` must not be given.")
+    }
+    text <- call_native(ffi_executable_optimized_text, program)
+    return(new_stages(list(before_optimizations = NULL, after_optimizations = text), NULL))
+  }
   shapes <- check_compilable(program, shapes)
   device <- as_pjrt_device(device)
   if (inherits(program, "PJRTExported")) {

@@ -121,7 +121,7 @@ platforms_to_install <- function(platforms, cuda, alone) {
 #' @return A character vector of the removed folders, invisibly. Messages say what was removed, with sizes.
 #' @section Errors:
 #' `pjrt_error_io` if a folder cannot be removed.
-#' @seealso [install_pjrt()], [pjrt_plugins()], [pjrt_cache_clear()]
+#' @seealso [install_pjrt()], [pjrt_plugins()], [pjrt_clear_cache()]
 #' @examples
 #' # nothing is installed for this platform
 #' uninstall_pjrt("abacus")

@@ -76,6 +76,7 @@ is_deleted <- function(x) {
 #' @rdname pjrt_delete
 #' @export
 close.PJRTClient <- function(con, ...) {
+  check_unused(...)
   if (call_native(ffi_client_close, con)) {
     forget_client(con)
     debug_message("closed the client for ", platform(con))

@@ -88,7 +88,8 @@
 #' pjrt_execute(eigen, pjrt_buffer(a, "f64"))
 NULL
 
-# Tells native code once where R's LAPACK is. Takes less than a millisecond, because R loads its LAPACK for this.
+# Passes the place of R's LAPACK to native code, once. Takes less than a millisecond, because R loads its LAPACK for
+# this.
 name_lapack <- function() {
   if (!the$lapack_named) {
     call_with_text(ffi_linear_algebra_libraries, enc2utf8(lapack_files()))
@@ -98,7 +99,7 @@ name_lapack <- function() {
 
 # The files that may have LAPACK or BLAS, R's choice first.
 lapack_files <- function() {
-  # some have no files, such as those of macOS
+  # some systems have no files for them, such as macOS
   used <- c(La_library(), extSoftVersion()[["BLAS"]])
   bundled <- c(
     file.path(R.home("lib"), c("libRlapack.so", "libRlapack.dylib", "libRblas.so", "libRblas.dylib")),

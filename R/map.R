@@ -1,6 +1,6 @@
 #' Map arrays in files
 #'
-#' `pjrt_map()` makes a buffer of an array that lies in a file as plain numbers: written by [writeBin()],
+#' `pjrt_map_file()` makes a buffer of an array that lies in a file as plain numbers: written by [writeBin()],
 #' by NumPy's `tofile()` or `memmap`, by C or Fortran. The numbers do not pass through R. On a CPU, the
 #' buffer is the file's own memory: nothing is read before a program uses it, and the file may be larger
 #' than the machine's memory.
@@ -36,11 +36,11 @@
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- tempfile()
 #' writeBin(c(t(matrix(1:12 / 2, nrow = 4))), path)
-#' pjrt_map(path, "f64", c(4, 3))
+#' pjrt_map_file(path, "f64", c(4, 3))
 #' # rows 3 and 4
-#' pjrt_map(path, "f64", c(NA, 3), offset = 2 * 3 * 8)
+#' pjrt_map_file(path, "f64", c(NA, 3), offset = 2 * 3 * 8)
 #' @export
-pjrt_map <- function(path, dtype = NULL, shape = NULL, offset = 0, row_major = TRUE, device = NULL) {
+pjrt_map_file <- function(path, dtype = NULL, shape = NULL, offset = 0, row_major = TRUE, device = NULL) {
   check_string(path, "path")
   check_flag(row_major, "row_major")
   if (!is.null(dtype) && is.null(shape)) {
@@ -63,7 +63,7 @@ pjrt_map <- function(path, dtype = NULL, shape = NULL, offset = 0, row_major = T
   )
 }
 
-# A shape with numbers from 0 on, of which one may be missing.
+# A shape with numbers from 0 on. One of them may be missing.
 check_part_shape <- function(shape) {
   is_plain <- (is.numeric(shape) || identical(shape, NA)) && !is.object(shape)
   known <- if (is_plain) shape[!is.na(shape)]

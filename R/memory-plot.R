@@ -70,7 +70,7 @@ byte_ticks <- function(most) {
   pretty(c(0, most / unit), 4L) * unit
 }
 
-# As much of the time as tells the moments apart.
+# As much of the time as is needed to distinguish the moments.
 clock_format <- function(moments) {
   if (length(moments) < 2L || diff(as.numeric(moments[1:2])) < 60) "%H:%M:%S" else "%H:%M"
 }

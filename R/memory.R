@@ -15,8 +15,11 @@
 #' whenever they have changed by 1 MiB (2^20 bytes) or more since it last did, from the creation of the client on;
 #' smaller changes count when they add up. This costs nothing for small buffers. For each of up to 512 spans of time, it
 #' keeps the lowest, the highest and the last value. The spans are 10 milliseconds long at first; when more are needed,
-#' all become twice as long. So a peak is never lost, while its time gets less exact. [pjrt_buffers()] lists the
-#' buffers.
+#' all become twice as long. A peak is never lost, but its time becomes less exact.
+#'
+#' A buffer is freed when R collects its last R object as garbage. `buffers` also has buffers without an R object, as
+#' long as something needs them: a running program, a promise, another library that uses the memory, or the package
+#' itself. Garbage that R has not collected yet is included; `gc()` removes it.
 #'
 #' @param x A `PJRTMemoryStats`.
 #' @param main A string: the plot's title.
@@ -30,6 +33,14 @@
 #' * `objects`: the number of objects of each class that R holds, including garbage that is not collected yet. Promises
 #'   of [as_array_async()] and [pjrt_compile_async()] hold `PJRTTransfer` and `PJRTCompiling` objects. The objects of a
 #'   client's devices and memory spaces stay for the session.
+#' * `buffers`: a data frame with a row for each buffer that was not deleted, donated or collected as garbage, the
+#'   largest first; `NULL` in a fork of a process that has a client.
+#'   - `dtype`, and `shape`: a list of integer vectors.
+#'   - `bytes`: the size of its content. The plugin may need more memory for it, such as for padding. Buffers that use
+#'     the memory of an R vector or of a file in place are counted, too.
+#'   - `device`: a string, and `memory`: the kind of its memory space, such as `"device"`, or `NA` if unknown.
+#'   - `age`: seconds since it was created, exact to some milliseconds.
+#'   - `made_at`: the call that made it, with its place in the source, if [pjrt_trace()] recorded it, else `NA`.
 #' * `history`: a data frame with the bytes of each client's live buffers over time: `client` (the row in `clients`),
 #'   `platform`, `from` and `time` (the first and the last noted change in a span of time), and the `lowest`, `highest`
 #'   and last value, `live_bytes`, of the span. The last row of each client is the present.
@@ -37,11 +48,15 @@
 #' `plot()` and `print()` return `x`, invisibly.
 #' @section Errors:
 #' `plot()` raises `pjrt_error_invalid_input` if the session has no client.
-#' @seealso [pjrt_buffers()] for a list of the buffers, [pjrt_delete()] to free memory now, [device_memory_stats()] for
-#'   a device's allocator, [executable_memory_stats()] for the memory that a program needs
+#' @seealso [pjrt_delete()] to free memory now, [device_info()] for a device's allocator, [executable_info()] for the
+#'   memory that a program needs
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(rnorm(1e5))
-#' pjrt_memory_stats()
+#' stats <- pjrt_memory_stats()
+#' stats
+#' head(stats$buffers)
+#' # by type
+#' tapply(stats$buffers$bytes, stats$buffers$dtype, sum)
 #'
 #' # memory over time
 #' kept <- list()
@@ -60,6 +75,7 @@ pjrt_memory_stats <- function() {
     staging = c(in_use = stats$staging_in_use, kept = stats$staging_kept, max = stats$staging_max),
     pinned = stats$pinned,
     objects = structure(stats$objects, names = stats$classes),
+    buffers = tryCatch(as_table(call_native(ffi_buffers_list)), pjrt_error_forked = function(e) NULL),
     history = memory_history(stats$histories, as.character(stats$platform))
   ), class = "PJRTMemoryStats")
 }

@@ -79,6 +79,7 @@ length.PJRTBuffer <- function(x) {
 #' @rdname buffer-methods
 #' @export
 as.array.PJRTBuffer <- function(x, ...) {
+  check_unused(...)
   values <- as_array(x)
   dim(values) <- dim(values) %||% length(values)
   values
@@ -87,6 +88,7 @@ as.array.PJRTBuffer <- function(x, ...) {
 #' @rdname buffer-methods
 #' @export
 as.matrix.PJRTBuffer <- function(x, ...) {
+  check_unused(...)
   values <- as_array(x)
   if (length(dim(values)) != 2L) {
     dim(values) <- c(length(values), 1L)
@@ -128,24 +130,28 @@ rounded <- function(values, dtype) {
 #' @rdname buffer-methods
 #' @export
 as.double.PJRTBuffer <- function(x, ...) {
+  check_unused(...)
   as.vector(x, "double")
 }
 
 #' @rdname buffer-methods
 #' @export
 as.integer.PJRTBuffer <- function(x, ...) {
+  check_unused(...)
   as.vector(x, "integer")
 }
 
 #' @rdname buffer-methods
 #' @export
 as.logical.PJRTBuffer <- function(x, ...) {
+  check_unused(...)
   as.vector(x, "logical")
 }
 
 #' @rdname buffer-methods
 #' @export
 as.complex.PJRTBuffer <- function(x, ...) {
+  check_unused(...)
   as.vector(x, "complex")
 }
 

@@ -1,18 +1,18 @@
 #' Run a program for several devices in several processes
 #'
-#' `mpi_program()` turns a program that was written for as many devices as there are processes into that of this
-#' process, which has one device. Collective operations become [calls of MPI][mpi_init]. `mpi_shard()` makes this
-#' process's part of an input, and `mpi_unshard()` combines the parts of an output to an R array in all processes.
+#' `mpi_program()` takes a program for several devices, one for each process, and returns the part that this process
+#' runs on its one device. Collective operations become [calls of MPI][mpi_init]. `mpi_shard()` makes this process's
+#' part of an input, and `mpi_unshard()` combines the parts of an output to an R array in all processes.
 #'
 #' All processes must call `mpi_program()` and run the result. Partitioned programs (GSPMD, Shardy, and JAX's
 #' `shard_map`) and programs with replicas work. JAX exports such a function with `jax.export` if its arguments are
 #' sharded over the devices of a mesh.
 #'
-#' XLA's CPU compiler partitions the program, for as many devices of the CPU as there are processes. This compiles the
-#' program once more. The result is a `PJRTProgram` like others: [pjrt_compile()] keeps its executable on disk,
-#' separately for each rank.
+#' XLA's CPU compiler partitions the program, which compiles it once more. The result is a `PJRTProgram` like others:
+#' [pjrt_compile()] keeps its executable on disk, separately for each rank.
 #'
-#' @param program A `PJRTProgram`, or a `PJRTExported` from [pjrt_load_exported()].
+#' @param program For `mpi_program()`, a `PJRTProgram`, or a `PJRTExported` from [pjrt_load_exported()]. For the others,
+#'   the `PJRTProcessProgram` that it returns.
 #' @param compile_options From [pjrt_compile_options()]: `num_replicas` or `num_partitions` for programs that do not say
 #'   how many devices they are for.
 #' @return `mpi_program()`: a list of class `PJRTProcessProgram` with the `program` of this process, its `rank`, and the
@@ -23,7 +23,7 @@
 #' * `pjrt_error_invalid_input` if the program is for another number of devices than there are processes.
 #' * `pjrt_error_unsupported_program` for reductions other than a sum, product, maximum, minimum, and, or, and xor, for
 #'   groups of unequal size, and for collective operations in the condition of a loop.
-#' * Those of [pjrt_shard()] and [pjrt_unshard()].
+#' * The errors of [pjrt_shard()] and [pjrt_unshard()].
 #' @seealso [mpi_init()], [pjrt_shard()], `vignette("cluster")`
 #' @examplesIf pjrt::plugins_downloaded("cpu") && nzchar(Sys.which("mpirun"))
 #' # start it with: mpirun -n 4 Rscript script.R
@@ -97,39 +97,38 @@ partitioned_module <- function(dir, are_partitions) {
 
 #' @rdname mpi_program
 #' @param x A vector, matrix or array, a `PJRTBuffer`, or a file opened with [pjrt_open_safetensors()]: the whole array.
-#' @param parts A `PJRTProcessProgram`.
 #' @param input,output The number, from 1, of an input or output, or an input's name.
 #' @param dim With replicas, the dimension along which `x` contains the arrays of all replicas, or along which they are
 #'   combined. `NULL`: all replicas get the same array, and the one of this process is returned.
 #' @param dtype,...,tensor As for [pjrt_shard()].
 #' @export
-mpi_shard <- function(x, parts, input, dim = 1L, dtype = NULL, ..., tensor = NULL) {
-  check_process_program(parts)
-  layout <- part_layout(parts$inputs, input, "input")
+mpi_shard <- function(x, program, input, dim = 1L, dtype = NULL, ..., tensor = NULL) {
+  check_process_program(program)
+  layout <- part_layout(program$inputs, input, "input")
   source <- whole_source(x, layout, dim, dtype, tensor, ...)
-  source$share(device_range(layout, parts$rank + 1L, dim), as_pjrt_device("cpu"))
+  source$share(device_range(layout, program$rank + 1L, dim), as_pjrt_device("cpu"))
 }
 
 #' @rdname mpi_program
 #' @param buffer A `PJRTBuffer`: this process's part of the output.
 #' @export
-mpi_unshard <- function(buffer, parts, output = 1L, dim = 1L) {
-  check_process_program(parts)
-  layout <- part_layout(parts$outputs, output, "output")
-  if (!is_pjrt_buffer(buffer) || !identical(as.numeric(shape(buffer)), as.numeric(layout$part))) {
+mpi_unshard <- function(buffer, program, output = 1L, dim = 1L) {
+  check_process_program(program)
+  layout <- part_layout(program$outputs, output, "output")
+  if (!is_buffer(buffer) || !identical(as.numeric(shape(buffer)), as.numeric(layout$part))) {
     abort_type("`buffer` must be a `PJRTBuffer` of shape ", shape_text(layout$part), ", not ", given(buffer), ".")
   }
   replicated_shape(layout, dim)
   has_replicas <- layout$num_replicas > 1L
   is_whole <- !has_replicas && sum(layout$is_first) == 1L &&
     identical(as.numeric(layout$whole), as.numeric(layout$part))
-  if (parts$size == 1L || is_whole || (has_replicas && is.null(dim))) {
+  if (program$size == 1L || is_whole || (has_replicas && is.null(dim))) {
     return(as_array(buffer))
   }
   gathered <- as_array(mpi_all_gather(buffer))
   rows <- layout$part[[1L]]
-  arrays <- vector("list", parts$size)
-  for (i in seq_len(parts$size)) {
+  arrays <- vector("list", program$size)
+  for (i in seq_len(program$size)) {
     start <- c((i - 1) * rows, numeric(length(layout$part) - 1L))
     arrays[[i]] <- array_part(gathered, base::dim(gathered), list(start = start, size = layout$part))
   }
@@ -144,11 +143,12 @@ part_layout <- function(layouts, which, kind) {
   layouts[[which]]
 }
 
-check_process_program <- function(parts) {
-  if (!inherits(parts, "PJRTProcessProgram")) {
-    abort_type("`parts` must be a `PJRTProcessProgram`, not ", given(parts), "; create it with mpi_program().")
+check_process_program <- function(program) {
+  if (!inherits(program, "PJRTProcessProgram")) {
+    abort_type("`program` must be a `PJRTProcessProgram`, not ", given(program), "; create it with mpi_program().")
   }
-  check_intact(parts, "PJRTProcessProgram", parts = c("program", "rank", "size", "inputs", "outputs"), name = "parts")
+  parts <- c("program", "rank", "size", "inputs", "outputs")
+  check_intact(program, "PJRTProcessProgram", parts = parts, name = "program")
 }
 
 #' @export

@@ -1,14 +1,14 @@
 #' Join other processes with MPI
 #'
 #' `mpi_init()` makes this process one of those that `mpirun` or a cluster's scheduler has started together. All of them
-#' must call it. From then on, programs on the CPU and functions such as [mpi_all_reduce()] exchange arrays.
-#' `mpi_finalize()` ends this; it happens by itself when R quits.
+#' must call it. Then programs on the CPU and functions such as [mpi_all_reduce()] exchange arrays. `mpi_finalize()`
+#' ends this; it happens by itself when R quits.
 #'
 #' A process that was started alone is a world of one process.
 #'
 #' @section The library:
 #' The system's MPI is loaded at run time: Open MPI, MPICH and its relatives, or one with the standard ABI of MPI 5. The
-#' first of these is taken: the MPI that is in the process already, for example with package Rmpi; the file that
+#' package uses the first of these: the MPI that is in the process already, for example with package Rmpi; the file that
 #' `options(pjrt.mpi = )` or the environment variable `PJRT_MPI` names; the one whose launcher has started the process;
 #' Open MPI; MPICH. On Debian, install `openmpi-bin` or `mpich`.
 #'
@@ -18,10 +18,10 @@
 #' initialized already.
 #' @section Order:
 #' All processes must communicate in the same order. Programs that communicate run one after the other, as they were
-#' launched. In a program, each call must need a result of the one before: else `pjrt_compile()` raises an error,
-#' because the compiler could swap them. To order calls that need nothing of each other, give them the attribute
-#' `ticket = true`. Their last operand and last result are then a ticket, any small array, that goes from call to call.
-#' Tokens do not order calls on the CPU. Loops and branches take a ticket and return it, too.
+#' launched. In a program, each call must use a result of the previous call. Otherwise the compiler could swap them, and
+#' `pjrt_compile()` raises an error. To order independent calls, give them the attribute `ticket = true`. Their last
+#' operand and last result are then a ticket, any small array, that goes from call to call. Tokens do not order calls on
+#' the CPU. Loops and branches take a ticket and return it, too.
 #' @section Targets:
 #' Programs on the CPU call these by [custom calls][pjrt_register_custom_call] with `api_version = 4 : i32`:
 #'
@@ -39,14 +39,13 @@
 #' that length, in which -1 fills a short list. `root` then counts in the group.
 #'
 #' `pjrt_mpi_permute` has pairs of ranks, `pairs = array<i64: 0, 1, 1, 0>`: the first of each sends its operand to the
-#' second. A process that gets nothing has zeros.
+#' second. A process that receives nothing gets zeros.
 #' @section Errors:
 #' `pjrt_error_library_missing` if no MPI is found, if the library is neither of those above, or if it does not belong
 #' to the launcher. An error of MPI is raised when a result is read. If a process is killed, or its R script fails or
 #' quits with a status other than 0, `mpirun` ends the others. With Slurm's `srun`, add `--kill-on-bad-exit`.
 #' @return `mpi_init()` returns a list of class `PJRTMPI` with the `rank` of this process, counted from 0, the `size` of
-#'   the
-#' world, the `library`'s file, its `abi` and `version`, the version of the MPI `standard`, the level of support for
+#' the world, the `library`'s file, its `abi` and `version`, the version of the MPI `standard`, the level of support for
 #' `threads`, and whether MPI was initialized before (`joined`). A second call returns the same. `mpi_finalize()`
 #' returns `NULL`, invisibly.
 #' @seealso [mpi_all_reduce()], [mpi_program()], [pjrt_distributed()], `vignette("cluster")`
@@ -211,7 +210,7 @@ check_below <- function(x, end, name) {
 check_rank <- function(x, name) check_below(x, mpi_world()$size, name)
 
 check_own <- function(buffers, name) {
-  is_own <- vapply(buffers, is_pjrt_buffer, NA)
+  is_own <- vapply(buffers, is_buffer, NA)
   if (!all(is_own) || length(buffers) == 0L) {
     abort_input(sprintf("`%s` must be a buffer%s.", name, if (name == "buffers") ", or a list of buffers" else ""))
   }
@@ -245,7 +244,7 @@ tensor_type <- function(dtype, shape) {
 # Runs the program of one call on buffers.
 exchange <- function(what, buffers, attributes = "", resize = identity, results = TRUE) {
   mpi_world()
-  is_one <- is_pjrt_buffer(buffers)
+  is_one <- is_buffer(buffers)
   inputs <- if (is_one) list(buffers) else check_own(
     if (is.list(buffers)) unname(buffers) else list(buffers), "buffers"
   )

@@ -26,8 +26,8 @@
 #' @param x A `PJRTBuffer`, or a promise of [as_array_async()] or [pjrt_compile_async()]. Or a nested list of these;
 #'   then the function is called when all are ready.
 #' @param callback A function of one argument, which gets `x`.
-#' @return A function without arguments, invisibly. Calling it cancels the callback, and returns whether it was still to
-#'   come. The computation goes on.
+#' @return A function without arguments, invisibly. Calling it cancels the callback, and returns whether the callback
+#'   was pending. The computation goes on.
 #' @section Errors:
 #' `pjrt_error_invalid_input` for other arguments; `pjrt_error_deleted_buffer`, `pjrt_error_client_closed` and
 #' `pjrt_error_forked` for objects that cannot be used any more.

@@ -27,7 +27,7 @@
 #' @return A `PJRTBuffer`. `rev()` and `sort()` have one dimension. `dim(x) <- value` makes `x` a new buffer with the
 #'   same elements, and other names of the old one keep it.
 #' @section Errors:
-#' Those of [operators].
+#' The errors of [operators].
 #' @seealso [operators], [summaries]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(matrix(1:6, 2), "f32")
@@ -51,6 +51,7 @@ t.PJRTBuffer <- function(x) {
 #' @rdname matrices
 #' @export
 aperm.PJRTBuffer <- function(a, perm = NULL, resize = TRUE, ...) {
+  check_unused(...)
   if (!isTRUE(resize)) {
     abort_input("`resize` must be TRUE: buffers without the dimensions of the result do not exist.")
   }
@@ -85,6 +86,7 @@ rev.PJRTBuffer <- function(x) {
 #' @rdname matrices
 #' @export
 sort.PJRTBuffer <- function(x, decreasing = FALSE, na.last = NA, ...) {
+  check_unused(...)
   check_flag(decreasing, "decreasing")
   if (isFALSE(na.last)) {
     abort_operator("`sort()` of a buffer keeps NaN at the end: `na.last` must not be FALSE.")

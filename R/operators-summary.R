@@ -16,7 +16,7 @@
 #' @param trim Must be 0.
 #' @return A `PJRTBuffer` without dimensions; of two elements for `range()`. `any()` and `all()`: `TRUE` or `FALSE`.
 #' @section Errors:
-#' Those of [operators].
+#' The errors of [operators].
 #' @seealso [operators], [matrices]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(matrix(1:6, 2))
@@ -49,7 +49,7 @@ Summary.PJRTBuffer <- function(..., na.rm = FALSE) {
   joined(.Generic, parts)
 }
 
-# The summary of several arguments, of which the first is a buffer.
+# The summary of several arguments. The first one is a buffer.
 joined <- function(name, parts) {
   join <- c(sum = "+", prod = "*", max = "pmax", min = "pmin", any = "|", all = "&")[[name]]
   results <- lapply(parts, function(part) {
@@ -75,6 +75,7 @@ summarized <- function(name, x) {
 #' @rdname summaries
 #' @export
 mean.PJRTBuffer <- function(x, ..., trim = 0, na.rm = FALSE) {
+  check_unused(...)
   check_na_rm(na.rm)
   if (!identical(trim, 0) && !identical(trim, 0L)) {
     abort_operator("`trim` must be 0.")

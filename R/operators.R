@@ -6,7 +6,7 @@
 #' Each operation is a small program. It is compiled when it is first used with operands of these dtypes and shapes, and
 #' kept for the session, and in the [cache][pjrt_cache] on disk. The session keeps the
 #' `options(pjrt.operators_max = 512)` programs that were used last; [pjrt_cache_info()] counts them. The first use
-#' takes milliseconds, so a loop over ever new shapes is slow.
+#' takes milliseconds, so a loop with a new shape in each iteration is slow.
 #'
 #' A computation of many steps is faster as one program: see `vignette("operators")`.
 #'

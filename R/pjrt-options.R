@@ -92,11 +92,11 @@
 #' `PJRT_TEST` is for the package's own tests.
 #'
 #' @section Threads:
-#' The package uses no more threads than the process may use processors. The number is the smallest that the system
-#' allows (affinity, and the limits of control groups in containers and jobs) and those in the variables of schedulers
-#' and of OpenMP. It is the default number of threads that run programs on the CPU, which `NPROC`, `PJRT_CPU_THREADS`
-#' and `pjrt_client("cpu", threads = )` change, and limits the threads that convert data and the programs that are
-#' compiled at once. [pjrt_sitrep()] shows the number and the variable that it comes from.
+#' The package uses at most one thread for each processor that the process may use. The number is the smallest that the
+#' system allows (affinity, and the limits of control groups in containers and jobs) and those in the variables of
+#' schedulers and of OpenMP. It is the default number of threads that run programs on the CPU, which `NPROC`,
+#' `PJRT_CPU_THREADS` and `pjrt_client("cpu", threads = )` change, and limits the threads that convert data and the
+#' programs that are compiled at once. [pjrt_sitrep()] shows the number and the variable that it comes from.
 #' @section Messages:
 #' The package's messages are conditions of class `pjrt_message`, so that [suppressMessages()] and handlers work. Only
 #' progress bars are drawn directly on the console. Plugins write to the process's standard error, and by default only

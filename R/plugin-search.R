@@ -3,18 +3,21 @@
 #' `pjrt_register_plugin()` sets the plugin for a platform: for hardware that this package does not know, or instead of
 #' the plugin that [pjrt_plugin()] would find. The library is checked now, and loaded when the platform is first used.
 #'
-#' A registration lasts for the session. You can replace it as long as the plugin is not loaded. The environment
-#' variable `PJRT_PLUGIN_PATH_<PLATFORM>` wins over it.
+#' A registration lasts for the session, or until `pjrt_unregister_plugin()` removes it. You can replace it as long as
+#' the plugin is not loaded. The environment variable `PJRT_PLUGIN_PATH_<PLATFORM>` wins over it. A plugin that is
+#' loaded stays in use until the session ends.
 #'
-#' @param name A string: the platform's name. It starts with a letter and has only letters, digits, `_`, `-` and `.`.
+#' @param platform A string: the platform's name. It starts with a letter and has only letters, digits, `_`, `-` and
+#'   `.`.
 #' @param path A string: the path of the plugin's library.
 #' @param options A named list: default client options for this platform. Options in [pjrt_client()] override them.
-#' @return `name`, invisibly.
+#' @return `pjrt_register_plugin()`: `platform`, invisibly. `pjrt_unregister_plugin()`: invisibly, whether there was a
+#'   registration.
 #' @section Errors:
 #' * `pjrt_error_plugin_not_found`: the file does not exist.
 #' * `pjrt_error_plugin_invalid`: the file is not a plugin for this machine.
-#' * `pjrt_error_invalid_input`: a name or option is invalid, the platform has already loaded a different plugin, or it
-#'   already has a client that was created with other options.
+#' * `pjrt_error_invalid_input`: a platform's name or an option is invalid, the platform has already loaded a different
+#'   plugin, or it already has a client that was created with other options.
 #' @seealso [pjrt_plugin()], which describes where plugins are found
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' # the CPU under another name, as two devices
@@ -22,33 +25,47 @@
 #' path <- plugins$path[plugins$platform == "cpu"][1]
 #' pjrt_register_plugin("halves", path, list(cpu_device_count = 2L))
 #' devices("halves")
+#' pjrt_unregister_plugin("halves")
 #' @export
-pjrt_register_plugin <- function(name, path, options = list()) {
-  check_platform(name, "name")
-  if (!grepl("^[A-Za-z][A-Za-z0-9_.-]*$", name)) {
-    abort_input("`name` must start with a letter and have only letters, digits, `_`, `-` and `.`, not '", name, "'.")
+pjrt_register_plugin <- function(platform, path, options = list()) {
+  check_platform(platform)
+  if (!grepl("^[A-Za-z][A-Za-z0-9_.-]*$", platform)) {
+    abort_input(
+      "`platform` must start with a letter and have only letters, digits, `_`, `-` and `.`, not '", platform, "'."
+    )
   }
   check_string(path, "path")
   if (!is.list(options)) {
     abort_type("`options` must be a named list, not ", given(options), ".")
   }
-  typed_client_options(options, name)
+  typed_client_options(options, platform)
   file <- call_with_text(ffi_plugin_check, full_path(path))
-  loaded <- the$plugins[[name]]
+  loaded <- the$plugins[[platform]]
   if (!is.null(loaded) && !identical(call_native(ffi_plugin_file, loaded), file)) {
     abort_input(
-      "Platform '", name, "' has already loaded a different plugin, '", call_native(ffi_plugin_file, loaded), "'.",
+      "Platform '", platform, "' has already loaded a different plugin, '", call_native(ffi_plugin_file, loaded), "'.",
       hints = "Restart R, and register the plugin before you use the platform."
     )
   }
-  if (!is.null(the$clients[[name]]) && !identical(options, registered_options(name))) {
+  if (!is.null(the$clients[[platform]]) && !identical(options, registered_options(platform))) {
     abort_input(
-      "Options take effect when a client is created, but platform '", name, "' already has a client.",
+      "Options take effect when a client is created, but platform '", platform, "' already has a client.",
       hints = "Register the plugin before you use the platform, or close() its client first."
     )
   }
-  the$registered[[name]] <- list(path = file, options = options)
-  invisible(name)
+  the$registered[[platform]] <- list(path = file, options = options)
+  invisible(platform)
+}
+
+#' @rdname pjrt_register_plugin
+#' @export
+pjrt_unregister_plugin <- function(platform) {
+  check_platform(platform)
+  was_registered <- !is.null(the$registered[[platform]])
+  if (was_registered) {
+    the$registered[[platform]] <- NULL
+  }
+  invisible(was_registered)
 }
 
 # The registered plugins, with the columns of found_plugins().

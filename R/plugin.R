@@ -109,60 +109,47 @@ as_pjrt_plugin <- function(x) {
 
 #' Plugin information
 #'
-#' @description
-#' * `plugin_attributes()` returns the plugin's attributes.
-#' * `pjrt_api_version()` returns the version of the PJRT C API that the plugin implements. This package uses 0.90.
-#'   Plugins of other minor versions work; calling a function that a plugin lacks is an error.
-#' * `plugin_stablehlo_versions()` returns the versions of StableHLO in which the plugin reads portable programs.
-#' * `plugin_extensions()` lists the plugin's extensions to the PJRT C API.
-#'
-#' @details
 #' A portable program declares its version of StableHLO. If the version is newer than the plugin's, the program still
 #' compiles unless it uses new features; then [pjrt_compile()] raises an error.
 #'
 #' @param plugin A `PJRTPlugin` or a platform's name.
-#' @return
-#' * `plugin_attributes()`: a named list. XLA's plugins have `xla_version`, `stablehlo_current_version` and
+#' @return `plugin_info()`: a list of class `PJRTPluginInfo`:
+#' * `platform`, and `path`: the plugin's library.
+#' * `api_version`: the version of the PJRT C API that the plugin implements, a list of two integers, `major` and
+#'   `minor`. This package uses 0.90. Plugins of other minor versions work; calling a function that a plugin lacks is an
+#'   error.
+#' * `stablehlo_versions`: the versions of StableHLO in which the plugin reads portable programs, a list of two
+#'   [numeric_version()]s, `minimum` and `current`, or `NULL` if the plugin does not provide them.
+#' * `extensions`: the plugin's extensions to the PJRT C API, a data frame with a row for each: its `name` in the PJRT
+#'   headers (`NA` if it is newer than this package), the number of its `type`, and the `size` of its struct in bytes,
+#'   which grows with its version.
+#' * `attributes`: a named list. XLA's plugins have `xla_version`, `stablehlo_current_version` and
 #'   `stablehlo_minimum_version`; other plugins may have other attributes. Strings are character, floats double and
 #'   flags logical. Whole numbers and vectors of them are integer or, if they are too large, double or
 #'   [bit64::integer64]. A value of an unknown type is `NA`.
-#' * `pjrt_api_version()`: a list of two integers, `major` and `minor`.
-#' * `plugin_stablehlo_versions()`: a list of two [numeric_version()]s, `minimum` and `current`, or `NULL` if the plugin
-#'   does not provide them.
-#' * `plugin_extensions()`: a data frame with a row for each extension: its `name` in the PJRT headers (`NA` if it is
-#'   newer than this package), the number of its `type`, and the `size` of its struct in bytes, which grows with its
-#'   version.
+#'
+#' `plugin_attributes()`: the attributes alone.
 #' @section Errors:
 #' `pjrt_error_plugin_not_found` and `pjrt_error_plugin_invalid`, as from [pjrt_plugin()].
 #' @seealso [pjrt_plugin()], [client_info()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
-#' str(plugin_attributes("cpu"))
-#' pjrt_api_version("cpu")
-#' plugin_stablehlo_versions("cpu")$current
-#' plugin_extensions("cpu")
+#' info <- plugin_info("cpu")
+#' info$stablehlo_versions$current
+#' head(info$extensions)
+#' str(info$attributes)
 #' @export
-plugin_attributes <- function(plugin) {
-  with_bit64(call_native(ffi_plugin_attributes, as_pjrt_plugin(plugin)))
-}
-
-#' @rdname plugin_attributes
-#' @export
-pjrt_api_version <- function(plugin) {
-  call_native(ffi_plugin_version, as_pjrt_plugin(plugin))
-}
-
-#' @rdname plugin_attributes
-#' @export
-plugin_stablehlo_versions <- function(plugin) {
-  versions <- call_native(ffi_plugin_stablehlo_versions, as_pjrt_plugin(plugin))
-  if (!is.null(versions)) lapply(versions, numeric_version)
-}
-
-#' @rdname plugin_attributes
-#' @export
-plugin_extensions <- function(plugin) {
-  found <- call_native(ffi_plugin_extensions, as_pjrt_plugin(plugin))
-  data.frame(name = found$name, type = found$number, size = found$size)
+plugin_info <- function(plugin) {
+  plugin <- as_pjrt_plugin(plugin)
+  versions <- call_native(ffi_plugin_stablehlo_versions, plugin)
+  extensions <- call_native(ffi_plugin_extensions, plugin)
+  facts <- list(
+    platform = attr(plugin, "platform"), path = call_native(ffi_plugin_file, plugin),
+    api_version = pjrt_api_version(plugin),
+    stablehlo_versions = if (!is.null(versions)) lapply(versions, numeric_version),
+    extensions = data.frame(name = extensions$name, type = extensions$number, size = extensions$size),
+    attributes = plugin_attributes(plugin)
+  )
+  new_info(facts, "PJRTPluginInfo")
 }
 
 #' @export

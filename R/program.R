@@ -220,6 +220,7 @@ print.PJRTProgram <- function(x, ..., n = 5) {
 
 #' @export
 as.character.PJRTProgram <- function(x, ...) {
+  check_unused(...)
   check_program(x)
   call_native(ffi_program_text, x)
 }

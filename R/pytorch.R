@@ -53,7 +53,7 @@ check_pytorch_weight <- function(buffer, path, dtype, shape) {
   }
 }
 
-# The lines of print() for arguments, in the function's order, and weights, of which there may be thousands.
+# The lines of print() for arguments, in the function's order, and for weights: there may be thousands.
 format_pytorch_inputs <- function(x, lines) {
   rows <- unlist(x$input_tree, use.names = FALSE)
   rows <- rows[x$inputs$kept[rows]]

@@ -1,8 +1,8 @@
 #' R functions in programs
 #'
 #' A program can call an R function while it runs: `stablehlo.custom_call @name`. `pjrt_register_r_call()` registers the
-#' function, `pjrt_unregister_r_call()` removes it. Uses are progress reports and early stopping from inside a loop, a
-#' density or a simulator written in R, and a data loader. `vignette("r-in-programs")` shows them.
+#' function, [pjrt_unregister_custom_call()] removes it. Uses are progress reports and early stopping from inside a
+#' loop, a density or a simulator written in R, and a data loader. `vignette("r-in-programs")` shows them.
 #'
 #' ```
 #' %y = stablehlo.custom_call @name(%x) {
@@ -22,7 +22,7 @@
 #' @section When it runs:
 #' R functions run on R's main thread: while R waits for a result ([await()], [as_array()], [value()]), when you ask
 #' [is_ready()], and when R is idle, at its prompt or in [Sys.sleep()] (not on Windows). [pjrt_execute()] returns at
-#' once, as for other programs. A program whose function cannot run yet waits, but blocks no thread of the plugin.
+#' once, as for other programs. A program waits until its function can run, without blocking a thread of the plugin.
 #' Programs that you execute later on the same device may wait for it.
 #'
 #' Without `has_side_effect = true`, the compiler may remove, duplicate or reorder calls.
@@ -35,8 +35,8 @@
 #' it. A child of a fork runs no functions for its parent.
 #'
 #' A program for several devices calls the function for each device. If a call fails, its results are zeros, so that no
-#' other device waits for it, and the execution fails in the end. XLA ends the process when a device waits 40 seconds
-#' for another in a collective operation: a function must not take so long.
+#' other device waits for it; then the execution fails. XLA ends the process when a device waits 40 seconds for another
+#' in a collective operation: a function must not take so long.
 #'
 #' Compiled programs that call R functions are not kept in the [cache][pjrt_cache] on disk. [pjrt_save_executable()]
 #' saves them; register the functions before you load them. Functions need row-major arrays, which is the default of
@@ -49,10 +49,9 @@
 #'   arguments as buffers, which are copies.
 #' @param .package A string or `NULL`: the package that the function belongs to. When its namespace is unloaded, the
 #'   function is removed.
-#' @return `pjrt_register_r_call()`: `NULL`, invisibly. `pjrt_unregister_r_call()`: invisibly, whether there was a
-#'   function.
+#' @return `NULL`, invisibly.
 #' @section Errors:
-#' If the function raises an error, or returns something else than the program expects, the execution fails: reading an
+#' If the function raises an error, or returns a value that the program does not expect, the execution fails: reading an
 #' output raises an error of class `pjrt_error_r_call`. Its `parent` is the condition that the function raised, or
 #' `NULL`.
 #'
@@ -87,7 +86,7 @@
 #'   return %out#0, %out#1 : tensor<i32>, tensor<f32>
 #' }')
 #' pjrt_execute(pjrt_compile(program), pjrt_scalar(1))
-#' pjrt_unregister_r_call("report")
+#' pjrt_unregister_custom_call("report")
 #' @export
 pjrt_register_r_call <- function(target_name, f, as = c("array", "buffer"), .package = NULL) {
   check_string(target_name, "target_name")
@@ -105,21 +104,6 @@ pjrt_register_r_call <- function(target_name, f, as = c("array", "buffer"), .pac
   }
   warn_about_custom_calls()
   invisible(NULL)
-}
-
-#' @rdname pjrt_register_r_call
-#' @export
-pjrt_unregister_r_call <- function(target_name) {
-  check_string(target_name, "target_name")
-  if (!validUTF8(enc2utf8(target_name))) {
-    abort_input("'", target_name, "' is not valid UTF-8.")
-  }
-  if (!is.function(the$custom_calls[[target_name]]$handler)) {
-    return(invisible(FALSE))
-  }
-  call_native(ffi_custom_call_unregister, enc2utf8(target_name))
-  the$custom_calls[[target_name]] <- NULL
-  invisible(TRUE)
 }
 
 # Calls the function of a program; native code calls this by name. Returns a list with its value, the message and the

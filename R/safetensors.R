@@ -174,6 +174,7 @@ length.PJRTSafetensors <- function(x) {
 #' @rdname pjrt_open_safetensors
 #' @export
 as.list.PJRTSafetensors <- function(x, ...) {
+  check_unused(...)
   x[]
 }
 
@@ -200,6 +201,7 @@ as.list.PJRTSafetensors <- function(x, ...) {
 #' @rdname pjrt_open_safetensors
 #' @export
 close.PJRTSafetensors <- function(con, ...) {
+  check_unused(...)
   invisible(call_native(ffi_safetensors_close, con))
 }
 

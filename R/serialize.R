@@ -9,8 +9,8 @@
 #' Use `pjrt_serialize()` if you need the bytes, a checked transfer to a chosen device, or an error instead of an object
 #' without content.
 #'
-#' The bytes of a buffer contain its element type, its shape and its content, for any device. Those of a program contain
-#' its code. Both have a checksum.
+#' The bytes of a buffer contain its element type, its shape and its content, for any device. The bytes of a program
+#' contain its code. Both have a checksum.
 #'
 #' @section R's serialization:
 #' An object that R has read gets its content at its first use, or when it is printed. A buffer goes to the device of

@@ -2,8 +2,8 @@
 
 # The parts of `x` for an input of an executable, one for each device.
 shard_for_input <- function(x, executable, input, dim, dtype, tensor, ...) {
-  if (!inherits(executable, "PJRTLoadedExecutable")) {
-    abort_type("`devices` must be an executable if `input` is given, not ", given(executable), ".")
+  if (is.null(executable)) {
+    abort_input("`input` needs `executable`.", hints = "pjrt_shard(x, executable = , input = )")
   }
   number <- input_number(executable, input)
   layout <- array_layout(executable, number, "input")
@@ -145,8 +145,7 @@ array_layout <- function(executable, number, kind) {
 # Refuses what names none of a program's inputs or outputs.
 abort_number_or_name <- function(x, kind, count, hints = NULL) {
   abort_type(
-    "`", kind, "` must be the number or name of an ", kind, ", of which the program has ", count, ", not ", given(x),
-    ".",
+    "`", kind, "` must be a number or name of the program's ", counted(count, kind), ", not ", given(x), ".",
     hints = hints
   )
 }
@@ -168,7 +167,7 @@ input_number <- function(executable, input) {
   number
 }
 
-# The shape of the array that holds those of all replicas.
+# The shape of the array that contains the arrays of all replicas.
 replicated_shape <- function(layout, dim) {
   whole <- layout$whole
   if (layout$num_replicas == 1L || is.null(dim)) {
@@ -290,7 +289,7 @@ check_share_dtype <- function(dtype, layout) {
   }
 }
 
-# The buffers of one output, one for each device, given as such or as all outputs of each device.
+# The buffers of one output, one for each device, given alone or with the other outputs of each device.
 output_parts <- function(buffers, layout, output, count) {
   is_buffer <- function(x) inherits(x, "PJRTBuffer")
   if (!is.list(buffers) || length(buffers) != count) {

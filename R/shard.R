@@ -9,7 +9,8 @@
 #'
 #' @section Inputs and outputs of executables:
 #' A program with several partitions defines how its arrays are divided between devices, or leaves it to the compiler:
-#' see `sharding` in [executable_inputs()]. `pjrt_shard(x, executable, input = )` divides the whole array `x`
+#' see `sharding` in [executable_info()]. `pjrt_shard(x, executable = , input = )` divides the whole array
+#' `x`
 #' accordingly, along several dimensions if necessary, and copies parts that several devices need. Only the parts that a
 #' device needs are read from a buffer or file. If a dimension cannot be divided equally, the last parts are padded with
 #' zeros, which the program ignores.
@@ -23,8 +24,8 @@
 #'
 #' @param x A vector, matrix or array. A vector has one dimension. With `input`, also a `PJRTBuffer`, or a file opened
 #'   with [pjrt_open_safetensors()] whose `tensor` is used.
-#' @param devices A list of devices or a character vector of their names, as for [pjrt_compile()], or a
-#'   `PJRTLoadedExecutable` for its devices.
+#' @param devices A list of devices or a character vector of their names, as for [pjrt_compile()]. Default: the devices
+#'   of `executable`.
 #' @param dim A number, from 1: the dimension along which the array is divided or the parts are combined. With `NULL`,
 #'   every device gets all of `x`, and `pjrt_unshard()` returns the first array. With an executable's input or output,
 #'   `dim` is about its replicas.
@@ -35,7 +36,7 @@
 #' @param tensor The name or number, from 1, of a tensor, if `x` is a safetensors file.
 #' @param buffers A list of `PJRTBuffer`s, one for each device, in order. With an executable, also a list that contains,
 #'   for each device, a list of all outputs.
-#' @param executable A `PJRTLoadedExecutable`: the one whose output this is. It can also be the second argument.
+#' @param executable A `PJRTLoadedExecutable`: the one whose input `x` is for, or whose output `buffers` are.
 #' @param output The number, from 1, of the executable's output. Default: 1.
 #' @return `pjrt_shard()`: a list of `PJRTBuffer`s, one for each device of this process. `pjrt_unshard()`: an array, as
 #'   [as_array()] returns it for the whole array.
@@ -77,13 +78,23 @@
 #'     return %0 : tensor<2x6xf32>
 #'   }
 #' }"), devices = devices(pair))
-#' shards <- pjrt_shard(matrix(1:12, nrow = 2), double, input = "x")
+#' shards <- pjrt_shard(
+#'   matrix(1:12, nrow = 2), executable = double, input = "x")
 #' shards[[2]]
 #' pjrt_unshard(pjrt_execute_sharded(double, shards), executable = double)
 #' @export
-pjrt_shard <- function(x, devices, dim = 1L, dtype = NULL, ..., input = NULL, tensor = NULL) {
+pjrt_shard <- function(x, devices = NULL, dim = 1L, dtype = NULL, ..., executable = NULL, input = NULL, tensor = NULL) {
+  if (is.null(devices) == is.null(executable) || inherits(devices, "PJRTLoadedExecutable")) {
+    abort_input(
+      "Either `devices` or `executable` must be given.",
+      hints = "pjrt_shard(x, devices) divides an array equally, pjrt_shard(x, executable = , input = ) for an input."
+    )
+  }
+  if (!is.null(executable)) {
+    check_executable(executable)
+  }
   if (!is.null(input)) {
-    return(shard_for_input(x, devices, input, dim, dtype, tensor, ...))
+    return(shard_for_input(x, executable, input, dim, dtype, tensor, ...))
   }
   if (!is.null(tensor)) {
     abort_input("`tensor` needs `input`.", hints = "Name the executable's input, as in `input = 1`.")
@@ -94,11 +105,10 @@ pjrt_shard <- function(x, devices, dim = 1L, dtype = NULL, ..., input = NULL, te
       hints = "With `input = `, for an executable, `x` can also be a buffer or a safetensors file."
     )
   }
-  executable <- inherits(devices, "PJRTLoadedExecutable")
-  targets <- if (executable) devices(devices, addressable = FALSE) else device_list(devices)
+  targets <- if (is.null(devices)) devices(executable, addressable = FALSE) else device_list(devices)
   count <- length(targets)
   # the parts of other processes are theirs to move
-  own <- if (executable) call_native(ffi_executable_own_positions, devices) else seq_len(count)
+  own <- if (is.null(devices)) call_native(ffi_executable_own_positions, executable) else seq_len(count)
   shards <- vector("list", length(own))
   targets <- targets[own]
   # a loop, not lapply(), so that errors show the user's call
@@ -136,10 +146,6 @@ pjrt_shard <- function(x, devices, dim = 1L, dtype = NULL, ..., input = NULL, te
 #' @rdname pjrt_shard
 #' @export
 pjrt_unshard <- function(buffers, dim = 1L, executable = NULL, output = NULL) {
-  if (inherits(dim, "PJRTLoadedExecutable") && is.null(executable)) {
-    executable <- dim
-    dim <- 1L
-  }
   if (!is.null(executable)) {
     return(unshard_output(buffers, executable, output %||% 1L, dim))
   }

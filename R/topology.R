@@ -1,8 +1,20 @@
-#' Topology of a client
+#' Topology
 #'
-#' `topology()` describes the devices of all processes, as the compiler sees them.
+#' `pjrt_topology()` describes devices as the compiler sees them: all devices of a client, also in other processes, or
+#' devices that this machine need not have, such as a cluster's. [`pjrt_compile(topology =
+#' )`][pjrt_compile] compiles programs for them, if the plugin supports it.
 #'
-#' @param x A `PJRTClient`, a platform's name, or `NULL` for the default platform.
+#' For devices that this machine need not have, pass a platform or a plugin. No client is created. Names and options are
+#' the plugin's own, and pass to it unchecked. XLA's CPU plugin does not support this. This package has
+#' been tested with a plugin made for the tests, not with a plugin for GPUs or TPUs.
+#'
+#' The description is usable in this session only: an object that was saved cannot be compiled for.
+#'
+#' @param x A `PJRTClient`, from [pjrt_client()], for its devices. Or a platform's name, such as `"cuda"`, or a
+#'   `PJRTPlugin`, from [pjrt_plugin()].
+#' @param name A string: the topology's name. The empty name is the plugin's default.
+#' @param ... Named options of the plugin. Strings, whole numbers, other numbers, `TRUE` and `FALSE`, and vectors of
+#'   whole numbers keep their type. `I(1)` passes a number as a vector.
 #' @return A list of class `PJRTTopology`:
 #' * `platform`, `platform_version`.
 #' * `devices`: for each device a list with its `id`, `kind`, `label`, `debug` string, `process_index` and `attributes`.
@@ -10,14 +22,36 @@
 #' * `serialized`: a raw vector, the plugin's serialized form, which you can use to compare topologies; `NULL` if it has
 #'   none.
 #' @section Errors:
-#' `pjrt_error_unsupported_call` or `pjrt_error_unimplemented` if the plugin does not describe its topology.
-#' @seealso [pjrt_topology()] for devices of other machines, [pjrt_compile()], [client_info()], [device_info()]
+#' * `pjrt_error_unimplemented` if the plugin does not support topologies without devices, as that of the CPU, or does
+#'   not describe a client's.
+#' * `pjrt_error_unsupported_call` if the plugin lacks the function.
+#' * `pjrt_error_invalid_input` if an option has no name or a value that cannot pass, or if there is a name or an option
+#'   for a client's topology.
+#' * The plugin's own errors for names and options that it does not know.
+#' @seealso [pjrt_compile()], [pjrt_client()], [client_info()], [device_info()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
-#' topology("cpu")
+#' pjrt_topology(pjrt_client("cpu"))
+#'
+#' # the plugin of the CPU refuses to describe other devices
+#' try(pjrt_topology("cpu"))
 #' @export
-topology <- function(x = NULL) {
-  client <- as_pjrt_client(x)
-  new_topology(call_native(ffi_client_topology, client), client)
+pjrt_topology <- function(x, name = "", ...) {
+  if (!(is.character(name) && length(name) == 1L && !is.na(name))) {
+    abort_type("`name` must be a string, not ", given(name), ".")
+  }
+  if (inherits(x, "PJRTClient")) {
+    if (nzchar(name) || ...length() > 0L) {
+      abort_input("The topology of a client has no name and no options.")
+    }
+    return(new_topology(call_native(ffi_client_topology, x), x))
+  }
+  plugin <- as_pjrt_plugin(x)
+  platform <- attr(plugin, "platform") %||% "unknown"
+  options <- typed_options(list(...), NULL, "Topology", platform)
+  facts <- call_with_text(
+    ffi_topology_create, plugin, platform, enc2utf8(as.vector(name)), options$names, options$types, options$values
+  )
+  new_topology(facts[names(facts) != "system"], facts$system)
 }
 
 # `system` is what programs are compiled for: a client, or the plugin's own topology, which it keeps alive.
@@ -28,47 +62,9 @@ new_topology <- function(facts, system) {
   made
 }
 
-#' Topology of absent devices
-#'
-#' `pjrt_topology()` describes devices that this machine need not have, such as a cluster's. It creates no client.
-#'
-#' Names and options are the plugin's own, and pass to it unchecked. XLA's plugin for the CPU refuses every topology.
-#' This package has been tested with a plugin made for the tests, not with a plugin for GPUs or TPUs.
-#'
-#' [`pjrt_compile(topology = )`][pjrt_compile] compiles programs for these devices, if the plugin supports it. The
-#' description is usable in this session only: an object that was saved cannot be compiled for.
-#'
-#' @param platform A platform's name, such as `"cuda"`, or a `PJRTPlugin`, from [pjrt_plugin()].
-#' @param name A string: the topology's name. The empty name is the plugin's default.
-#' @param ... Named options of the plugin. Strings, whole numbers, other numbers, `TRUE` and `FALSE`, and vectors of
-#'   whole numbers pass as such. `I(1)` passes a number as a vector.
-#' @return A list of class `PJRTTopology`, as [topology()] returns.
-#' @section Errors:
-#' * `pjrt_error_unimplemented` if the plugin does not support topologies without devices, as that of the CPU.
-#' * `pjrt_error_unsupported_call` if the plugin lacks the function.
-#' * `pjrt_error_invalid_input` if an option has no name or a value that cannot pass.
-#' * The plugin's own errors for names and options that it does not know.
-#' @seealso [topology()] for the devices of a client, [pjrt_compile()], [pjrt_client()]
-#' @examplesIf pjrt::plugins_downloaded("cpu")
-#' # the plugin of the CPU refuses
-#' try(pjrt_topology("cpu"))
-#' @export
-pjrt_topology <- function(platform, name = "", ...) {
-  if (!(is.character(name) && length(name) == 1L && !is.na(name))) {
-    abort_type("`name` must be a string, not ", given(name), ".")
-  }
-  plugin <- as_pjrt_plugin(platform)
-  platform <- attr(plugin, "platform") %||% "unknown"
-  options <- typed_options(list(...), NULL, "Topology", platform)
-  facts <- call_with_text(
-    ffi_topology_create, plugin, platform, enc2utf8(as.vector(name)), options$names, options$types, options$values
-  )
-  new_topology(facts[names(facts) != "system"], facts$system)
-}
-
 check_topology <- function(topology) {
   if (!inherits(topology, "PJRTTopology")) {
-    abort_type("`topology` must be a `PJRTTopology` from pjrt_topology() or topology(), not ", given(topology), ".")
+    abort_type("`topology` must be a `PJRTTopology` from pjrt_topology(), not ", given(topology), ".")
   }
   is_whole <- typeof(attr(topology, "system", exact = TRUE)) == "externalptr"
   check_intact(if (is_whole) topology, "PJRTTopology", parts = c("platform", "devices"), name = "topology")

@@ -4,7 +4,7 @@
 #' those that contain them. `ggplot2::autoplot()` draws the same as a ggplot, if \pkg{ggplot2} is installed.
 #'
 #' The colours can be told apart with all common kinds of colour vision, and differ in brightness in print. Events
-#' shorter than a pixel are drawn as one: use `xlim`, or [pjrt_trace_write()] for a page with zoom.
+#' shorter than a pixel are drawn as one: use `xlim`, or [write the trace to a file][pjrt_trace] for a page with zoom.
 #'
 #' @param x,object A `PJRTTrace` from [pjrt_trace()].
 #' @param xlim Two numbers: the seconds to show. `NULL`: all.
@@ -65,8 +65,8 @@ plot.PJRTTrace <- function(x, xlim = NULL, main = NULL, ...) {
   invisible(x)
 }
 
-# The colours of all plots and some more, ordered so that kinds that often meet differ in brightness. The names are
-# those of the legend.
+# The colours of all plots and some more, ordered so that kinds that often meet differ in brightness. The legend
+# has their names.
 trace_colours <- c(
   call = "#D9D9D9", wait = plot_colours[["red"]], run = plot_colours[["green"]], launch = "#F0E442",
   compile = plot_colours[["orange"]], convert = plot_colours[["blue"]], transfer = plot_colours[["sky"]],
@@ -114,6 +114,7 @@ time_unit <- function(seconds) {
 #' @rdname plot.PJRTTrace
 #' @exportS3Method ggplot2::autoplot
 autoplot.PJRTTrace <- function(object, ...) {
+  check_unused(...)
   check_trace(object)
   if (!requireNamespace("ggplot2", quietly = TRUE)) {
     pjrt_abort("autoplot() needs the package ggplot2.", "trace", hints = "plot() draws the same without it.")

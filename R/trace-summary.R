@@ -25,6 +25,7 @@
 #' summary(trace)$r
 #' @export
 summary.PJRTTrace <- function(object, ...) {
+  check_unused(...)
   check_trace(object)
   events <- object$events
   out <- list(
@@ -37,7 +38,7 @@ summary.PJRTTrace <- function(object, ...) {
   structure(out, class = "summary.PJRTTrace")
 }
 
-# For each event of one lane, its seconds without those of the events inside it.
+# For each event of one lane, its seconds without the events inside it.
 own_seconds <- function(start, end) {
   order <- order(start, -end)
   own <- end - start

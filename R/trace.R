@@ -1,8 +1,8 @@
 #' Record what the machine does
 #'
 #' `pjrt_trace()` evaluates R code and records what R, the package's threads and the devices do meanwhile. Print the
-#' trace for a short report with advice, `plot()` it, or open it in a browser. `pjrt_trace_start()` and
-#' `pjrt_trace_stop()` do the same for code that is not a single expression.
+#' trace for a short report with advice, `plot()` it, or open it in a browser. `pjrt_start_trace()` and
+#' `pjrt_stop_trace()` do the same for code that is not a single expression.
 #'
 #' These events are recorded, each with its begin, end and lane, and where they apply with size, dtype, shape and the
 #' name of the program:
@@ -27,24 +27,30 @@
 #' profiler needs the library CUPTI, which [install_pjrt()] installs. The CPU plugin has no profiler.
 #'
 #' The line in R's code is known where R keeps source references: see `options(keep.source = TRUE)`, the default in
-#' interactive sessions. Elsewhere only the call is.
+#' interactive sessions. Otherwise only the call is known.
 #'
-#' While no trace is recorded, this costs nothing. While one is, a call takes about 20 microseconds longer, and each
-#' other event a microsecond and some hundred bytes of memory. Child processes of a fork record nothing.
+#' A file has the trace as JSON in Chrome's trace event format. To look at it, open it in Perfetto
+#' (<https://ui.perfetto.dev>), `chrome://tracing`, or Firefox's profiler. Each lane is a thread there. Events that
+#' overlap without one being inside the other get further rows. Sizes, shapes, calls and lines are in `args`.
+#'
+#' While no trace is recorded, this costs nothing. While a trace is recorded, each call takes about 20 microseconds
+#' longer, and each other event costs a microsecond and some hundred bytes of memory. Child processes of a fork record
+#' nothing.
 #'
 #' @param expr R code.
-#' @param file A string: a file to write the trace to, as [pjrt_trace_write()] does. `NULL`: none. It is written even if
-#'   `expr` fails.
+#' @param path A string: a file to write the trace to, which ends with `.json` and is replaced if it exists, or `NULL`.
+#'   `pjrt_trace()` writes it even if `expr` fails.
 #' @param max_events A number: the most events to keep, the first ones. The trace says how many were dropped.
-#' @return `pjrt_trace()` and `pjrt_trace_stop()`: a `PJRTTrace`. `pjrt_trace_start()`: `NULL`, invisibly. As a data
+#' @return `pjrt_trace()` and `pjrt_stop_trace()`: a `PJRTTrace`. `pjrt_start_trace()`: `NULL`, invisibly. As a data
 #'   frame, a trace has a row for each event and the columns `start` and `end` (seconds), `lane`, `kind`, `name`,
 #'   `bytes`, `dtype`, `shape`, `program`, `call`, `line`, `file` and `outcome`; the last ones are `NA` where unknown.
 #' @section Errors:
-#' `pjrt_error_trace` if a trace is already being recorded, or, for `pjrt_trace_stop()`, if none is.
+#' `pjrt_error_trace` if a trace is already being recorded, or, for `pjrt_stop_trace()`, if none is.
+#' `pjrt_error_invalid_value` for a path with another ending; `pjrt_error_io` if the file cannot be written.
 #'
 #' If a plugin's profiler fails, the trace lacks its timeline, and there is a warning of class `pjrt_warning_profiler`
 #' when the trace ends.
-#' @seealso [summary.PJRTTrace()], [plot.PJRTTrace()], [pjrt_trace_write()]
+#' @seealso [summary.PJRTTrace()], [plot.PJRTTrace()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- system.file("programs", "add-2x2.mlir", package = "pjrt")
 #' add <- pjrt_compile(pjrt_program(path = path))
@@ -57,27 +63,20 @@
 #' events <- as.data.frame(trace)
 #' subset(events, kind != "call", c(lane, kind, dtype, shape, call))
 #' @export
-pjrt_trace <- function(expr, file = NULL, max_events = 2e5) {
-  if (!is.null(file)) {
-    check_trace_file(file)
-  }
-  pjrt_trace_start(max_events)
+pjrt_trace <- function(expr, path = NULL, max_events = 2e5) {
+  check_trace_path(path)
+  pjrt_start_trace(max_events)
   on.exit({
-    trace <- stop_trace()
-    if (!is.null(file)) pjrt_trace_write(trace, file)
+    write_trace(stop_trace(), path)
   })
   force(expr)
   on.exit()
-  trace <- stop_trace()
-  if (!is.null(file)) {
-    pjrt_trace_write(trace, file)
-  }
-  trace
+  write_trace(stop_trace(), path)
 }
 
 #' @rdname pjrt_trace
 #' @export
-pjrt_trace_start <- function(max_events = 2e5) {
+pjrt_start_trace <- function(max_events = 2e5) {
   is_number <- !is.object(max_events) && is.numeric(max_events) && length(max_events) == 1L && is.finite(max_events)
   if (!is_number || max_events < 1) {
     abort_type("`max_events` must be a positive number, not ", given(max_events), ".")
@@ -87,7 +86,7 @@ pjrt_trace_start <- function(max_events = 2e5) {
   describe_site(n, sys.call(), innermost_reference(n))
   failures <- call_native(ffi_trace_start, as.double(min(max_events, 1e8)))
   if (is.null(failures)) {
-    pjrt_abort("A trace is being recorded already.", "trace", hints = "End it with pjrt_trace_stop().")
+    pjrt_abort("A trace is being recorded already.", "trace", hints = "End it with pjrt_stop_trace().")
   }
   the$is_traced <- TRUE
   the$profiler_failures <- failures
@@ -97,12 +96,13 @@ pjrt_trace_start <- function(max_events = 2e5) {
 
 #' @rdname pjrt_trace
 #' @export
-pjrt_trace_stop <- function() {
+pjrt_stop_trace <- function(path = NULL) {
+  check_trace_path(path)
   trace <- stop_trace()
   if (is.null(trace)) {
-    pjrt_abort("No trace is being recorded.", "trace", hints = "Start one with pjrt_trace_start().")
+    pjrt_abort("No trace is being recorded.", "trace", hints = "Start one with pjrt_start_trace().")
   }
-  trace
+  write_trace(trace, path)
 }
 
 # The trace; NULL if there is none.

@@ -33,14 +33,14 @@ row_major <- function() {
   total <- 0
   for (i in seq_len(rows / step) - 1) {
     total <- total + as_array(
-      pjrt_execute(of_rows, pjrt_map(path, "f64", c(step, columns), offset = i * step * columns * 8))
+      pjrt_execute(of_rows, pjrt_map_file(path, "f64", c(step, columns), offset = i * step * columns * 8))
     )
   }
   total
 }
 column_major <- function() {
   parts <- lapply(seq_len(columns) - 1, function(i) {
-    pjrt_execute(of_column, pjrt_map(path, "f64", c(1, rows), offset = i * rows * 8))
+    pjrt_execute(of_column, pjrt_map_file(path, "f64", c(1, rows), offset = i * rows * 8))
   })
   unlist(as_array(parts))
 }

@@ -212,7 +212,7 @@ options_of <- function(way) {
 
 measure <- function(text) {
   made <- lapply(ways, function(way) pjrt_compile(pjrt_program(expanded(text, way)), options_of(way)))
-  wanted <- executable_inputs(made[[1L]])
+  wanted <- executable_info(made[[1L]])$inputs
   inputs <- Map(function(shape, type) pjrt_buffer(array(rnorm(prod(shape)), shape), type), wanted$shape, wanted$dtype)
   run <- function(program) {
     start <- now()

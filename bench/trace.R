@@ -14,10 +14,10 @@ code <- quote({
   }
   off <- per_call()
   on <- NA
-  if (exists("pjrt_trace_start")) {
-    pjrt_trace_start()
+  if (exists("pjrt_start_trace")) {
+    pjrt_start_trace()
     on <- per_call(2000L)
-    pjrt_trace_stop()
+    pjrt_stop_trace()
   }
   cat(off, on)
 })

@@ -23,7 +23,7 @@ uses <- uses[grepl(pattern, names(uses))]
 
 cat(sprintf(
   "%s, R %s.%s, plugin API %s\ngrowth of memory per iteration, in bytes\n\n", Sys.Date(), R.version$major,
-  R.version$minor, paste(unlist(pjrt_api_version("cpu")), collapse = ".")
+  R.version$minor, paste(unlist(plugin_info("cpu")$api_version), collapse = ".")
 ))
 cat(sprintf("%-28s %10s %9s %9s %9s %9s\n", "use", "iterations", "us each", "C library", "R objects", "process"))
 report <- function(name, measured) {

@@ -32,7 +32,7 @@ input_objects <- function() {
       ),
       class = "PJRTExecutable"
     )
-    compared <- pjrt_compare(measured, other = measured)
+    compared <- pjrt_benchmark(measured, other = measured)
     square <- pjrt_buffer(diag(2))
     donated <- pjrt_buffer(c(1, 2), "f64")
     pjrt_execute(compile(add_program("2xf64", donates)), donated, x)

@@ -48,7 +48,7 @@ leak_uses <- function() {
     portable = pjrt_execute(portable, z, z, execution_options = pjrt_execution_options(device = there)),
     sharded_read = lapply(pjrt_execute_sharded(both, list(x, z)), as_array),
     shard = pjrt_unshard(pjrt_shard(matrix_64, devices(client))),
-    shard_for_input = pjrt_unshard(pjrt_shard(x, add, input = 1L), executable = add),
+    shard_for_input = pjrt_unshard(pjrt_shard(x, executable = add, input = 1L), executable = add),
 
     # promises
     array_value = value(as_array_async(x)),
@@ -111,7 +111,7 @@ leak_uses <- function() {
     print_options = utils::capture.output(print(pjrt_compile_options())),
     summary = utils::capture.output(print(summary(add))),
     client_info = utils::capture.output(print(client_info(client))),
-    topology = utils::capture.output(print(topology(client))),
+    topology = utils::capture.output(print(pjrt_topology(client))),
     methods = list(dim(on_device), length(x), as.numeric(x), t(as.matrix(on_device))),
 
     # errors: refused by us or by the plugin, files, pointers
@@ -143,7 +143,7 @@ leak_uses <- function() {
     error_serialized_cut = refused(pjrt_deserialize(utils::head(serialized, -9L))),
     error_file = refused(pjrt_load_executable(file.path(folder, "none"))),
     error_plugin = refused(pjrt:::load_plugin(file, "none")),
-    device_memory_stats = refused(device_memory_stats(here)),
+    device_info = device_info(here)$memory,
     error_client = refused(pjrt:::new_client(plugin, list(cpu_device_count = 0L)))
   )
 }

@@ -1,7 +1,7 @@
 # Registers an R function until the end of the test.
 local_r_call <- function(target, f, ..., env = parent.frame()) {
   pjrt_register_r_call(target, f, ...)
-  withr::defer(pjrt_unregister_r_call(target), env)
+  withr::defer(pjrt_unregister_custom_call(target), env)
 }
 
 # A program that calls `target` in a loop: with the number of the step, from 0, which it replaces, until that is `n`.

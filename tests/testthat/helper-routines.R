@@ -97,10 +97,10 @@ routine_uses <- function() {
     # plugins
     plugin_load = pjrt:::load_plugin(library, "cpu"),
     plugin_file = basename(pjrt:::loaded_plugins()$path),
-    plugin_version = pjrt_api_version(plugin),
+    plugin_version = plugin_info(plugin)$api_version,
     plugin_attributes = plugin_attributes(plugin),
-    plugin_extensions = plugin_extensions(plugin),
-    plugin_stablehlo_versions = plugin_stablehlo_versions(plugin),
+    plugin_extensions = plugin_info(plugin)$extensions,
+    plugin_stablehlo_versions = plugin_info(plugin)$stablehlo_versions,
     plugin_check = pjrt:::plugin_problem(library),
     plugins_find = pjrt:::look_for_plugins("cpu"),
     plugins_cached = pjrt:::stored_plugins(),
@@ -127,13 +127,13 @@ routine_uses <- function() {
     )$value$class,
     store_shown = pjrt_distributed(0, 1, "redis://host", job = "j")$shown,
     client_close = close(pjrt:::new_client(plugin, list(cpu_device_count = 1L))),
-    client_info = platform_version(client),
+    client_info = client_info(client)$platform_version,
     client_platform = platform(client),
     client_devices = devices(client),
     default_platform = pjrt:::default_platform(),
     client_all_devices = devices(client, addressable = FALSE),
     client_memories = memory_spaces(client),
-    client_topology = topology(client),
+    client_topology = pjrt_topology(client),
     # errors of routines are not worded, which would take long
     topology_create = .Call(
       pjrt:::ffi_topology_create, plugin, "cpu", "", character(), character(), list()
@@ -143,11 +143,11 @@ routine_uses <- function() {
     device_label = as.character(here),
     device_platform = platform(here),
     device_memories = memory_spaces(here),
-    device_default_memory = default_memory_space(here),
+    device_default_memory = device_info(here)$default_memory_space,
     device_memory_stats = .Call(pjrt:::ffi_device_memory_stats, here)$value$class,
-    memory_info = memory_space_info(memory),
+    memory_info = summary(memory),
     memory_stats = names(pjrt_memory_stats()),
-    buffers_list = names(pjrt_buffers()),
+    buffers_list = names(pjrt_memory_stats()$buffers),
 
     # buffers
     buffer_new = pjrt_buffer(c(1, 2, 3)),
@@ -221,7 +221,7 @@ routine_uses <- function() {
     exported_read = names(pjrt_load_exported(exported_file)),
     pytorch_read = names(pjrt_load_exported(torch_folder)),
     npy_load = pjrt_load_npy(npy_file),
-    map_array = pjrt_map(npy_file, "ui8", 4L),
+    map_array = pjrt_map_file(npy_file, "ui8", 4L),
     arrow_room = names(pjrt:::call_native(pjrt:::ffi_arrow_room)),
     arrow_take = .Call(pjrt:::ffi_arrow_take, "0", "0", here)$value$class,
     npy_load_files = pjrt_load_exported(torch_folder)$weights,
@@ -240,7 +240,7 @@ routine_uses <- function() {
     compiling_start = pjrt_compile_async(program),
     compiling_is_ready = is.logical(is_ready(fresh(compiled))),
     compiling_value = value(fresh(compiled)),
-    executable_describe = executable_inputs(add),
+    executable_describe = executable_info(add)$inputs,
     executable_array = pjrt:::call_native(pjrt:::ffi_executable_array, both, TRUE, 1L),
     executable_input = pjrt:::call_native(pjrt:::ffi_executable_input, add, "x"),
     executable_device = device(add),
@@ -250,11 +250,10 @@ routine_uses <- function() {
     executable_origin = utils::capture.output(print(add)),
     executable_costs = executable_cost(add),
     executable_operation_costs = executable_cost(add, "operation"),
-    executable_memory_stats = executable_memory_stats(add),
-    executable_fingerprint = executable_fingerprint(add),
+    executable_memory_stats = executable_info(add)$memory,
+    executable_fingerprint = executable_info(add)$fingerprint,
     executable_code_bytes = summary(add)$code_size,
-    executable_optimized_text = executable_hlo(add),
-    executable_optimized_bytes = executable_hlo(add, "bytes"),
+    executable_optimized_text = inspect_hlo(add)$after_optimizations,
     executable_serialize = length(pjrt_serialize(add)),
     executable_deserialize = pjrt_deserialize(serialized),
     buffer_serialize = pjrt_serialize(x),
@@ -291,7 +290,7 @@ routine_uses <- function() {
     },
     r_call_register = {
       pjrt_register_r_call("routine", identity)
-      pjrt_unregister_r_call("routine")
+      pjrt_unregister_custom_call("routine")
     },
     mpi_start = .Call(pjrt:::ffi_mpi_start, file.path(folder, "no-such-library"))$value$class,
     program_of_process = pjrt:::call_native(pjrt:::ffi_program_of_process, dumped, 0L, 2L, FALSE),

@@ -25,7 +25,6 @@ rows <- list(
   elt_type = row(x = "known_buffer"),
   format_buffer = row(buffer = "buffer"),
   format.PJRTDLPack = row(x = of("none", as_dlpack(x))),
-  is_pjrt_buffer = row(x = "any"),
   is_deleted = row(x = of("known_buffer", x, of_files("PJRTBuffer"))),
   is_ready = row(x = of(
     "buffer", x, "an array promise", "a compiling promise", "one from a file as PJRTExecutablePromise", "list()",

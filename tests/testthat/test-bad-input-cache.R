@@ -4,10 +4,9 @@
 rows <- list(
   format.PJRTCacheInfo = row(x = of("printed", pjrt_cache_info())),
   print.PJRTCacheInfo = row(x = of("printed", pjrt_cache_info())),
-  pjrt_cache_clear = row(),
+  as.data.frame.PJRTCacheInfo = row(x = of("any", pjrt_cache_info()), row.names = "ignored", optional = "ignored"),
   pjrt_cache_info = row(),
-  pjrt_cache_list = row(),
-  pjrt_cache_prune = row(max_size = of("size", NULL), max_age = of("index", 1, ages))
+  pjrt_clear_cache = row(max_size = of("size", NULL, "NULL"), max_age = of("index", 1, "NULL", ages))
 )
 
 # Bad values inside an argument or an option; `.` in the name stands for the value.

@@ -11,7 +11,7 @@ rows <- list(
     as = of("choice", "array"),
     .package = of("string", NULL, "NULL", "!\"\"", "!latin1", "!a long string")
   ),
-  pjrt_unregister_r_call = row(target_name = of("string", "a", "!\"\""))
+  pjrt_unregister_custom_call = row(target_name = of("string", "a", "!\"\""))
 )
 
 # Bad values inside an argument; `.` in the name stands for the value.

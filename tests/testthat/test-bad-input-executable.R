@@ -18,17 +18,13 @@ rows <- list(
   knit_print.PJRTDot = row(x = of("printed", as_dot(add), "a string as PJRTDot")),
   type_sum.PJRTLoadedExecutable = row(x = of("any", add)),
   obj_sum.PJRTLoadedExecutable = row(x = of("any", add)),
-  executable_fingerprint = row(executable = "executable"),
-  executable_inputs = row(executable = "known_executable"),
-  executable_memory_stats = row(executable = "executable"),
-  executable_outputs = row(executable = "known_executable"),
+  executable_info = row(executable = "known_executable"),
   format.PJRTLoadedExecutable = row(x = of("any", add)),
-  executable_hlo = row(executable = "executable", format = of("choice", "text")),
   pjrt_benchmark = row(
     executable = "executable", of("buffer", x), of("buffer", x), times = of("index", 1, "1L"),
     inputs = of("list", NULL, "NULL"), execution_options = "execution_options", limits = of("flag", FALSE)
   ),
-  pjrt_compare = row(
+  pjrt_benchmark = row(
     of("executable", add), inputs = of("list", list(x, x)), times = of("index", 1, "1L"),
     execution_options = "execution_options", limits = of("flag", FALSE)
   ),
@@ -74,7 +70,7 @@ rows <- list(
   print.PJRTExecutable = row(x = of("printed", unloaded)),
   str.PJRTExecutable = row(object = of("printed", unloaded)),
   summary.PJRTLoadedExecutable = row(object = "executable"),
-  print.summary.PJRTLoadedExecutable = row(x = of("printed", summary(add)))
+  print.PJRTExecutableInfo = row(x = of("printed", summary(add)))
 )
 
 # Bad values inside an argument; `.` in the name stands for the value.

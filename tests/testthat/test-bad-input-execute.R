@@ -4,7 +4,7 @@
 rows <- list(
   pjrt_shard = row(
     x = of("data", c(1, 2), "logical()", "integer()", "double()", "1:1000", "a matrix"),
-    devices = of("devices", here, "a device", "an executable"), dim = of("index", 1, "NULL", "1L"), dtype = "dtype",
+    devices = of("devices", here, "a device"), dim = of("index", 1, "NULL", "1L"), dtype = "dtype",
     input = of("index", NULL, "NULL"), tensor = of("index", NULL, "NULL")
   ),
   pjrt_unshard = row(
@@ -38,8 +38,11 @@ uses <- list(
     pjrt_execute_sharded(both, list(x, bad)), of("buffer", NULL, "!a buffer")
   ),
   `pjrt_shard(devices = list(.))` = use(pjrt_shard(c(1, 2), list(bad)), of("devices", NULL, "a device")),
-  `pjrt_shard(input = .)` = use(pjrt_shard(x, add, input = bad), of("index", 1, "1L")),
-  `pjrt_shard(tensor = .)` = use(pjrt_shard(opened, add, input = 1, tensor = bad), of("index", "x", "1L", "1.5")),
+  `pjrt_shard(input = .)` = use(pjrt_shard(x, executable = add, input = bad), of("index", 1, "1L")),
+  `pjrt_shard(executable = .)` = use(pjrt_shard(x, executable = bad, input = 1), of("executable", add)),
+  `pjrt_shard(tensor = .)` = use(
+    pjrt_shard(opened, executable = add, input = 1, tensor = bad), of("index", "x", "1L", "1.5")
+  ),
   `pjrt_unshard(output = .)` = use(pjrt_unshard(list(x), executable = add, output = bad), of("index", 1, "NULL", "1L")),
   `pjrt_unshard(list(x, .))` = use(pjrt_unshard(list(x, bad)), "buffer"),
   `options(pjrt.dispatch = .)` = use(

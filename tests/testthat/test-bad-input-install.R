@@ -3,9 +3,10 @@
 
 rows <- list(
   pjrt_register_plugin = row(
-    name = of("name", "idle2", single_names), path = of("path", library),
+    platform = of("name", "idle2", single_names), path = of("path", library),
     options = of("list", list(), "list()", "a pairlist", "a data frame"), after = forget_registered()
   ),
+  pjrt_unregister_plugin = row(platform = of("name", "idle", platforms)),
   install_pjrt = row(
     platforms = "installed", version = of("choice", NULL, "NULL"), source = of("choice", "file"),
     path = of("path", library),

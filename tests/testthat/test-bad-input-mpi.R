@@ -22,8 +22,8 @@ rows <- list(
   ),
   mpi_barrier = row(device = "device", refuses = TRUE),
   mpi_program = row(program = "program", compile_options = of("none", pjrt_compile_options()), refuses = TRUE),
-  mpi_shard = row(x = "none", parts = "none", input = "none", refuses = TRUE),
-  mpi_unshard = row(buffer = "none", parts = "none", refuses = TRUE),
+  mpi_shard = row(x = "none", program = "none", input = "none", refuses = TRUE),
+  mpi_unshard = row(buffer = "none", program = "none", refuses = TRUE),
   format.PJRTProcessProgram = row(x = "printed"), print.PJRTProcessProgram = row(x = "printed")
 )
 

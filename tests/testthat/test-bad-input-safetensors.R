@@ -6,7 +6,7 @@ rows <- list(
     path = of("path", npy_file), device = "device", names = of("none", NULL, "NULL"),
     dtype = of("choice", NULL, "NULL")
   ),
-  pjrt_map = row(
+  pjrt_map_file = row(
     path = of("path", npy_file, "a file of bytes"), dtype = of("dtype", "ui8"),
     shape = of(
       "shape", 2L, "!NULL", "NA", "NA_integer_", "NA_real_", "a matrix", "integer()", "double()", "1L", "0L", "c(1, NA)"

@@ -6,14 +6,13 @@ rows <- list(
   autoplot.PJRTTrace = row(object = of("printed", trace)),
   knit_print.PJRTTrace = row(x = of("printed", trace)),
   pjrt_trace = row(
-    expr = "any", file = of("index", NULL, "NULL"),
+    expr = "any", path = of("index", NULL, "NULL"),
     max_events = of("index", 5, "1L", "1.5", "2^31", "2^53", "1e18", "1e300")
   ),
-  pjrt_trace_start = row(
-    max_events = of("index", 5, "1L", "1.5", "2^31", "2^53", "1e18", "1e300"), after = pjrt_trace_stop()
+  pjrt_start_trace = row(
+    max_events = of("index", 5, "1L", "1.5", "2^31", "2^53", "1e18", "1e300"), after = pjrt_stop_trace()
   ),
-  pjrt_trace_stop = row(refuses = TRUE),
-  pjrt_trace_write = row(trace = of("printed", trace), file = of("index", file.path(folder, "trace.json"))),
+  pjrt_stop_trace = row(path = of("index", NULL), refuses = TRUE),
   plot.PJRTTrace = row(
     x = of("printed", trace), xlim = of("index", NULL, "NULL", "1:2"), main = of("string", NULL, "NULL", "!\"\"")
   ),

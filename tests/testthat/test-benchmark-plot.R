@@ -14,7 +14,7 @@ test_that("benchmarks and comparisons are drawn, and the settings of the device 
   one <- pjrt_benchmark(compile(add_program("2xf32")), x, x, times = 3)
   expect_invisible(plot(one))
   expect_identical(plot(one, main = "mine"), one)
-  compared <- pjrt_compare(one, two = one, three = one)
+  compared <- pjrt_benchmark(one, two = one, three = one)
   expect_no_warning(expect_identical(plot(compared), compared))
   after <- graphics::par(no.readonly = TRUE)
   same <- c("mar", "mai", "mfrow", "las", "cex", "mgp")
@@ -29,7 +29,7 @@ test_that("benchmarks without limits, with one run, with long names and over 100
   fast <- pjrt_benchmark(compile(add_program("2xf32")), x, x, times = 9)
   fast$limits$bandwidth <- fast$bytes / stats::median(fast$seconds) / 3
   fast$seconds[[9L]] <- 1000 * fast$seconds[[1L]]
-  expect_no_warning(plot(pjrt_compare(fast, one, `a program with a name that is long` = one)))
+  expect_no_warning(plot(pjrt_benchmark(fast, one, `a program with a name that is long` = one)))
   part <- fast
   part$flops <- NA_real_
   expect_no_warning(plot(part))

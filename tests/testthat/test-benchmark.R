@@ -107,8 +107,8 @@ test_that("what cannot be measured is refused", {
     pjrt_program(all_reduce_program("2xf32", 2)), pjrt_compile_options(num_replicas = 2L), devices = devices("cpu")[1:2]
   )
   expect_refused(pjrt_benchmark(both, x), "invalid_value", "Only programs for one device")
-  expect_refused(pjrt_compare(), "invalid_value", "at least one executable")
-  expect_refused(pjrt_compare(add, 1), "invalid_type", "Argument 2 must be")
+  expect_refused(pjrt_benchmark(), "invalid_value", "at least one executable")
+  expect_refused(pjrt_benchmark(add, add, 1), "invalid_type", "Argument 3 must be")
   pjrt_delete(x)
   expect_refused(pjrt_benchmark(add, x, x), "deleted_buffer", "deleted or donated buffer")
 })
@@ -117,7 +117,7 @@ test_that("a comparison has the names of its programs and takes benchmarks", {
   x <- square()
   product <- compile(product_program())
   found <- pjrt_benchmark(product, x, x, times = 2, limits = FALSE)
-  compared <- pjrt_compare(
+  compared <- pjrt_benchmark(
     product, found, sum = compile(add_program("64x64xf32")), compile(add_program("64x64xf32", donates)),
     inputs = list(x, x), times = 12, limits = FALSE
   )
@@ -150,10 +150,10 @@ test_that("print shows times, rates and their parts of the limits", {
     known_benchmark(seconds = 3.21e-6, from_r = data.frame(from_r = 9e-6, without_r = 1e-6), in_flight = 1e-6)
     known_benchmark(from_r = data.frame(from_r = numeric(), without_r = numeric()), flops = NA_real_)
     known_benchmark(limits = NULL, from_r = data.frame(from_r = 1e-3, without_r = 1e-3))
-    pjrt_compare(
+    pjrt_benchmark(
       first = known_benchmark(), second = known_benchmark(2 * (11:19) / 1e4), third = known_benchmark(0.1234)
     )
-    pjrt_compare(one = known_benchmark(flops = NA_real_, bytes = NA_real_))
+    pjrt_benchmark(one = known_benchmark(flops = NA_real_, bytes = NA_real_))
   }, transform = function(lines) gsub("CpuDevice\\(id=0\\)", "<device>", lines))
 })
 

@@ -3,9 +3,9 @@
 # The rows of buffers that `code` makes.
 rows_of <- function(code) {
   for (i in 1:2) gc()
-  before <- nrow(pjrt_buffers())
+  before <- nrow(pjrt_memory_stats()$buffers)
   made <- eval.parent(substitute(code))
-  found <- pjrt_buffers()
+  found <- pjrt_memory_stats()$buffers
   expect_identical(nrow(found), before + length(made))
   found
 }
@@ -29,7 +29,7 @@ test_that("every living buffer has a row, the largest first", {
 
 test_that("rows agree with the memory statistics", {
   x <- pjrt_buffer(1:10)
-  found <- pjrt_buffers()
+  found <- pjrt_memory_stats()$buffers
   clients <- pjrt_memory_stats()$clients
   expect_equal(nrow(found), sum(clients$live_buffers))
   expect_equal(sum(found$bytes), sum(clients$live_bytes))
@@ -38,7 +38,7 @@ test_that("rows agree with the memory statistics", {
 test_that("deleted, donated and dropped buffers are not listed, pending ones are", {
   count <- function() {
     for (i in 1:2) gc()
-    nrow(pjrt_buffers())
+    nrow(pjrt_memory_stats()$buffers)
   }
   add <- compile(add_program("12345xf32", donates))
   before <- count()
@@ -62,7 +62,7 @@ test_that("deleted, donated and dropped buffers are not listed, pending ones are
 test_that("a buffer's age grows", {
   x <- pjrt_empty("f32", c(3, 777))
   age <- function() {
-    found <- pjrt_buffers()
+    found <- pjrt_memory_stats()$buffers
     found$age[vapply(found$shape, identical, NA, c(3L, 777L))]
   }
   first <- age()
@@ -77,7 +77,7 @@ test_that("buffers made while a trace is recorded say where", {
   env <- new.env()
   pjrt_trace(source(file, local = env, keep.source = TRUE))
   after <- pjrt_empty("f32", c(5, 888))
-  found <- pjrt_buffers()
+  found <- pjrt_memory_stats()$buffers
   found <- found[vapply(found$shape, identical, NA, c(5L, 888L)), ]
   place <- function(line, call) paste0(basename(file), ":", line, " ", call)
   expect_setequal(found$made_at, c(place(1, 'pjrt_empty("f32", c(5, 888))'), place(4, "made[[1]] + 1"), NA))
@@ -85,7 +85,7 @@ test_that("buffers made while a trace is recorded say where", {
 
 test_that("a session without a client has no buffers, and columns of the same types", {
   child <- run_child(quote({
-    found <- pjrt_buffers()
+    found <- pjrt_memory_stats()$buffers
     cat(nrow(found), vapply(found, typeof, ""), "\n")
   }))
   expect_clean(child, "0 character list double character character double character ")

@@ -137,7 +137,7 @@ test_that("a session killed while writing the cache leaves it usable", {
           %%0 = stablehlo.multiply %%x, %%c : tensor<2xf32>
           return %%0 : tensor<2xf32>
         }", n))
-        if (n %% 20 == 0) pjrt_cache_clear()
+        if (n %% 20 == 0) pjrt_clear_cache()
       }
     }))
     expect_identical(line_reader(child)(), "ready")
@@ -228,15 +228,15 @@ test_that("the size limit holds and evicts the least recently used entries", {
   expect_identical(counted(for (n in c(8, 10, 11)) compile(times_program(n))), counts(hits = 3))
   expect_identical(counted(compile(times_program(9)))[["misses"]], 1)
   expect_lte(pjrt_cache_info()$bytes, 3.5 * size)
-  expect_identical(nrow(pjrt_cache_list()), 3L)
+  expect_identical(nrow(as.data.frame(pjrt_cache_info())), 3L)
 })
 
-test_that("pjrt_cache_list() lists entries, most recently used first", {
+test_that("as.data.frame(pjrt_cache_info()) lists entries, most recently used first", {
   local_cache()
-  expect_identical(nrow(pjrt_cache_list()), 0L)
+  expect_identical(nrow(as.data.frame(pjrt_cache_info())), 0L)
   compile(times_program(12))
   compile("module @second { func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> } }")
-  list <- pjrt_cache_list()
+  list <- as.data.frame(pjrt_cache_info())
   expect_named(list, c("key", "name", "platform", "bytes", "created", "last_used", "compile_seconds"))
   expect_identical(list$name, c("second", "main"))
   expect_identical(list$platform, c("cpu", "cpu"))
@@ -253,31 +253,31 @@ test_that("a damaged entry is listed without its details", {
   name <- grepRaw(as.raw(c(0x1a, 4, charToRaw("main"))), content, fixed = TRUE)
   content[name + 2L] <- as.raw(0)
   writeBin(content, entry_files(dir))
-  expect_identical(pjrt_cache_list()$name, NA_character_)
+  expect_identical(as.data.frame(pjrt_cache_info())$name, NA_character_)
 })
 
 test_that("the cache can be pruned by age or size, or cleared", {
   dir <- local_cache()
   for (n in 13:15) compile(times_program(n))
-  oldest <- rev(pjrt_cache_list()$key)[[1L]]
+  oldest <- rev(as.data.frame(pjrt_cache_info())$key)[[1L]]
   Sys.setFileTime(file.path(dir, paste0(oldest, ".pjrtx")), Sys.time() - 40 * 86400)
-  expect_identical(pjrt_cache_prune()$entries, 0)
-  expect_identical(pjrt_cache_prune(max_age = 50)$entries, 0)
-  expect_identical(expect_invisible(pjrt_cache_prune(max_age = 30))$entries, 1)
-  expect_false(oldest %in% pjrt_cache_list()$key)
-  expect_identical(pjrt_cache_prune(max_size = 5000)$entries, 1)
+  expect_identical(pjrt_clear_cache(max_age = Inf)$entries, 0)
+  expect_identical(pjrt_clear_cache(max_age = 50)$entries, 0)
+  expect_identical(expect_invisible(pjrt_clear_cache(max_age = 30))$entries, 1)
+  expect_false(oldest %in% as.data.frame(pjrt_cache_info())$key)
+  expect_identical(pjrt_clear_cache(max_size = 5000)$entries, 1)
   writeLines("not ours", file.path(dir, "notes.txt"))
-  removed <- pjrt_cache_clear()
+  removed <- pjrt_clear_cache()
   expect_identical(removed$entries, 1)
   expect_gt(removed$bytes, 1000)
   expect_identical(list.files(dir, all.files = TRUE, no.. = TRUE), "notes.txt")
   unlink(file.path(dir, "notes.txt"))
-  pjrt_cache_clear()
+  pjrt_clear_cache()
   expect_false(dir.exists(dir))
   for (bad in list(-1, NA_real_, "1", c(1, 2))) {
-    expect_refused(pjrt_cache_prune(max_age = bad), "invalid_input", "`max_age`")
+    expect_refused(pjrt_clear_cache(max_age = bad), "invalid_input", "`max_age`")
   }
-  expect_refused(pjrt_cache_prune(max_size = "much"), "invalid_input", "`max_size`")
+  expect_refused(pjrt_clear_cache(max_size = "much"), "invalid_input", "`max_size`")
 })
 
 test_that("the cache can be turned off", {

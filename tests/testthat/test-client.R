@@ -93,8 +93,8 @@ test_that("client_info() describes a client", {
     info <- client_info(client)
     expect_s3_class(info, "PJRTClientInfo")
     expect_identical(info$platform, "cpu")
-    expect_identical(info$platform_version, platform_version(client))
-    expect_identical(info$api_version, paste(pjrt_api_version("cpu"), collapse = "."))
+    expect_identical(info$platform_version, client_info(client)$platform_version)
+    expect_identical(info$api_version, paste(plugin_info("cpu")$api_version, collapse = "."))
     expect_identical(info$process_index, 0L)
     expect_identical(info$devices, devices(client))
     expect_identical(info$devices_in_all, n)
@@ -102,9 +102,9 @@ test_that("client_info() describes a client", {
     expect_identical(info$attributes, plugin_attributes("cpu"))
   }
   expect_identical(client_info(), client_info("cpu"))
-  expect_identical(platform_version(), "cpu")
+  expect_identical(client_info()$platform_version, "cpu")
   expect_refused(client_info(1), "invalid_input", "Must be a PJRTClient or a platform name")
-  expect_refused(platform_version(1), "invalid_input", "Must be a PJRTClient or a platform name")
+  expect_refused(client_info(1)$platform_version, "invalid_input", "Must be a PJRTClient or a platform name")
 })
 
 test_that("a client runs MLIR and HLO programs", {

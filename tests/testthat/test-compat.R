@@ -131,6 +131,10 @@ test_that("build options are checked", {
 })
 
 test_that("pjrt_memory() returns a buffer's memory space", {
-  expect_identical(pjrt_memory(pjrt_scalar(1)), default_memory_space("cpu:0"))
+  expect_identical(pjrt_memory(pjrt_scalar(1)), device_info("cpu:0")$default_memory_space)
   expect_refused(pjrt_memory(1), "invalid_pointer", "PJRTBuffer")
+})
+
+test_that("the package stays small: at most 115 exports", {
+  expect_lte(length(setdiff(exported_names(), ls(baseenv()))), 115L)
 })

@@ -10,7 +10,7 @@ console_objects <- function() {
   cache$dir <- "the folder"
   cache$problem <- NA_character_
   cache$enabled <- TRUE
-  topology <- topology(client)
+  topology <- pjrt_topology(client)
   topology$serialized <- raw(1000)
   list(
     plugin = pjrt_plugin("cpu"), client = client, device = devices(client)[[1L]], memory = memory_spaces(client)[[1L]],

@@ -86,7 +86,7 @@ test_that("the table shows the most expensive operations and both totals", {
 
 test_that("calls of other functions have unknown flops", {
   pjrt_register_r_call("r_cost", function(x) x)
-  on.exit(pjrt_unregister_r_call("r_cost"))
+  on.exit(pjrt_unregister_custom_call("r_cost"))
   text <- "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
     %0 = stablehlo.custom_call @r_cost(%x) {api_version = 4 : i32} : (tensor<4xf32>) -> tensor<4xf32>
     return %0 : tensor<4xf32>

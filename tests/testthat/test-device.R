@@ -140,7 +140,7 @@ test_that("device_info() describes a device", {
       expect_identical(info$label, as.character(device))
       expect_match(info$debug, "CPU", fixed = TRUE)
       expect_identical(info$kind, "cpu")
-      expect_identical(info$default_memory_space, default_memory_space(device))
+      expect_identical(info$default_memory_space, device_info(device)$default_memory_space)
       expect_identical(info$memory_spaces, memory_spaces(device))
       expect_type(info$attributes, "list")
     }

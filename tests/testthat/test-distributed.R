@@ -105,7 +105,10 @@ test_that("several processes create a client together", {
     place <- pjrt_distributed(job = "together", timeout = 60)
     client <- pjrt_client("fake", distributed = place)
     same <- identical(pjrt_client("fake", distributed = place), client) && identical(pjrt_client("fake"), client)
-    cat(platform_version(client), length(devices(client)), length(devices(client, addressable = FALSE)), same, "\n")
+    cat(
+      client_info(client)$platform_version, length(devices(client)), length(devices(client, addressable = FALSE)), same,
+      "\n"
+    )
     cat(client_info(client)$process_index, "\n")
   })
   children <- lapply(0:2, function(rank) {
@@ -182,11 +185,11 @@ test_that("a program runs on the devices of several processes", {
     divided <- pjrt_compile(
       pjrt_program(path = files[[2L]], format = "hlo"), pjrt_compile_options(num_partitions = 2L), devices = all
     )
-    shards <- pjrt_shard(c(1, 2, 3, 4), divided, input = 1)
+    shards <- pjrt_shard(c(1, 2, 3, 4), executable = divided, input = 1)
     print(as_array(shards[[1L]]))
-    print(as_array(pjrt_shard(c(5, 6), divided)[[1L]]))
+    print(as_array(pjrt_shard(c(5, 6), executable = divided)[[1L]]))
     refused(pjrt_unshard(pjrt_execute_sharded(divided, shards), executable = divided))
-    replicas <- pjrt_shard(c(1, 2), sum, input = 1, dim = NULL)
+    replicas <- pjrt_shard(c(1, 2), executable = sum, input = 1, dim = NULL)
     print(pjrt_unshard(pjrt_execute_sharded(sum, replicas), executable = sum, dim = NULL))
     refused(pjrt_unshard(replicas, executable = sum))
   })

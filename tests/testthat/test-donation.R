@@ -23,7 +23,7 @@ test_that("a donated buffer is refused by every reader, for any rank and form of
     programs <- donating_programs(type)
     for (form in names(programs)) {
       add <- pjrt_compile(programs[[form]])
-      expect_identical(executable_inputs(add)$donated, c(TRUE, FALSE), label = form)
+      expect_identical(executable_info(add)$inputs$donated, c(TRUE, FALSE), label = form)
       x <- pjrt_buffer(1, "f64", shape = dims)
       y <- pjrt_buffer(2, "f64", shape = dims)
       out <- pjrt_execute(add, x, y)
@@ -112,7 +112,7 @@ test_that("inputs to keep must be inputs of the program, each given once", {
 
 test_that("inputs of a program in bytecode are kept by the compiler's names and by number", {
   add <- pjrt_compile(pjrt_program(path = fixture("donating.mlirbc")))
-  expect_identical(executable_inputs(add)$name, c("Arg_0.1", "Arg_1.1"))
+  expect_identical(executable_info(add)$inputs$name, c("Arg_0.1", "Arg_1.1"))
   x <- pjrt_buffer(1, "f64", shape = c(2, 3, 4))
   y <- pjrt_buffer(2, "f64", shape = c(2, 3, 4))
   expect_refused(

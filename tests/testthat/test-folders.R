@@ -40,7 +40,7 @@ test_that("another user without a home folder uses the site's plugin, without wa
     square <- pjrt_compile(pjrt_program(path = system.file("programs", "square.mlir", package = "pjrt")))
     cat(as_array(pjrt_execute(square, pjrt_scalar(3))), "\n")
     info <- pjrt_cache_info()
-    cat(info$dir, info$problem, nrow(pjrt_cache_list()), "\n")
+    cat(info$dir, info$problem, nrow(as.data.frame(pjrt_cache_info())), "\n")
     report <- pjrt_sitrep()
     cat(grep("none: the home folder|keeps nothing", format(report)) > 0, "\n")
     cat(tryCatch(install_pjrt("cpu"), pjrt_error_io = conditionMessage), "\n")

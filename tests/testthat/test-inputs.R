@@ -102,7 +102,7 @@ test_that("the names of JAX are read from text, portable artifacts and HLO modul
   for (form in c("mlir", "artifact", "hlo.pb")) {
     run <- named(form)
     expect_identical(
-      executable_inputs(run)$name,
+      executable_info(run)$inputs$name,
       c("params['dense_0']['bias']", "params['dense_0']['scale']", "params['layers'][0]", "params['layers'][1]", "x")
     )
     params <- list(layers = list(v$zero, v$one), dense_0 = v[c("scale", "bias")])
@@ -118,15 +118,15 @@ test_that("several outputs have the names of JAX", {
   v <- rep(list(pjrt_buffer(c(1, 2))), 5)
   for (form in c("mlir", "artifact")) {
     run <- named(form)
-    expect_identical(executable_outputs(run)$name, c("loss", "out$y"))
+    expect_identical(executable_info(run)$outputs$name, c("loss", "out$y"))
     expect_identical(names(pjrt_execute(run, v)), c("loss", "out$y"))
     expect_output(print(summary(run)), "out$y", fixed = TRUE)
     again <- pjrt_deserialize(pjrt_serialize(run))
-    expect_identical(executable_outputs(again)$name, c("loss", "out$y"))
-    expect_identical(executable_inputs(again)$name, executable_inputs(run)$name)
+    expect_identical(executable_info(again)$outputs$name, c("loss", "out$y"))
+    expect_identical(executable_info(again)$inputs$name, executable_info(run)$inputs$name)
     expect_identical(names(pjrt_execute(again, inputs = v)), c("loss", "out$y"))
   }
-  expect_identical(executable_outputs(compile(linear))$name, "")
+  expect_identical(executable_info(compile(linear))$outputs$name, "")
 })
 
 test_that("layers saved in another order are matched by name", {

@@ -6,9 +6,9 @@ sharded_fixture <- function(name) normalizePath(test_path("fixtures", "sharded",
 on_devices <- function(program, inputs, count) {
   found <- devices(new_client(pjrt_plugin("cpu"), list(cpu_device_count = count)))
   executable <- pjrt_compile(program, devices = found)
-  shards <- lapply(seq_along(inputs), function(i) pjrt_shard(inputs[[i]], executable, dim = 1L, input = i))
+  shards <- lapply(seq_along(inputs), function(i) pjrt_shard(inputs[[i]], executable = executable, dim = 1L, input = i))
   out <- pjrt_execute_sharded(executable, do.call(Map, c(list(list), shards)), simplify = FALSE)
-  lapply(seq_along(out[[1L]]), function(i) pjrt_unshard(out, executable, output = i, dim = 1L))
+  lapply(seq_along(out[[1L]]), function(i) pjrt_unshard(out, executable = executable, output = i, dim = 1L))
 }
 
 # The same in as many processes; the whole arrays of each. A case is list(make, inputs): a function that makes the

@@ -3,6 +3,8 @@
 
 # Calls of every exported function and of methods in a fork, on the objects that fork_setup creates in the parent.
 fork_uses <- list(
+  plugin_info = quote(plugin_info(plugin)),
+  pjrt_unregister_plugin = quote(pjrt_unregister_plugin("abacus")),
   as_array = quote(as_array(x)),
   as_array_async = quote(as_array_async(x)),
   as_dlpack = quote(as_dlpack(x)),
@@ -14,39 +16,25 @@ fork_uses <- list(
   await = quote(await(endless)),
   client_info = quote(client_info(client)),
   copy_buffer = quote(copy_buffer(x, "cpu:1")),
-  default_memory_space = quote(default_memory_space(device)),
   device = quote(pjrt::device(x)),
   device_info = quote(device_info(device)),
-  device_memory_stats = quote(device_memory_stats(device)),
   devices = quote(devices(client)),
   dtype = quote(dtype(x)),
   elt_type = quote(elt_type(x)),
   executable_cost = quote(executable_cost(double)),
-  executable_fingerprint = quote(executable_fingerprint(double)),
-  executable_inputs = quote(executable_inputs(double)),
-  executable_memory_stats = quote(executable_memory_stats(double)),
-  executable_outputs = quote(executable_outputs(double)),
+  executable_info = quote(executable_info(double)),
   format_buffer = quote(format_buffer(x)),
   inspect_hlo = quote(inspect_hlo(program)),
   install_pjrt = quote(try(install_pjrt("abacus"), silent = TRUE)),
   is_deleted = quote(is_deleted(x)),
-  is_pjrt_buffer = quote(is_pjrt_buffer(x)),
   is_ready = quote(is_ready(endless)),
-  skip_if_no_pjrt = quote(skip_if_no_pjrt()),
   memory_spaces = quote(memory_spaces(device)),
-  memory_space_info = quote(memory_space_info(memory)),
   memory_space = quote(memory_space(x)),
-  executable_hlo = quote(executable_hlo(double)),
-  pjrt_api_version = quote(pjrt_api_version(plugin)),
-  pjrt_benchmark = quote(pjrt_benchmark(double, x, times = 1)),
   pjrt_buffer = quote(pjrt_buffer(1:3)),
-  pjrt_buffers = quote(pjrt_buffers()),
-  pjrt_cache_clear = quote(pjrt_cache_clear()),
   pjrt_cache_info = quote(pjrt_cache_info()),
-  pjrt_cache_list = quote(pjrt_cache_list()),
-  pjrt_cache_prune = quote(pjrt_cache_prune()),
+  pjrt_clear_cache = quote(pjrt_clear_cache()),
   pjrt_client = quote(pjrt_client("cpu")),
-  pjrt_compare = quote(pjrt_compare(double, inputs = list(x), times = 1)),
+  pjrt_benchmark = quote(pjrt_benchmark(double, inputs = list(x), times = 1)),
   pjrt_compile = quote(pjrt_compile(program)),
   pjrt_compile_async = quote(pjrt_compile_async(program)),
   pjrt_compile_options = quote(pjrt_compile_options()),
@@ -66,7 +54,9 @@ fork_uses <- list(
   "print of an executable" = quote(print(double)),
   pjrt_load_executable = quote(pjrt_load_executable(file)),
   pjrt_load_exported = quote(pjrt_load_exported(system.file("exported", "network.jaxexport", package = "pjrt"))),
-  pjrt_map = quote(pjrt_map(system.file("exported", "iris-torch", "data", "0.bias", package = "pjrt"), "ui8", 4L)),
+  pjrt_map_file = quote(
+    pjrt_map_file(system.file("exported", "iris-torch", "data", "0.bias", package = "pjrt"), "ui8", 4L)
+  ),
   pjrt_load_npy = quote(pjrt_load_npy(system.file("exported", "iris-torch", "data", "0.bias", package = "pjrt"))),
   pjrt_load_safetensors = quote(pjrt_load_safetensors(model)),
   pjrt_memory_stats = quote(pjrt_memory_stats()),
@@ -82,12 +72,11 @@ fork_uses <- list(
   pjrt_shard = quote(pjrt_shard(1:4, devices("cpu"))),
   pjrt_sitrep = quote(pjrt_sitrep()),
   pjrt_trace = quote(pjrt_trace(1)),
-  pjrt_trace_start = quote(pjrt_trace_start()),
-  pjrt_trace_stop = quote({
-    pjrt_trace_start()
-    pjrt_trace_stop()
+  pjrt_start_trace = quote(pjrt_start_trace()),
+  pjrt_stop_trace = quote({
+    pjrt_start_trace()
+    pjrt_stop_trace()
   }),
-  pjrt_trace_write = quote(pjrt_trace_write(trace, tempfile(fileext = ".json"))),
   "plot of a trace" = quote({
     grDevices::pdf(NULL)
     plot(trace)
@@ -95,16 +84,12 @@ fork_uses <- list(
   "print of a trace" = quote(print(trace)),
   pjrt_unshard = quote(pjrt_unshard(list(x))),
   platform = quote(platform(x)),
-  platform_version = quote(platform_version(client)),
   plugin_attributes = quote(plugin_attributes("cpu")),
   plugin_client_create = quote(plugin_client_create(plugin, "abacus")),
-  plugin_extensions = quote(plugin_extensions("cpu")),
-  plugin_stablehlo_versions = quote(plugin_stablehlo_versions("cpu")),
   plugins_downloaded = quote(plugins_downloaded("cpu")),
   safetensors_info = quote(safetensors_info(model)),
   pjrt_open_safetensors = quote(pjrt_open_safetensors(model)),
   shape = quote(shape(x)),
-  topology = quote(topology(client)),
   pjrt_topology = quote(tryCatch(pjrt_topology("cpu"), pjrt_error_unimplemented = function(e) "refused")),
   mpi_init = quote(mpi_init()),
   mpi_finalize = quote(mpi_finalize()),
@@ -124,7 +109,7 @@ fork_uses <- list(
   value = quote(value(compiling)),
   pjrt_register_custom_call = quote(pjrt_register_custom_call("unused", list(host = some_function))),
   pjrt_register_r_call = quote(pjrt_register_r_call("unused", identity)),
-  pjrt_unregister_r_call = quote(pjrt_unregister_r_call("unused")),
+  pjrt_unregister_custom_call = quote(pjrt_unregister_custom_call("unused")),
   dispatcher = quote(dispatcher(1, identity, move_inputs = TRUE)),
   dispatcher_size = quote(dispatcher_size(dispatching)),
   dispatch = quote(dispatch(dispatching, list(x = 1))),
@@ -178,18 +163,15 @@ fork_uses <- list(
 # Functions that work in a fork because they do not call the device runtime.
 known_in_forks <- c(
   grep("tree|flatten", names(fork_uses), value = TRUE), "pjrt_register_custom_call", "pjrt_distributed", "dispatcher",
-  "dispatcher_size",
-  "pjrt_register_r_call", "pjrt_unregister_r_call", "as_dot", "mpi_finalize",
-  "as_pjrt_client", "as_pjrt_device", "as_pjrt_plugin", "client_info", "default_memory_space", "device", "device_info",
-  "devices", "dtype", "elt_type", "executable_inputs", "executable_outputs", "install_pjrt", "is_deleted",
-  "is_pjrt_buffer",
-  "memory_spaces", "memory_space_info", "pjrt_api_version", "pjrt_cache_clear", "pjrt_cache_info", "pjrt_cache_list",
-  "pjrt_cache_prune", "pjrt_client", "pjrt_compile_options", "pjrt_device", "pjrt_execution_options",
-  "pjrt_load_exported", "pjrt_memory_stats", "pjrt_plugin", "pjrt_plugins", "pjrt_program", "pjrt_register_plugin",
-  "pjrt_sitrep", "pjrt_function", "pjrt_step", "print of a function", "print of an executable",
-  "skip_if_no_pjrt", "pjrt_trace", "pjrt_trace_start", "pjrt_trace_stop", "pjrt_trace_write", "plot of a trace",
-  "print of a trace",
-  "platform", "platform_version", "plugin_attributes", "plugin_extensions", "plugin_stablehlo_versions",
+  "dispatcher_size", "pjrt_register_r_call", "pjrt_unregister_custom_call", "as_dot", "mpi_finalize",
+  "as_pjrt_client", "as_pjrt_device", "as_pjrt_plugin", "client_info", "device", "device_info", "devices", "dtype",
+  "elt_type", "executable_info", "install_pjrt", "is_deleted", "memory_spaces", "pjrt_clear_cache", "pjrt_cache_info",
+  "pjrt_client",
+  "pjrt_compile_options", "pjrt_device", "pjrt_execution_options", "pjrt_load_exported", "pjrt_memory_stats",
+  "pjrt_plugin", "pjrt_plugins", "pjrt_program", "pjrt_register_plugin", "pjrt_unregister_plugin", "pjrt_sitrep",
+  "pjrt_function", "pjrt_step", "print of a function", "print of an executable", "summary of an executable",
+  "pjrt_trace", "pjrt_start_trace",
+  "pjrt_stop_trace", "plot of a trace", "print of a trace", "platform", "plugin_attributes", "plugin_info",
   "plugins_downloaded", "safetensors_info", "pjrt_open_safetensors", "shape", "uninstall_pjrt", "str of a buffer",
   "format of an executable", "dim of a buffer", "print of a buffer", "print of a promise", "print of a client",
   "print of devices"
@@ -203,7 +185,7 @@ fork_setup <- quote({
   trace <- pjrt_trace(await(x))
   client <- pjrt_client()
   device <- devices(client)[[1L]]
-  memory <- default_memory_space(device)
+  memory <- device_info(device)$default_memory_space
   plugin <- pjrt_plugin("cpu")
   endless <- pjrt_execute(compile(loop_program(Inf), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
   program <- pjrt_program(unary_program("2xf32"))

@@ -107,6 +107,10 @@ test_that("a registered plugin takes precedence over a discovered one", {
   expect_identical(registered_plugins()$path, plugin)
   withr::local_envvar(PJRT_PLUGIN_PATH_MINE = copy)
   expect_identical(plugin_path("mine"), copy)
+  expect_invisible(removed <- pjrt_unregister_plugin("mine"))
+  expect_true(removed)
+  expect_false(pjrt_unregister_plugin("mine"))
+  expect_identical(nrow(registered_plugins()), 0L)
 })
 
 test_that("a file that is not a plugin cannot be registered", {
@@ -119,9 +123,9 @@ test_that("a file that is not a plugin cannot be registered", {
   library <- file.path(R.home("modules"), paste0("lapack", .Platform$dynlib.ext))
   expect_refused(pjrt_register_plugin("mine", library), "plugin_invalid", "GetPjrtApi")
   expect_refused(pjrt_register_plugin("mine", 1), "invalid_input", "`path`")
-  expect_refused(pjrt_register_plugin(1, plugin), "invalid_input", "`name`")
+  expect_refused(pjrt_register_plugin(1, plugin), "invalid_input", "`platform`")
   for (bad in c("a:1", "1a", "a b", "\u00e4", "../a")) {
-    expect_refused(pjrt_register_plugin(bad, plugin), "invalid_input", "`name`")
+    expect_refused(pjrt_register_plugin(bad, plugin), "invalid_input", "`platform`")
   }
   expect_refused(pjrt_register_plugin("mine", plugin, 1), "invalid_input", "`options` must be a named list")
   expect_refused(pjrt_register_plugin("mine", plugin, list(1)), "invalid_input", "must have unique names")

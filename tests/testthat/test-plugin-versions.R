@@ -26,31 +26,31 @@ test_that("large attributes print exactly", {
   expect_clean(child, c("integer64", "[1] 9007199254740993"))
 })
 
-test_that("pjrt_api_version() returns the plugin's API version", {
-  version <- pjrt_api_version("cpu")
+test_that("plugin_info()$api_version returns the plugin's API version", {
+  version <- plugin_info("cpu")$api_version
   expect_named(version, c("major", "minor"))
   expect_identical(version$major, 0L)
   expect_gt(version$minor, 50L)
-  expect_identical(pjrt_api_version(fake_plugin("newer")), list(major = 0L, minor = 200L))
-  expect_refused(pjrt_api_version(1), "invalid_input", "Invalid plugin")
+  expect_identical(plugin_info(fake_plugin("newer"))$api_version, list(major = 0L, minor = 200L))
+  expect_refused(plugin_info(1)$api_version, "invalid_input", "Invalid plugin")
 })
 
 test_that("extensions are listed with their names if known", {
-  extensions <- plugin_extensions(fake_plugin())
+  extensions <- plugin_info(fake_plugin())$extensions
   expect_identical(extensions, data.frame(name = c("FFI", NA), type = c(5, 777), size = c(64, 24)))
-  expect_identical(nrow(plugin_extensions(fake_plugin("no-extensions"))), 0L)
+  expect_identical(nrow(plugin_info(fake_plugin("no-extensions"))$extensions), 0L)
   for (oddity in c("cyclic-extensions", "short-extension", "crooked-extensions")) {
-    expect_identical(plugin_extensions(fake_plugin(oddity)), extensions)
+    expect_identical(plugin_info(fake_plugin(oddity))$extensions, extensions)
   }
-  expect_true(all(c("FFI", "Layouts") %in% plugin_extensions("cpu")$name))
+  expect_true(all(c("FFI", "Layouts") %in% plugin_info("cpu")$extensions$name))
 })
 
 test_that("StableHLO versions of a plugin can be compared", {
-  versions <- plugin_stablehlo_versions("cpu")
+  versions <- plugin_info("cpu")$stablehlo_versions
   expect_named(versions, c("minimum", "current"))
   expect_identical(format(versions$current), paste(plugin_attributes("cpu")$stablehlo_current_version, collapse = "."))
   expect_true(versions$minimum < "1.0.0" && versions$current > "1.0.0")
-  expect_null(plugin_stablehlo_versions(fake_plugin()))
+  expect_null(plugin_info(fake_plugin())$stablehlo_versions)
 })
 
 test_that("older and newer plugins work with the calls that they provide", {
@@ -96,7 +96,7 @@ test_that("no malformed plugin ends the session", {
     for (i in seq_along(oddities)) {
       do.call(Sys.setenv, stats::setNames(list(oddities[[i]], libraries[[i]]), c("PJRT_FAKE", "PJRT_PLUGIN_PATH_FAKE")))
       try(pjrt_client("fake"), silent = TRUE)
-      try(plugin_extensions("fake"), silent = TRUE)
+      try(plugin_info("fake")$extensions, silent = TRUE)
       rm(list = intersect("fake", names(pjrt:::the$plugins)), envir = pjrt:::the$plugins)
     }
     cat("done\n")
@@ -134,7 +134,7 @@ test_that("files that are not libraries for this machine are refused", {
 })
 
 test_that("a portable program that is too new raises an error that says so", {
-  current <- plugin_stablehlo_versions("cpu")$current
+  current <- plugin_info("cpu")$stablehlo_versions$current
   skip_if(current >= "1.15.0", "the plugin reads what this program needs")
   newer <- pjrt_program(path = test_path("fixtures", "newer.artifact"))
   error <- expect_refused(

@@ -8,7 +8,7 @@ test_that("the plugins on the machine are listed in order of precedence", {
   expect_identical(all$platform, c("cpu", "cpu", "idle"))
   expect_identical(all$source, c("PJRT_PLUGIN_PATH_CPU", "cache (from file)", "PJRT_PLUGIN_PATH_IDLE"))
   expect_identical(all$loaded, c(TRUE, FALSE, FALSE))
-  expect_identical(all$api_version[[1L]], paste(unlist(pjrt_api_version("cpu")), collapse = "."))
+  expect_identical(all$api_version[[1L]], paste(unlist(plugin_info("cpu")$api_version), collapse = "."))
   expect_identical(all$size[[1L]], file.size(cpu))
 })
 

@@ -286,7 +286,7 @@ test_that("as.character() returns the whole text of a program, and decodes bytec
     again <- pjrt_program(as.character(program))
     run <- function(program) {
       executable <- pjrt_compile(program)
-      inputs <- lapply(executable_inputs(executable)$shape, function(dims) {
+      inputs <- lapply(executable_info(executable)$inputs$shape, function(dims) {
         pjrt_buffer(array(seq_len(prod(dims)) / 8, if (length(dims)) dims else 1L), "f32", shape = dims)
       })
       lapply(do.call(pjrt_execute, c(list(executable), inputs, simplify = FALSE)), as_array)

@@ -77,7 +77,7 @@ test_that("inputs, weights and trees are those of the Python function", {
   expect_identical(as_array(x$weights$table), matrix(0:11, 4, byrow = TRUE) + 0)
   expect_identical(load_torch("nested")$input_tree$args, list(list(x = 2L, y = list(1L, 4L)), list(5L, 3L)))
   expect_identical(as_array(load_torch("constants")$weights[["constants/0"]], int64 = "double"), 4)
-  expect_identical(executable_inputs(pjrt_compile(x))$name, x$inputs$path[x$inputs$kept])
+  expect_identical(executable_info(pjrt_compile(x))$inputs$name, x$inputs$path[x$inputs$kept])
 })
 
 test_that("arguments of a function are never swapped", {
@@ -128,7 +128,7 @@ test_that("names are kept by the cache and by saved executables", {
   code <- quote({
     model <- pjrt_load_exported(path)
     run <- pjrt_compile(model)
-    cat(executable_inputs(run)$name, "\n")
+    cat(executable_info(run)$inputs$name, "\n")
     x <- pjrt_buffer(matrix(1:8, 2), "f32")
     cat(format(as_array(pjrt_execute(run, model$weights, x)), digits = 3), "\n")
   })
@@ -147,10 +147,10 @@ test_that("names are kept by the cache and by saved executables", {
   model <- load_torch("linear")
   saved <- withr::local_tempfile()
   pjrt_save_executable(pjrt_compile(model), saved)
-  expect_identical(executable_inputs(pjrt_load_executable(saved))$name, c("bias", "weight", "args[0]"))
+  expect_identical(executable_info(pjrt_load_executable(saved))$inputs$name, c("bias", "weight", "args[0]"))
   # the same program with other names is another executable
   code <- readBin(torch_path("linear/functions/forward.bytecode"), "raw", 1e5)
-  expect_false("weight" %in% executable_inputs(pjrt_compile(pjrt_program(code)))$name)
+  expect_false("weight" %in% executable_info(pjrt_compile(pjrt_program(code)))$inputs$name)
 })
 
 test_that("weights are used in place", {

@@ -8,19 +8,20 @@ test_that("a new function replaces the old one, also in compiled programs, and s
   expect_identical(run_on_four(program), c(2, 3, 4, 5))
   local_handler("r_swap", "doubles")
   expect_identical(run_on_four(program), c(2, 4, 6, 8))
-  expect_false(pjrt_unregister_r_call("r_swap"))
+  expect_true(pjrt_unregister_custom_call("r_swap"))
+  expect_refused(run_on_four(program), "not_found", "'r_swap' has no handler any more")
   local_r_call("r_swap", function(x) x - 1)
   expect_identical(run_on_four(program), c(0, 1, 2, 3))
-  expect_invisible(removed <- pjrt_unregister_r_call("r_swap"))
+  expect_invisible(removed <- pjrt_unregister_custom_call("r_swap"))
   expect_true(removed)
-  expect_false(pjrt_unregister_r_call("r_swap"))
+  expect_false(pjrt_unregister_custom_call("r_swap"))
   expect_refused(run_on_four(program), "not_found", "'r_swap' has no handler any more")
   expect_refused(compile(calling_program("r_swap")), "not_found", "pjrt_register_r_call(\"r_swap\", ...)")
   local_r_call("r_swap", identity)
   expect_identical(run_on_four(program), c(1, 2, 3, 4))
   # a function may replace and remove itself
   local_r_call("r_swap", function(x) {
-    pjrt_unregister_r_call("r_swap")
+    pjrt_unregister_custom_call("r_swap")
     gc()
     x * 3
   })
@@ -55,7 +56,7 @@ test_that("a function is kept while it is registered, and collected afterwards",
   register()
   gc()
   expect_identical(collected, 1)
-  pjrt_unregister_r_call("r_kept")
+  pjrt_unregister_custom_call("r_kept")
   gc()
   expect_identical(collected, 2)
 })
@@ -66,7 +67,7 @@ test_that("the functions of a package are removed when its namespace is unloaded
   expect_identical(run_on_four(program), c(1, 2, 3, 4))
   getHook(packageEvent("test.r.package", "onUnload"))[[1L]]("test.r.package", "path")
   expect_refused(run_on_four(program), "not_found")
-  expect_false(pjrt_unregister_r_call("r_package"))
+  expect_false(pjrt_unregister_custom_call("r_package"))
 })
 
 test_that("arguments are checked", {
@@ -76,10 +77,10 @@ test_that("arguments are checked", {
     pjrt_register_r_call("a", identity, as = "raw"), "invalid_value", "`as` must be one of \"array\", \"buffer\""
   )
   expect_refused(pjrt_register_r_call("a", identity, .package = ""), "invalid_input", "`.package` must be")
-  expect_refused(pjrt_unregister_r_call(1), "invalid_type", "`target_name` must be")
+  expect_refused(pjrt_unregister_custom_call(1), "invalid_type", "`target_name` must be")
   expect_invisible(value <- pjrt_register_r_call("r_sum", sum))
   expect_null(value)
-  on.exit(pjrt_unregister_r_call("r_sum"))
+  on.exit(pjrt_unregister_custom_call("r_sum"))
   program <- compile('func.func @main(%x: tensor<4xf32>) -> tensor<f32> {
     %y = stablehlo.custom_call @r_sum(%x) {api_version = 4 : i32} : (tensor<4xf32>) -> tensor<f32>
     return %y : tensor<f32>

@@ -316,7 +316,7 @@ test_that("functions run at R's prompt, where Ctrl-C suspends them until R waits
   Sys.sleep(1)
   terminal$interrupt()
   expect_shows(terminal, "ready> ")
-  terminal$type("pjrt_unregister_r_call('step'); cat(class(tryCatch(await(y), error = identity))[1], '\\n')")
+  terminal$type("pjrt_unregister_custom_call('step'); cat(class(tryCatch(await(y), error = identity))[1], '\\n')")
   expect_shows(terminal, "pjrt_error_not_found")
 })
 

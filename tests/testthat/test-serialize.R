@@ -8,14 +8,14 @@ test_that("a serialized executable keeps its description", {
   expect_type(data, "raw")
   loaded <- pjrt_deserialize(data)
   expect_identical(class(loaded), "PJRTLoadedExecutable")
-  expect_identical(executable_inputs(loaded), executable_inputs(compiled))
-  expect_identical(executable_inputs(loaded)$name, c("%x", "%y"))
-  expect_identical(executable_inputs(loaded)$donated, c(TRUE, FALSE))
-  expect_identical(executable_outputs(loaded), executable_outputs(compiled))
+  expect_identical(executable_info(loaded)$inputs, executable_info(compiled)$inputs)
+  expect_identical(executable_info(loaded)$inputs$name, c("%x", "%y"))
+  expect_identical(executable_info(loaded)$inputs$donated, c(TRUE, FALSE))
+  expect_identical(executable_info(loaded)$outputs, executable_info(compiled)$outputs)
   expect_identical(executable_cost(loaded), executable_cost(compiled))
-  expect_identical(executable_memory_stats(loaded), executable_memory_stats(compiled))
-  expect_identical(executable_fingerprint(loaded), executable_fingerprint(compiled))
-  expect_identical(executable_hlo(loaded), executable_hlo(compiled))
+  expect_identical(executable_info(loaded)$memory, executable_info(compiled)$memory)
+  expect_identical(executable_info(loaded)$fingerprint, executable_info(compiled)$fingerprint)
+  expect_identical(inspect_hlo(loaded)$after_optimizations, inspect_hlo(compiled)$after_optimizations)
   expect_identical(format(loaded), format(compiled))
   expect_identical(device(loaded), device(compiled))
   x <- pjrt_buffer(matrix(1:4 / 2, 2))
@@ -293,7 +293,7 @@ test_that("R's own serialization keeps buffers, programs and executables whereve
   env <- new.env()
   load(path, env)
   expect_identical(as_array(env$x), as_array(x))
-  expect_identical(executable_inputs(env$add), executable_inputs(add))
+  expect_identical(executable_info(env$add)$inputs, executable_info(add)$inputs)
   # before its first use, an object can be sent on
   expect_identical(as_array(sent(sent(x))), as_array(x))
   for (ascii in c(TRUE, NA)) expect_identical(as_array(sent(x, ascii = ascii)), as_array(x))
@@ -338,15 +338,14 @@ test_that("any function can be the first to use an object", {
     function(x) pjrt_save_safetensors(list(x = x), path), function(x) as_array(pjrt_function(add)(x, x)), format_buffer,
     function(x) as_array(pjrt_execute_sharded(add, list(list(x, x)))[[1]])
   )
-  plain <- function(result) if (is_pjrt_buffer(result)) as_array(result) else result
+  plain <- function(result) if (inherits(result, "PJRTBuffer")) as_array(result) else result
   for (use in uses) expect_identical(plain(use(sent(x))), plain(use(x)), info = deparse(use))
   program <- pjrt_program(unary_program("2xf32"))
   uses <- list(format, function(p) format(pjrt_compile(p)), function(p) capture.output(print(p)), pjrt_serialize)
   for (use in uses) expect_identical(use(sent(program)), use(program), info = deparse(use))
   uses <- list(
-    format, executable_inputs, executable_cost, device, function(e) as_array(pjrt_execute(e, x, x)),
-    function(e) as_array(pjrt_function(e)(x, x)),
-    executable_fingerprint
+    format, function(e) executable_info(e)[c("inputs", "outputs", "fingerprint")], executable_cost, device,
+    function(e) as_array(pjrt_execute(e, x, x)), function(e) as_array(pjrt_function(e)(x, x))
   )
   for (use in uses) expect_identical(use(sent(add)), use(add), info = deparse(use))
   # also one that a fast path answers
@@ -381,7 +380,7 @@ test_that("R can write every object, and its reader says what became of it", {
     )
     if (inherits(x, "PJRTBuffer")) expect_true(is_deleted(got))
     use <- list(
-      PJRTBuffer = as_array, PJRTProgram = pjrt_compile, PJRTLoadedExecutable = executable_inputs
+      PJRTBuffer = as_array, PJRTProgram = pjrt_compile, PJRTLoadedExecutable = executable_info
     )[[class(x)[[1]]]]
     expect_refused(use(got), "invalid_pointer", why)
     expect_refused(use(sent(got)), "invalid_pointer", why)

@@ -15,8 +15,8 @@ step <- function(name, ...) pjrt_compile(sharded(paste0("step-", name)), ..., de
 
 inputs_of <- function(executable, x, w, b) {
   Map(
-    list, pjrt_shard(x, executable, input = 1L), pjrt_shard(w, executable, input = 2L),
-    pjrt_shard(b, executable, input = 3L)
+    list, pjrt_shard(x, executable = executable, input = 1L), pjrt_shard(w, executable = executable, input = 2L),
+    pjrt_shard(b, executable = executable, input = 3L)
   )
 }
 
@@ -41,7 +41,10 @@ test_that("a partitioned program computes what one device computes", {
     for (output in 1:2) {
       expect_equal(pjrt_unshard(out, executable = executable, output = output), expected[[output]], label = form)
       parts <- lapply(out, `[[`, output)
-      expect_identical(pjrt_unshard(parts, executable, output = output), pjrt_unshard(out, executable, output = output))
+      expect_identical(
+        pjrt_unshard(parts, executable = executable, output = output),
+        pjrt_unshard(out, executable = executable, output = output)
+      )
     }
   }
 })
@@ -49,38 +52,39 @@ test_that("a partitioned program computes what one device computes", {
 test_that("unspecified shardings are chosen as in JAX", {
   for (form in forms) {
     executable <- step(form)
-    expect_identical(executable_inputs(executable)$shape, list(c(4L, 2L), c(4L, 3L), 3L), label = form)
-    expect_identical(executable_outputs(executable)$shape, list(c(4L, 3L), 4L), label = form)
-    expect_identical(executable_inputs(executable)$sharding, c(
+    expect_identical(executable_info(executable)$inputs$shape, list(c(4L, 2L), c(4L, 3L), 3L), label = form)
+    expect_identical(executable_info(executable)$outputs$shape, list(c(4L, 3L), 4L), label = form)
+    expect_identical(executable_info(executable)$inputs$sharding, c(
       "devices=[2,2]<=[4]", "devices=[1,2,2]<=[2,2]T(1,0) last_tile_dim_replicate",
       "devices=[2,2]<=[2,2]T(1,0) last_tile_dim_replicate"
     ))
     expect_identical(
-      executable_outputs(executable)$sharding, c("devices=[2,2]<=[4]", "devices=[2,2]<=[4] last_tile_dim_replicate")
+      executable_info(executable)$outputs$sharding,
+      c("devices=[2,2]<=[4]", "devices=[2,2]<=[4] last_tile_dim_replicate")
     )
     out <- pjrt_execute_sharded(executable, inputs_of(executable, x, w, b))
     expect_identical(lapply(out, function(part) lapply(part, shape)), rep(list(list(c(4L, 3L), 4L)), 4L))
   }
   expect_output(print(summary(executable)), "devices=[2,2]<=[4]", fixed = TRUE)
-  expect_identical(executable_inputs(compile(add_program("f32")))$sharding, c(NA_character_, NA))
+  expect_identical(executable_info(compile(add_program("f32")))$inputs$sharding, c(NA_character_, NA))
   expect_false(any(grepl("sharding", utils::capture.output(print(summary(compile(add_program("f32"))))))))
 })
 
 test_that("replicated arrays stay replicated", {
   for (name in c("gspmd-whole.mlir", "shardy-whole.mlir")) {
     executable <- step(name)
-    expect_identical(executable_outputs(executable)$sharding[[1L]], "replicated", label = name)
-    expect_identical(executable_outputs(executable)$shape, list(c(8L, 6L), 4L), label = name)
+    expect_identical(executable_info(executable)$outputs$sharding[[1L]], "replicated", label = name)
+    expect_identical(executable_info(executable)$outputs$shape, list(c(8L, 6L), 4L), label = name)
     out <- pjrt_execute_sharded(executable, inputs_of(executable, x, w, b))
     for (part in out) expect_equal(as_array(part[[1L]]), expected[[1L]])
-    expect_equal(pjrt_unshard(out, executable), expected[[1L]])
+    expect_equal(pjrt_unshard(out, executable = executable), expected[[1L]])
   }
 })
 
 test_that("the propagation options control what GSPMD may divide", {
   shapes <- function(...) {
     executable <- step("gspmd.mlir", pjrt_compile_options(...))
-    c(executable_inputs(executable)$shape[3L], executable_outputs(executable)$shape)
+    c(executable_info(executable)$inputs$shape[3L], executable_info(executable)$outputs$shape)
   }
   option <- function(parameters = NULL, output = NULL) {
     shapes(
@@ -93,7 +97,7 @@ test_that("the propagation options control what GSPMD may divide", {
   expect_identical(option(output = FALSE), list(3L, c(8L, 6L), 8L))
   expect_identical(option(c(FALSE, FALSE, TRUE), c(FALSE, FALSE)), option(output = FALSE))
   whole <- pjrt_compile_options(allow_spmd_sharding_propagation_to_output = TRUE)
-  expect_identical(executable_outputs(step("gspmd-whole.mlir", whole))$shape, list(c(4L, 3L), 4L))
+  expect_identical(executable_info(step("gspmd-whole.mlir", whole))$outputs$shape, list(c(4L, 3L), 4L))
   # these would abort the process
   expect_refused(option(c(TRUE, FALSE)), "invalid_input", "to_parameters` has 2 values, but the program has 3.")
   expect_refused(option(output = rep(TRUE, 3)), "invalid_input", "to_output` has 3 values, but the program has 2.")
@@ -113,7 +117,7 @@ test_that("the cache key contains the propagation options", {
         return %0 : tensor<8xf32>
       }
     }"
-    size <- function(...) executable_outputs(compile(text, pjrt_compile_options(...)))$shape[[1L]]
+    size <- function(...) executable_info(compile(text, pjrt_compile_options(...)))$outputs$shape[[1L]]
     for (i in 1:2) cat(size(), size(allow_spmd_sharding_propagation_to_output = FALSE), "")
   }))
   expect_clean(child, "2 8 2 8 ")
@@ -132,7 +136,7 @@ test_that("a program's own device count is the default", {
     cat(nchar(inspect_hlo(program)$after_optimizations) > 0, "\n")
     stopifnot(identical(devices(value(pjrt_compile_async(program))), devices(executable)))
     x <- matrix(1:32 + 0, 8)
-    parts <- pjrt_shard(x, executable, input = "arg0")
+    parts <- pjrt_shard(x, executable = executable, input = "arg0")
     stopifnot(identical(as_array(parts[[4L]]), x[5:8, 3:4]))
   }), env = c(PJRT_CPU_DEVICE_COUNT = "2"))
   expect_clean(child, c(
@@ -184,10 +188,12 @@ test_that("meshes of any order and dimension are supported", {
   )
   for (sharding in names(cases)) {
     executable <- identity_of("4x6x2xf32", sharding)
-    parts <- pjrt_shard(x, executable, input = 1L)
+    parts <- pjrt_shard(x, executable = executable, input = 1L)
     expect_identical(lapply(parts, device), four, label = sharding)
     expect_identical(lapply(parts, as_array), cases[[sharding]], label = sharding)
-    expect_identical(pjrt_unshard(pjrt_execute_sharded(executable, parts), executable), 2 * x, label = sharding)
+    expect_identical(
+      pjrt_unshard(pjrt_execute_sharded(executable, parts), executable = executable), 2 * x, label = sharding
+    )
   }
 })
 
@@ -205,20 +211,22 @@ test_that("buffers and files can be divided among devices", {
   )
   for (sharding in shardings) {
     executable <- identity_of("8x6xf32", sharding)
-    expected <- lapply(pjrt_shard(w, executable, input = 1L), as_array)
+    expected <- lapply(pjrt_shard(w, executable = executable, input = 1L), as_array)
     sources <- list(
       pjrt_buffer(w, device = four[[2L]]), pjrt_buffer(w, device = "cpu:1"),
       pjrt_execute(compile(unary_program("8x6xf32", "multiply")), pjrt_buffer(sqrt(w)))
     )
     for (source in sources) {
-      parts <- pjrt_shard(source, executable, input = 1L)
+      parts <- pjrt_shard(source, executable = executable, input = 1L)
       expect_identical(lapply(parts, device), four, label = sharding)
       expect_equal(lapply(parts, as_array), expected, label = sharding, tolerance = 1e-6)
     }
-    parts <- pjrt_shard(model, executable, input = "%x", tensor = "w")
+    parts <- pjrt_shard(model, executable = executable, input = "%x", tensor = "w")
     expect_identical(lapply(parts, device), four, label = sharding)
     expect_identical(lapply(parts, as_array), expected, label = sharding)
-    expect_identical(pjrt_unshard(pjrt_execute_sharded(executable, parts), executable), 2 * w, label = sharding)
+    expect_identical(
+      pjrt_unshard(pjrt_execute_sharded(executable, parts), executable = executable), 2 * w, label = sharding
+    )
 
     small <- pjrt_program(sprintf("module attributes {mhlo.num_partitions = 4 : i32} {
       func.func @main(%%x: tensor<8x6xf4E2M1FN> {mhlo.sharding = \"{%s}\"}) -> tensor<8x6xf32> {
@@ -227,9 +235,11 @@ test_that("buffers and files can be divided among devices", {
       }
     }", sharding))
     small <- pjrt_compile(small, devices = four)
-    from_array <- lapply(pjrt_shard(narrow, small, input = 1L), as_array)
-    expect_identical(lapply(pjrt_shard(model, small, input = 1L, tensor = 2L), as_array), from_array, label = sharding)
-    from_buffer <- pjrt_shard(pjrt_buffer(narrow, "f4e2m1fn"), small, input = 1L)
+    from_array <- lapply(pjrt_shard(narrow, executable = small, input = 1L), as_array)
+    expect_identical(
+      lapply(pjrt_shard(model, executable = small, input = 1L, tensor = 2L), as_array), from_array, label = sharding
+    )
+    from_buffer <- pjrt_shard(pjrt_buffer(narrow, "f4e2m1fn"), executable = small, input = 1L)
     expect_identical(lapply(from_buffer, as_array), from_array, label = sharding)
   }
 })
@@ -237,7 +247,7 @@ test_that("buffers and files can be divided among devices", {
 test_that("a part that is already on its device is not copied", {
   executable <- identity_of("4xf32", "replicated")
   x <- pjrt_buffer(c(1, 2, 3, 4), device = four[[3L]])
-  parts <- pjrt_shard(x, executable, input = 1L)
+  parts <- pjrt_shard(x, executable = executable, input = 1L)
   expect_identical(vapply(parts, identical, NA, x), c(FALSE, FALSE, TRUE, FALSE))
 })
 
@@ -255,7 +265,7 @@ test_that("each device allocates only its part", {
     executable <- identity_of("4096x1024xf32", sharding)
     for (x in list(model, source, matrix(0, 4096, 1024))) {
       before <- live()
-      parts <- pjrt_shard(x, executable, input = 1L, tensor = if (inherits(x, "PJRTSafetensors")) "w")
+      parts <- pjrt_shard(x, executable = executable, input = 1L, tensor = if (inherits(x, "PJRTSafetensors")) "w")
       expect_identical(live() - before, 4 * 4096 * 1024, label = paste(sharding, class(x)[[1L]]))
       rm(parts)
     }
@@ -278,7 +288,7 @@ test_that("only the needed parts of a file are read", {
   }
   model <- pjrt_open_safetensors(path)
   before <- resident()
-  rows <- pjrt_shard(model, identity_of("1024x1048576xi8", "devices=[4,1]<=[4]"), input = 1L, tensor = "w")
+  rows <- pjrt_shard(model, executable = identity_of("1024x1048576xi8", "devices=[4,1]<=[4]"), input = 1L, tensor = "w")
   expect_lt(resident() - before, 2e8)
   expect_identical(rows[[4L]][[256, 1048576]], 7L)
   # a few columns of every row
@@ -292,17 +302,17 @@ test_that("unequal parts are padded with zeros and restored without them", {
   for (rows in c(5L, 6L, 7L)) {
     x <- matrix(seq_len(3 * rows) + 0, rows)
     executable <- identity_of(sprintf("%dx3xf32", rows), "devices=[4,1]<=[4]")
-    parts <- pjrt_shard(x, executable, input = 1L)
+    parts <- pjrt_shard(x, executable = executable, input = 1L)
     expect_identical(lapply(parts, shape), rep(list(c(2L, 3L)), 4L))
     padded <- rbind(x, matrix(0, 8 - rows, 3))
     expect_identical(do.call(rbind, lapply(parts, as_array)), padded)
     path <- withr::local_tempfile(fileext = ".safetensors")
     pjrt_save_safetensors(list(x = pjrt_buffer(x)), path)
-    from_file <- pjrt_shard(pjrt_open_safetensors(path), executable, input = 1L, tensor = "x")
+    from_file <- pjrt_shard(pjrt_open_safetensors(path), executable = executable, input = 1L, tensor = "x")
     expect_identical(lapply(from_file, as_array), lapply(parts, as_array))
-    from_buffer <- pjrt_shard(pjrt_buffer(x), executable, input = 1L)
+    from_buffer <- pjrt_shard(pjrt_buffer(x), executable = executable, input = 1L)
     expect_identical(lapply(from_buffer, as_array), lapply(parts, as_array))
-    expect_identical(pjrt_unshard(pjrt_execute_sharded(executable, parts), executable), 2 * x)
+    expect_identical(pjrt_unshard(pjrt_execute_sharded(executable, parts), executable = executable), 2 * x)
   }
 })
 
@@ -318,14 +328,14 @@ test_that("every R type can be divided and reassembled", {
         return %%x : tensor<2x2x%s>
       }
     }", type, type, type)), devices = four)
-    parts <- pjrt_shard(values[[type]], executable, input = 1L)
+    parts <- pjrt_shard(values[[type]], executable = executable, input = 1L)
     expect_identical(lapply(parts, shape), rep(list(c(1L, 1L)), 4L), label = type)
-    out <- pjrt_unshard(pjrt_execute_sharded(executable, parts), executable)
+    out <- pjrt_unshard(pjrt_execute_sharded(executable, parts), executable = executable)
     expect_bits(out, as_array(pjrt_buffer(values[[type]])))
   }
   # the dtype is that of the program's input
   executable <- identity_of("4xbf16", "devices=[4]<=[4]")
-  expect_identical(as.character(elt_type(pjrt_shard(c(1, 2, 3, 4), executable, input = 1L)[[1L]])), "bf16")
+  expect_identical(as.character(elt_type(pjrt_shard(c(1, 2, 3, 4), executable = executable, input = 1L)[[1L]])), "bf16")
 })
 
 test_that("replicas can have different arrays or the same one", {
@@ -338,33 +348,36 @@ test_that("replicas can have different arrays or the same one", {
   }"
   executable <- compile(text, devices = four)
   x <- matrix(1:16 + 0, 8)
-  parts <- pjrt_shard(x, executable, input = "x")
+  parts <- pjrt_shard(x, executable = executable, input = "x")
   expect_identical(lapply(parts, as_array), list(
     x[1:4, 1, drop = FALSE], x[1:4, 2, drop = FALSE], x[5:8, 1, drop = FALSE], x[5:8, 2, drop = FALSE]
   ))
-  scalars <- pjrt_shard(3, executable, input = "s", dim = NULL)
+  scalars <- pjrt_shard(3, executable = executable, input = "s", dim = NULL)
   expect_identical(lapply(scalars, shape), rep(list(integer()), 4L))
   out <- pjrt_execute_sharded(executable, Map(list, parts, scalars))
   expect_identical(pjrt_unshard(out, executable = executable), 3 * x)
   expect_identical(pjrt_unshard(out, dim = NULL, executable = executable), 3 * x[1:4, ])
-  same <- pjrt_shard(x[1:4, ], executable, dim = NULL, input = "x")
+  same <- pjrt_shard(x[1:4, ], executable = executable, dim = NULL, input = "x")
   expect_identical(lapply(same, as_array)[3:4], list(x[1:4, 1, drop = FALSE], x[1:4, 2, drop = FALSE]))
-  expect_refused(pjrt_shard(x[1:4, ], executable, input = "x"), "shape_mismatch", "has the shape [8x2]")
-  expect_refused(pjrt_shard(3, executable, input = "s"), "invalid_input", "`dim` must be NULL for a scalar")
+  expect_refused(pjrt_shard(x[1:4, ], executable = executable, input = "x"), "shape_mismatch", "has the shape [8x2]")
+  expect_refused(
+    pjrt_shard(3, executable = executable, input = "s"), "invalid_input", "`dim` must be NULL for a scalar"
+  )
   # with replicas only, `input` makes no difference
   replicas <- compile(unary_program("2xf32"), pjrt_compile_options(num_replicas = 4L), devices = four)
   expect_identical(
-    lapply(pjrt_shard(1:8 + 0, replicas, input = 1L), as_array), lapply(pjrt_shard(1:8 + 0, replicas), as_array)
+    lapply(pjrt_shard(1:8 + 0, executable = replicas, input = 1L), as_array),
+    lapply(pjrt_shard(1:8 + 0, executable = replicas), as_array)
   )
-  out <- pjrt_execute_sharded(replicas, pjrt_shard(1:8 + 0, replicas))
-  expect_identical(pjrt_unshard(out, replicas), pjrt_unshard(out))
+  out <- pjrt_execute_sharded(replicas, pjrt_shard(1:8 + 0, executable = replicas))
+  expect_identical(pjrt_unshard(out, executable = replicas), pjrt_unshard(out))
 })
 
 test_that("a program for one device uses whole arrays", {
   double <- compile(unary_program("2x2xf32"))
-  x <- pjrt_shard(diag(2), double, input = 1L)
+  x <- pjrt_shard(diag(2), executable = double, input = 1L)
   expect_length(x, 1L)
-  expect_identical(pjrt_unshard(pjrt_execute_sharded(double, x), double), 2 * diag(2))
+  expect_identical(pjrt_unshard(pjrt_execute_sharded(double, x), executable = double), 2 * diag(2))
 })
 
 test_that("shardings survive the cache and saving", {
@@ -372,15 +385,15 @@ test_that("shardings survive the cache and saving", {
   path <- withr::local_tempfile()
   pjrt_save_executable(executable, path)
   loaded <- pjrt_load_executable(path, device = four)
-  expect_identical(executable_inputs(loaded), executable_inputs(executable))
-  expect_identical(executable_outputs(loaded), executable_outputs(executable))
+  expect_identical(executable_info(loaded)$inputs, executable_info(executable)$inputs)
+  expect_identical(executable_info(loaded)$outputs, executable_info(executable)$outputs)
   out <- pjrt_execute_sharded(loaded, inputs_of(loaded, x, w, b))
-  expect_equal(pjrt_unshard(out, loaded, output = 1L), expected[[1L]])
-  expect_equal(pjrt_unshard(out, loaded, output = 2L), expected[[2L]])
+  expect_equal(pjrt_unshard(out, executable = loaded, output = 1L), expected[[1L]])
+  expect_equal(pjrt_unshard(out, executable = loaded, output = 2L), expected[[2L]])
   uneven <- identity_of("5xf32", "devices=[4]<=[4]")
   again <- pjrt_deserialize(pjrt_serialize(uneven), device = four)
-  out <- pjrt_execute_sharded(again, pjrt_shard(1:5 + 0, again, input = 1L))
-  expect_identical(pjrt_unshard(out, again), array(2 * (1:5)))
+  out <- pjrt_execute_sharded(again, pjrt_shard(1:5 + 0, executable = again, input = 1L))
+  expect_identical(pjrt_unshard(out, executable = again), array(2 * (1:5)))
   # the options need not repeat the number of partitions
   expect_length(devices(pjrt_load_executable(path, device = four, compile_options = pjrt_compile_options())), 4L)
   other <- pjrt_compile_options(num_partitions = 2L)
@@ -390,58 +403,74 @@ test_that("shardings survive the cache and saving", {
 test_that("arrays that do not fit an input or output are refused", {
   executable <- step("gspmd.mlir")
   expect_refused(
-    pjrt_shard(x[1:6, ], executable, input = 1L), "shape_mismatch",
+    pjrt_shard(x[1:6, ], executable = executable, input = 1L), "shape_mismatch",
     "`x` has the shape [6x4], but the whole array of input 1 (`%arg0`) has the shape [8x4]."
   )
   expect_refused(
-    pjrt_shard(pjrt_buffer(x, "f64"), executable, input = 1L), "dtype_mismatch", "of type f64, but input 1"
+    pjrt_shard(pjrt_buffer(x, "f64"), executable = executable, input = 1L), "dtype_mismatch", "of type f64, but input 1"
   )
   expect_refused(
-    pjrt_shard(pjrt_buffer(b), executable, input = 1L), "shape_mismatch", "[6], but the whole array of input 1"
+    pjrt_shard(pjrt_buffer(b), executable = executable, input = 1L), "shape_mismatch",
+    "[6], but the whole array of input 1"
   )
   for (bad in list(0, 4, 1.5, NA, "arg7", character(), list(1), TRUE)) {
     expect_refused(
-      pjrt_shard(x, executable, input = bad), "invalid_input",
-      "`input` must be the number or name of an input, of which the program has 3"
+      pjrt_shard(x, executable = executable, input = bad), "invalid_input",
+      "`input` must be a number or name of the program's 3 inputs"
     )
   }
   expect_refused(
-    pjrt_shard(x, four, input = 1L), "invalid_input", "`devices` must be an executable if `input` is given"
+    pjrt_shard(x, four, input = 1L), "invalid_input", "`input` needs `executable`"
   )
-  expect_refused(pjrt_shard(list(1), executable, input = 1L), "invalid_input", "`x` must be an R vector")
-  expect_refused(pjrt_shard(pjrt_buffer(x), executable, input = 1L, dtype = "f32"), "invalid_input", "keep their type")
-  expect_refused(pjrt_shard(x, executable, tensor = "w"), "invalid_input", "`tensor` needs `input`")
-  expect_refused(pjrt_shard(x, executable, input = 1L, tensor = "w"), "invalid_input", "pjrt_open_safetensors()")
-  error <- expect_refused(pjrt_shard(x, executable, input = 9L), "invalid_input")
+  expect_refused(pjrt_shard(list(1), executable = executable, input = 1L), "invalid_input", "`x` must be an R vector")
+  expect_refused(
+    pjrt_shard(pjrt_buffer(x), executable = executable, input = 1L, dtype = "f32"), "invalid_input", "keep their type"
+  )
+  expect_refused(pjrt_shard(x, executable = executable, tensor = "w"), "invalid_input", "`tensor` needs `input`")
+  expect_refused(
+    pjrt_shard(x, executable = executable, input = 1L, tensor = "w"), "invalid_input", "pjrt_open_safetensors()"
+  )
+  error <- expect_refused(pjrt_shard(x, executable = executable, input = 9L), "invalid_input")
   expect_identical(error$call[[1L]], quote(pjrt_shard))
 
   path <- withr::local_tempfile(fileext = ".safetensors")
   pjrt_save_safetensors(list(w = pjrt_buffer(x), i = pjrt_buffer(matrix(1:32, 8))), path)
   model <- pjrt_open_safetensors(path)
-  expect_refused(pjrt_shard(model, executable, input = 1L), "invalid_input", "select one of its tensors with `tensor`")
-  expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "v"), "invalid_input", "There is no tensor \"v\"")
   expect_refused(
-    pjrt_shard(model, executable, input = 1L, tensor = 1:2), "invalid_input", "must select one tensor, not 2"
+    pjrt_shard(model, executable = executable, input = 1L), "invalid_input", "select one of its tensors with `tensor`"
   )
-  expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "i"), "dtype_mismatch", "of type i32, but input 1")
   expect_refused(
-    pjrt_shard(model, executable, input = 3L, tensor = "w"), "shape_mismatch", "[8x4], but the whole array of input 3"
+    pjrt_shard(model, executable = executable, input = 1L, tensor = "v"), "invalid_input", "There is no tensor \"v\""
+  )
+  expect_refused(
+    pjrt_shard(model, executable = executable, input = 1L, tensor = 1:2), "invalid_input",
+    "must select one tensor, not 2"
+  )
+  expect_refused(
+    pjrt_shard(model, executable = executable, input = 1L, tensor = "i"), "dtype_mismatch", "of type i32, but input 1"
+  )
+  expect_refused(
+    pjrt_shard(model, executable = executable, input = 3L, tensor = "w"), "shape_mismatch",
+    "[8x4], but the whole array of input 3"
   )
   close(model)
-  expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "w"), "invalid_input", "closed")
+  expect_refused(pjrt_shard(model, executable = executable, input = 1L, tensor = "w"), "invalid_input", "closed")
 
   out <- pjrt_execute_sharded(executable, inputs_of(executable, x, w, b))
   for (bad in list(0, 3, "1", NA)) {
     expect_refused(
-      pjrt_unshard(out, executable, output = bad), "invalid_input", "`output` must be a number from 1 to 2"
+      pjrt_unshard(out, executable = executable, output = bad), "invalid_input", "`output` must be a number from 1 to 2"
     )
   }
   expect_refused(
-    pjrt_unshard(out[1:3], executable), "invalid_input", "a list of length 4, with an element for each device"
+    pjrt_unshard(out[1:3], executable = executable), "invalid_input",
+    "a list of length 4, with an element for each device"
   )
-  expect_refused(pjrt_unshard(rep(list(1), 4), executable), "invalid_input", "element 1 is 1")
+  expect_refused(pjrt_unshard(rep(list(1), 4), executable = executable), "invalid_input", "element 1 is 1")
   parts <- lapply(out, `[[`, 2L)
-  expect_refused(pjrt_unshard(parts, executable), "shape_mismatch", "[4], but a part of output 1 has [4x3]")
+  expect_refused(
+    pjrt_unshard(parts, executable = executable), "shape_mismatch", "[4], but a part of output 1 has [4x3]"
+  )
   expect_refused(pjrt_unshard(out, output = 1L), "invalid_input", "`output` needs `executable`")
   expect_refused(pjrt_unshard(out, executable = 1), "invalid_input", "`executable` must be a `PJRTLoadedExecutable`")
 })
@@ -451,12 +480,12 @@ test_that("inputs are found by every spelling of their names", {
   executable <- pjrt_compile(pjrt_load_exported(path))
   w <- matrix(1:32 + 0, 4)
   for (name in c("params['hidden']['w']", "params$hidden$w", "params/hidden/w", "params.hidden.w")) {
-    expect_identical(as_array(pjrt_shard(w, executable, input = name)[[1L]]), w)
+    expect_identical(as_array(pjrt_shard(w, executable = executable, input = name)[[1L]]), w)
   }
   for (bad in c("params$hidden", "w", "", "params$hidden$v")) {
     expect_refused(
-      pjrt_shard(w, executable, input = bad), "invalid_input",
-      "`input` must be the number or name of an input, of which the program has 5"
+      pjrt_shard(w, executable = executable, input = bad), "invalid_input",
+      "`input` must be a number or name of the program's 5 inputs"
     )
   }
 })

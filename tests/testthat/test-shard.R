@@ -66,11 +66,14 @@ test_that("devices can be given as a list, names or an executable", {
   executable <- compile(
     unary_program("2xf32"), pjrt_compile_options(2L), devices = c("cpu:1", "cpu:0")
   )
-  expect_identical(lapply(pjrt_shard(1:2, executable), device), rev(devices("cpu")))
+  expect_identical(lapply(pjrt_shard(1:2, executable = executable), device), rev(devices("cpu")))
   expect_identical(device(pjrt_shard(1:2, devices("cpu")[[2L]])[[1L]]), devices("cpu")[[2L]])
-  for (bad in list(NULL, list(), 1, pjrt_scalar(1))) {
+  for (bad in list(list(), 1, pjrt_scalar(1))) {
     expect_refused(pjrt_shard(1:2, bad), "invalid_input", "`devices` must be a list of devices")
   }
+  expect_refused(pjrt_shard(1:2), "invalid_input", "Either `devices` or `executable`")
+  expect_refused(pjrt_shard(1:2, executable), "invalid_input", "Either `devices` or `executable`")
+  expect_refused(pjrt_shard(1:2, "cpu:0", executable = executable), "invalid_input", "Either `devices` or")
   error <- expect_refused(pjrt_shard(1:2, c("cpu:0", "cpu:7")), "invalid_input", "Device index 7 out of range")
   expect_identical(error$call[[1L]], quote(pjrt_shard))
 })

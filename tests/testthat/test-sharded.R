@@ -48,7 +48,7 @@ test_that("GSPMD and Shardy programs are partitioned automatically", {
     n <- length(found)
     for (partitioner in c("gspmd", "shardy")) {
       executable <- compile(partitioned_program(partitioner, n), pjrt_compile_options(1L, n), devices = found)
-      inputs <- Map(list, pjrt_shard(x, executable), pjrt_shard(w, executable, dim = NULL))
+      inputs <- Map(list, pjrt_shard(x, executable = executable), pjrt_shard(w, executable = executable, dim = NULL))
       out <- pjrt_execute_sharded(executable, inputs)
       expect_identical(shape(out[[2L]][[1L]]), c(8L %/% n, 2L))
       expect_equal(pjrt_unshard(lapply(out, `[[`, 1L)), x %*% w, tolerance = 1e-6)
@@ -66,7 +66,7 @@ test_that("Shardy's dialect is detected in bytecode too", {
   program <- pjrt_program(path = fixture("sharded.mlirbc"))
   executable <- pjrt_compile(program, pjrt_compile_options(num_partitions = 2L))
   x <- matrix(1:12 + 0, 4)
-  expect_identical(pjrt_unshard(pjrt_execute_sharded(executable, pjrt_shard(x, executable))), 2 * x)
+  expect_identical(pjrt_unshard(pjrt_execute_sharded(executable, pjrt_shard(x, executable = executable))), 2 * x)
   # GSPMD cannot partition a program written for Shardy
   gspmd <- pjrt_compile_options(num_partitions = 2L, use_shardy_partitioner = FALSE)
   expect_error(pjrt_compile(program, gspmd), class = "pjrt_error")
@@ -110,7 +110,7 @@ test_that("replicas of partitions run on their assigned devices", {
     ids <- matrix(c(2L, 0L, 3L, 1L), 2)
     for (options in list(pjrt_compile_options(2L, 2L), pjrt_compile_options(2L, 2L, device_assignment = ids))) {
       executable <- compile(.(text), options)
-      out <- pjrt_execute_sharded(executable, pjrt_shard(c(1, 2, 3, 4, 10, 20, 30, 40), executable))
+      out <- pjrt_execute_sharded(executable, pjrt_shard(c(1, 2, 3, 4, 10, 20, 30, 40), executable = executable))
       cat(vapply(devices(executable), format, ""), vapply(out, as_array, 0), "\n")
       stopifnot(identical(device(executable), devices(executable)[[1L]]))
     }
@@ -149,7 +149,7 @@ test_that("the number of devices must match the options", {
 
 test_that("dtype and shape of outputs are available at once", {
   executable <- compile(all_reduce_program("2x3xf32", 2L), two_replicas)
-  x <- pjrt_shard(matrix(c(1, 2, 3, 4, 5, 6), 2), executable, dim = NULL)
+  x <- pjrt_shard(matrix(c(1, 2, 3, 4, 5, 6), 2), executable = executable, dim = NULL)
   out <- pjrt_execute_sharded(executable, x)
   expect_identical(lapply(out, device), devices("cpu"))
   expect_identical(lapply(out, shape), list(c(2L, 3L), c(2L, 3L)))
@@ -185,7 +185,7 @@ test_that("a program for several devices is refused by pjrt_execute()", {
 
 test_that("every input is checked and reported by device and number", {
   executable <- compile(add_program("2xf32"), two_replicas)
-  x <- pjrt_shard(c(1, 2), executable, dim = NULL)
+  x <- pjrt_shard(c(1, 2), executable = executable, dim = NULL)
   run <- function(first = list(x[[1L]], x[[1L]]), second = list(x[[2L]], x[[2L]])) {
     pjrt_execute_sharded(executable, list(first, second))
   }
@@ -221,7 +221,7 @@ test_that("every input is checked and reported by device and number", {
 
 test_that("inputs can be donated on every device", {
   executable <- compile(all_reduce_program("1000xf64", 2L, donates), two_replicas)
-  x <- pjrt_shard(1:2000 + 0, executable, dtype = "f64")
+  x <- pjrt_shard(1:2000 + 0, executable = executable, dtype = "f64")
   out <- pjrt_execute_sharded(executable, x)
   for (input in x) expect_refused(as_array(input), "deleted_buffer", "called on deleted or donated buffer")
   expect_refused(pjrt_execute_sharded(executable, x), "deleted_buffer", "Device 1 (CpuDevice(id=0)): Argument 1")
@@ -237,7 +237,7 @@ test_that("inputs can be donated on every device", {
     pjrt_execute_sharded(executable, out, execution_options = unknown), "invalid_input", "Its arguments are `%x`."
   )
   add <- compile(add_program("4xf32", donates), two_replicas)
-  y <- pjrt_shard(c(1, 2, 3, 4), add, dim = NULL)
+  y <- pjrt_shard(c(1, 2, 3, 4), executable = add, dim = NULL)
   expect_refused(
     pjrt_execute_sharded(add, Map(list, y, y)), "invalid_input", "Device 1 (CpuDevice(id=0)): Attempt to donate"
   )
@@ -325,7 +325,7 @@ test_that("dropping the results of thousands of launches is safe", {
   child <- run_child(quote({
     pjrt_client("cpu", cpu_device_count = 4L)
     sum <- compile(all_reduce_program("100xf32", 4L), pjrt_compile_options(num_replicas = 4L))
-    x <- pjrt_shard(rep(1, 400), sum)
+    x <- pjrt_shard(rep(1, 400), executable = sum)
     for (i in 1:2000) pjrt_execute_sharded(sum, x)
     for (i in 1:100) pjrt_execute_sharded(sum, pjrt_execute_sharded(sum, x))
     cat(vapply(pjrt_execute_sharded(sum, x), function(x) as_array(x)[[1L]], 0), "\n")

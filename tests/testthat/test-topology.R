@@ -1,27 +1,27 @@
-test_that("topology() describes the system of a client", {
+test_that("pjrt_topology() describes the system of a client", {
   seen <- list()
   for (n in c(1L, 2L, 4L)) {
     client <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = n))
-    found <- topology(client)
+    found <- pjrt_topology(client)
     expect_s3_class(found, "PJRTTopology")
     expect_identical(found$platform, "cpu")
-    expect_identical(found$platform_version, platform_version(client))
+    expect_identical(found$platform_version, client_info(client)$platform_version)
     expect_length(found$devices, n)
     for (i in seq_len(n)) {
       facts <- c("id", "kind", "label", "debug", "process_index", "attributes")
       expect_identical(unclass(found$devices[[i]])[facts], unclass(device_info(devices(client)[[i]]))[facts])
     }
     expect_type(found$serialized, "raw")
-    expect_identical(topology(client), found)
+    expect_identical(pjrt_topology(client), found)
     seen <- c(seen, list(found$serialized))
   }
   expect_length(unique(seen), 3L)
-  expect_identical(topology(), topology("cpu"))
-  expect_refused(topology(1), "invalid_input", "Must be a PJRTClient or a platform name")
+  expect_refused(pjrt_topology(client, "a"), "invalid_input", "has no name and no options")
+  expect_refused(pjrt_topology(client, a = 1), "invalid_input", "has no name and no options")
 })
 
 test_that("a topology and its devices print one fact per line", {
-  found <- topology(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 12L)))
+  found <- pjrt_topology(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 12L)))
   found$serialized <- raw(1000)
   expect_snapshot(found, cran = TRUE)
   expect_snapshot(found$devices[[12L]], cran = TRUE)
@@ -36,7 +36,7 @@ test_that("pjrt_topology() describes devices of other machines", {
   plugin <- topology_plugin()
   found <- pjrt_topology(plugin, "2x4")
   expect_s3_class(found, "PJRTTopology")
-  expect_named(found, names(topology("cpu")))
+  expect_named(found, names(pjrt_topology(pjrt_client("cpu"))))
   expect_identical(found$platform, "abacus")
   expect_identical(vapply(found$devices, `[[`, 0L, "process_index"), rep(0:1, each = 4L))
   expect_identical(rawToChar(found$serialized), "beads 8")
@@ -84,8 +84,8 @@ test_that("a program is compiled for absent devices, and loaded where they are",
   expect_snapshot(sum, cran = TRUE)
   expect_identical(format(sum), "sum(f32[2]) -> f32[2]")
   expect_output(str(sum), "PJRTExecutable sum(f32[2]) -> f32[2]", fixed = TRUE)
-  expect_identical(executable_inputs(sum)$dtype, "f32")
-  expect_identical(executable_outputs(sum)$shape, list(2L))
+  expect_identical(executable_info(sum)$inputs$dtype, "f32")
+  expect_identical(executable_info(sum)$outputs$shape, list(2L))
   # the topology lives as long as its description
   rm(far)
   gc()
@@ -101,11 +101,11 @@ test_that("a program is compiled for absent devices, and loaded where they are",
     pjrt_load_executable(path, device = pair, compile_options = options)
   )) {
     expect_identical(devices(loaded), pair)
-    expect_identical(executable_inputs(loaded)[1:4], executable_inputs(sum)[1:4])
+    expect_identical(executable_info(loaded)$inputs[1:4], executable_info(sum)$inputs[1:4])
     expect_equal(lapply(pjrt_execute_sharded(loaded, inputs), as_array), list(array(c(7, 2)), array(c(1007, 2))))
   }
   # the system of a client is a topology, too
-  own <- pjrt_compile(program, options, topology = topology(client))
+  own <- pjrt_compile(program, options, topology = pjrt_topology(client))
   restored <- pjrt_deserialize(pjrt_serialize(own), device = pair)
   expect_identical(as_array(pjrt_execute_sharded(restored, inputs)[[2L]]), array(c(1007, 2)))
 })
@@ -117,9 +117,8 @@ test_that("an executable that is not loaded is refused", {
   refused <- expect_refused(pjrt_execute(sum, x), "invalid_input", "is not loaded")
   expect_snapshot(cat(conditionMessage(refused)), cran = TRUE)
   for (use in list(
-    function(x) pjrt_execute_sharded(x, list()), executable_cost, executable_hlo, executable_fingerprint,
-    executable_memory_stats,
-    pjrt_benchmark, pjrt_function, pjrt_step, function(exe) pjrt_unshard(list(x), executable = exe)
+    function(x) pjrt_execute_sharded(x, list()), executable_cost, inspect_hlo, pjrt_benchmark, pjrt_function, pjrt_step,
+    function(exe) pjrt_unshard(list(x), executable = exe)
   )) {
     expect_refused(use(sum), "invalid_input", "is not loaded: it was compiled for a topology")
   }
@@ -127,11 +126,14 @@ test_that("an executable that is not loaded is refused", {
   expect_refused(
     pjrt_function(program, topology = pjrt_topology(plugin)), "invalid_input", "The executable is not loaded"
   )
+  known <- c("name", "inputs", "outputs", "num_replicas", "num_partitions")
+  expect_named(executable_info(sum), known)
+  expect_output(print(executable_info(sum)), "<PJRTExecutable>", fixed = TRUE)
   damaged <- sum
   damaged$bytes <- rev(sum$bytes)
   expect_refused(pjrt_save_executable(damaged, tempfile()), "serialized_invalid", "not a serialized executable")
   damaged$bytes <- 1
-  for (use in list(print, format, pjrt_serialize, executable_inputs, function(x) pjrt_save_executable(x, tempfile()))) {
+  for (use in list(print, format, pjrt_serialize, executable_info, function(x) pjrt_save_executable(x, tempfile()))) {
     expect_refused(use(damaged), "invalid_input", "its parts were changed")
   }
 })
@@ -168,10 +170,12 @@ test_that("what cannot be compiled for a topology is refused", {
   expect_refused(pjrt_compile(program, topology = pjrt_topology(topology_plugin())), "unimplemented", "not supported")
 
   add <- pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
-  refused <- expect_refused(pjrt_compile(add, topology = topology("cpu")), "unimplemented", "No compiler registered")
+  refused <- expect_refused(
+    pjrt_compile(add, topology = pjrt_topology(pjrt_client("cpu"))), "unimplemented", "No compiler registered"
+  )
   expect_snapshot(cat(conditionMessage(refused)), cran = TRUE)
   closed <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = 1L))
-  gone <- topology(closed)
+  gone <- pjrt_topology(closed)
   close(closed)
   expect_refused(pjrt_compile(add, topology = gone), "client_closed", "closed")
 })

@@ -1,10 +1,10 @@
-some_trace <- function() {
+some_trace <- function(path = NULL) {
   exe <- compile(unary_program("500x500xf32"))
   code <- parse(text = "for (i in 1:5) {
     x <- pjrt_execute(exe, pjrt_buffer(matrix(1, 500, 500), 'f32'))
     y <- as_array(x)
   }", keep.source = TRUE)
-  pjrt_trace(eval(code))
+  pjrt_trace(eval(code), path)
 }
 
 # The rules of Chrome's trace event format that viewers rely on.
@@ -43,9 +43,8 @@ expect_trace_format <- function(json) {
 }
 
 test_that("JSON has every event, in the format of trace viewers", {
-  trace <- some_trace()
   file <- withr::local_tempfile(fileext = ".json")
-  expect_identical(withVisible(pjrt_trace_write(trace, file)), list(value = file, visible = FALSE))
+  trace <- some_trace(file)
   json <- expect_trace_format(paste(readLines(file, encoding = "UTF-8"), collapse = "\n"))
   slices <- Filter(function(event) event$ph == "X", json$traceEvents)
   events <- as.data.frame(trace)
@@ -64,7 +63,7 @@ test_that("text of any kind is escaped, and events that cross get rows of their 
   events$call <- c("a \"quoted\" \\ \n\t\001 text", "</script><script>alert(1)</script>", "\u00e9 \u2028 \U1F600")
   trace$events <- events
   file <- withr::local_tempfile(fileext = ".json")
-  pjrt_trace_write(trace, file)
+  expect_identical(pjrt:::write_trace(trace, file), trace)
   json <- expect_trace_format(paste(readLines(file, encoding = "UTF-8"), collapse = "\n"))
   slices <- Filter(function(event) event$ph == "X", json$traceEvents)
   expect_identical(vapply(slices, function(event) event$args$call, ""), events$call)
@@ -72,8 +71,12 @@ test_that("text of any kind is escaped, and events that cross get rows of their 
 })
 
 test_that("other files and missing folders are refused", {
-  trace <- pjrt_trace(NULL)
-  expect_error(pjrt_trace_write(trace, "trace.html"), class = "pjrt_error_invalid_value")
-  expect_error(pjrt_trace(stop("not reached"), file = "trace"), class = "pjrt_error_invalid_value")
-  expect_error(pjrt_trace_write(trace, file.path(tempdir(), "none", "a.json")), class = "pjrt_error_io")
+  expect_refused(pjrt_trace(stop("not reached"), path = "trace"), "invalid_value", "`path` must end with")
+  missing <- file.path(tempdir(), "none", "a.json")
+  expect_refused(pjrt_trace(NULL, path = missing), "io")
+  # a trace goes on if its path is refused, and ends if it cannot be written
+  pjrt_start_trace()
+  expect_refused(pjrt_stop_trace("trace.html"), "invalid_value", "`path` must end with")
+  expect_refused(pjrt_stop_trace(missing), "io")
+  expect_refused(pjrt_stop_trace(), "trace", "No trace is being recorded")
 })

@@ -99,7 +99,7 @@ test_that("compilations have phases, and say where the program came from", {
 
 test_that("callbacks, garbage collections, files and work of several threads are recorded", {
   pjrt_register_r_call("trace_twice", function(x) 2 * x)
-  withr::defer(pjrt_unregister_r_call("trace_twice"))
+  withr::defer(pjrt_unregister_custom_call("trace_twice"))
   exe <- compile("func.func @main(%x: tensor<3xf64>) -> tensor<3xf64> {
     %y = stablehlo.custom_call @trace_twice(%x) {api_version = 4 : i32} : (tensor<3xf64>) -> tensor<3xf64>
     return %y : tensor<3xf64>
@@ -152,20 +152,20 @@ test_that("a trace ends when the code fails or is interrupted, and is written al
     interrupt = function(e) "interrupted"
   )
   expect_identical(interrupted, "interrupted")
-  expect_error(pjrt_trace_stop(), class = "pjrt_error_trace")
+  expect_error(pjrt_stop_trace(), class = "pjrt_error_trace")
   trace <- pjrt_trace(try(pjrt_execute(compile(unary_program("2xf32")), pjrt_scalar(1)), silent = TRUE))
   calls <- events_of(trace, "call")
   expect_identical(calls$outcome[calls$name == "pjrt_execute"], "error")
 })
 
 test_that("a second trace is refused, and the first goes on", {
-  pjrt_trace_start()
-  expect_error(pjrt_trace_start(), class = "pjrt_error_trace")
+  pjrt_start_trace()
+  expect_error(pjrt_start_trace(), class = "pjrt_error_trace")
   expect_error(pjrt_trace(1), class = "pjrt_error_trace")
   x <- pjrt_scalar(1)
-  trace <- pjrt_trace_stop()
+  trace <- pjrt_stop_trace()
   expect_identical(events_of(trace, "upload")$outcome, "copied by the plugin")
-  expect_error(pjrt_trace_stop(), class = "pjrt_error_trace")
+  expect_error(pjrt_stop_trace(), class = "pjrt_error_trace")
   expect_identical(nrow(as.data.frame(pjrt_trace(NULL))), 0L)
 })
 
@@ -195,18 +195,18 @@ test_that("runs that go on when the trace ends are unfinished", {
 
 test_that("children of a fork record nothing, and the parent goes on", {
   skip_on_os("windows")
-  pjrt_trace_start()
-  withr::defer(try(pjrt_trace_stop(), silent = TRUE))
+  pjrt_start_trace()
+  withr::defer(try(pjrt_stop_trace(), silent = TRUE))
   before <- pjrt_scalar(1)
   child <- parallel::mcparallel({
     on <- .Call(pjrt:::ffi_trace_is_on)
-    class <- tryCatch(pjrt_trace_stop(), error = function(e) class(e)[[1L]])
+    class <- tryCatch(pjrt_stop_trace(), error = function(e) class(e)[[1L]])
     own <- pjrt_trace(tree_size(build_tree(list(1, 2))))
     list(on, class, inherits(own, "PJRTTrace"))
   })
   expect_identical(parallel::mccollect(child)[[1L]], list(FALSE, "pjrt_error_trace", TRUE))
   after <- pjrt_scalar(2)
-  expect_identical(nrow(events_of(pjrt_trace_stop(), "upload")), 2L)
+  expect_identical(nrow(events_of(pjrt_stop_trace(), "upload")), 2L)
 })
 
 test_that("code without source references has calls and no lines", {
@@ -240,7 +240,7 @@ test_that("the timeline of a plugin's profiler has lanes of its own, in every fo
     cat(format(1e3 * (events$end - events$start)), sep = "\n")
     print(summary(trace)$operations)
     file <- tempfile(fileext = ".json")
-    pjrt_trace_write(trace, file)
+    pjrt:::write_trace(trace, file)
     json <- paste(readLines(file), collapse = "")
     cat(regmatches(json, gregexpr("GPU:0[^\"]*", json))[[1L]], sep = "\n")
     grDevices::pdf(NULL)

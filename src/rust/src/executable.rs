@@ -158,12 +158,6 @@ fn executable_optimized_text(executable: Robj) -> Result<Robj> {
     Ok(get(&executable)?.optimized_module()?.text().into())
 }
 
-/// The optimized program as a serialized `HloModuleProto`.
-#[extendr]
-fn executable_optimized_bytes(executable: Robj) -> Result<Robj> {
-    Ok(Raw::from_bytes(&get(&executable)?.optimized_bytes()?).into())
-}
-
 /// The one R object of the first device of this process that runs an executable.
 #[extendr]
 fn executable_device(executable: Robj) -> Result<Robj> {
@@ -274,5 +268,4 @@ extendr_module! {
     fn executable_fingerprint;
     fn executable_code_bytes;
     fn executable_optimized_text;
-    fn executable_optimized_bytes;
 }
