@@ -78,7 +78,10 @@
 #'
 #' # a training loop: the program reuses the memory of its state
 #' path <- system.file("programs", "logistic-step.mlir", package = "pjrt")
-#' step <- pjrt_step(pjrt_program(path = path), state = c(weights = 1, velocity = 2), outputs = "loss")
+#' step <- pjrt_step(
+#'   pjrt_program(path = path), state = c(weights = 1, velocity = 2),
+#'   outputs = "loss"
+#' )
 #' step
 #' features <- pjrt_buffer(matrix(rnorm(500), 100), "f64")
 #' labels <- pjrt_buffer(rep(c(0, 1), 50), "f64")
