@@ -61,7 +61,7 @@ NULL
 #' @export
 pjrt_cache_info <- function() {
   place <- cache_place()
-  facts <- call_native(ffi_cache_info, place)
+  facts <- c(call_native(ffi_cache_info, place), .Call(ffi_operator_counts))
   facts$problem <- cache_dir_problem() %||% facts$problem %||% NA_character_
   structure(
     c(

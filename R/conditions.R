@@ -359,10 +359,10 @@ call_native <- function(...) {
     if (!inherits(result, "extendr_error")) {
       return(result)
     }
-    staged <- .Call(ffi_sent_staged)
-    if (result$value$class == "invalid_pointer" && !is.null(staged)) {
+    needed <- .Call(ffi_sent_needed)
+    if (result$value$class == "invalid_pointer" && !is.null(needed)) {
       # a handle of another session, which came with its content
-      revive(staged)
+      revive(needed)
     } else {
       signal_failure(result$value)
     }

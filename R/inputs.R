@@ -1,4 +1,4 @@
-# Inputs of programs: src/rust/src/inputs.rs finds their order.
+# Inputs of programs: src/rust/src/execution/inputs.rs finds their order.
 
 # `inputs` as a list of all inputs.
 sole_inputs <- function(inputs, ...) {

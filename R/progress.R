@@ -1,4 +1,4 @@
-# Progress of long work, for people who look. Called by src/rust/src/progress.rs, always on R's main thread, and only
+# Progress of long work, for people who look. Called by src/rust/src/r/progress.rs, always on R's main thread, and only
 # once work has taken long. An interrupt waits until the display is done, so that the caller sees it, and not code of
 # cli.
 

@@ -211,8 +211,8 @@ serialize_limit <- function() {
 }
 
 # Creates the value of the handle that a native function needs, which calls this by name.
-revive_staged <- function(...) {
-  revive(call_native(ffi_sent_staged))
+revive_needed <- function(...) {
+  revive(call_native(ffi_sent_needed))
 }
 
 # Creates the value of a handle of another session from what came with it.

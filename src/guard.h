@@ -1,4 +1,4 @@
-/* Calls a plugin's function and catches exceptions. Matches the declarations in rust/core/src/ffi/exception.rs. */
+/* Calls a plugin's function and catches exceptions. Matches the declarations in rust/ffi/src/exception.rs. */
 
 #ifndef PJRT_GUARD_H
 #define PJRT_GUARD_H

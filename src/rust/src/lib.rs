@@ -8,117 +8,44 @@ extern crate pjrt_base;
 
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
-use pjrt_core::ffi::exception::Guard;
-
-mod sexp;
+use pjrt_ffi::exception::Guard;
 
 #[macro_use]
-mod handle;
+mod r;
 
-mod conditions;
-mod describe;
-
-mod arrow;
-mod r#async;
-mod benchmark;
-mod buffer;
-mod buffers;
-mod c_interface;
-mod cache;
-mod client;
-mod compile;
-mod compile_options;
-mod cuda;
-mod custom_call;
-mod device;
-mod dispatcher;
-mod dlpack;
-mod dtype;
-mod executable;
-mod execute;
-mod exported;
-mod fast_path;
-mod function;
-mod graph;
-mod idle;
-mod inputs;
-mod inspect;
-mod install;
-mod lifetime;
-mod linear_algebra;
-mod map;
 mod memory;
-mod memory_space;
-mod mpi;
-mod mpi_program;
-mod npy;
-mod on_ready;
-mod operators;
-mod pins;
-mod plugin;
-mod plugin_search;
-mod pooled;
-mod print;
-mod program;
-mod progress;
-mod pytorch;
-mod r_call;
-mod refine;
-mod safetensors;
-mod serialize;
-mod shard;
-mod sharded;
-mod sitrep;
-mod slice;
-mod stored;
-mod topology;
-mod trace;
-mod transfer;
-mod tree;
+
+mod plugins;
+
+mod clients;
+
+mod arrays;
+
+mod files;
+
+mod programs;
+
+mod calls;
+
+mod execution;
+
+mod functions;
+
+mod session;
 
 extendr_module! {
     mod pjrt;
-    use arrow;
-    use benchmark;
-    use buffers;
-    use cache;
-    use client;
-    use compile;
-    use cuda;
-    use custom_call;
-    use device;
-    use dlpack;
-    use executable;
-    use exported;
-    use plugin_search;
-    use function;
-    use graph;
-    use execute;
-    use idle;
-    use inspect;
-    use install;
-    use lifetime;
-    use linear_algebra;
-    use mpi;
-    use mpi_program;
-    use map;
+    use r;
     use memory;
-    use memory_space;
-    use npy;
-    use on_ready;
-    use compile_options;
-    use plugin;
-    use print;
-    use program;
-    use pytorch;
-    use r_call;
-    use refine;
-    use safetensors;
-    use serialize;
-    use shard;
-    use sitrep;
-    use topology;
-    use trace;
+    use plugins;
+    use clients;
+    use arrays;
+    use files;
+    use programs;
+    use calls;
+    use execution;
+    use functions;
+    use session;
 }
 
 /// The functions that take plain R values, by their arguments. R calls each by the last part of its name.
@@ -139,85 +66,86 @@ type Routine = (&'static str, *const u8, &'static [&'static str]);
 fn plain_routines() -> Vec<Routine> {
     routines! {
         ():
-            client::default_platform,
-            dtype::data_types_forget;
+            clients::client::default_platform,
+            arrays::dtype::data_types_forget,
+            execution::operators::operator_counts;
         (a):
-            r#async::buffer_await,
-            r#async::buffer_is_ready,
-            r#async::transfer_is_ready,
-            r#async::transfer_value,
-            buffer::buffer_dtype,
-            buffer::buffer_shape,
-            buffer::buffer_device,
-            buffer::buffer_platform,
-            client::client_all_devices,
-            client::client_devices,
-            lifetime::buffer_delete,
-            lifetime::buffer_is_deleted,
-            lifetime::object_fate,
-            dispatcher::dispatcher_size,
-            dlpack::dlpack_give,
-            dlpack::dlpack_release,
-            dlpack::dlpack_take_object,
-            dtype::dtype_canonical,
-            dtype::dtype_from_safetensors,
-            dtype::dtype_mlir,
-            dtype::dtype_safetensors,
-            describe::given,
-            fast_path::fast_array,
-            fast_path::fast_await,
-            fast_path::fast_device,
-            fast_path::fast_dtype,
-            fast_path::fast_is_ready,
-            fast_path::fast_shape,
-            mpi::mpi_kinds,
-            tree::tree_build,
-            tree::tree_child_kinds,
-            tree::tree_child_names,
-            tree::tree_child_sizes,
-            tree::tree_flatten,
-            tree::tree_hash,
-            tree::tree_repr,
-            tree::tree_root_kind,
-            tree::tree_size,
-            tree::tree_take_apart;
+            arrays::r#async::buffer_await,
+            arrays::r#async::buffer_is_ready,
+            arrays::r#async::transfer_is_ready,
+            arrays::r#async::transfer_value,
+            arrays::buffer::buffer_dtype,
+            arrays::buffer::buffer_shape,
+            arrays::buffer::buffer_device,
+            arrays::buffer::buffer_platform,
+            clients::client::client_all_devices,
+            clients::client::client_devices,
+            session::lifetime::buffer_delete,
+            session::lifetime::buffer_is_deleted,
+            session::lifetime::object_fate,
+            functions::dispatcher::dispatcher_size,
+            arrays::dlpack::dlpack_give,
+            arrays::dlpack::dlpack_release,
+            arrays::dlpack::dlpack_take_object,
+            arrays::dtype::dtype_canonical,
+            arrays::dtype::dtype_from_safetensors,
+            arrays::dtype::dtype_mlir,
+            arrays::dtype::dtype_safetensors,
+            r::describe::given,
+            arrays::fast_path::fast_array,
+            arrays::fast_path::fast_await,
+            arrays::fast_path::fast_device,
+            arrays::fast_path::fast_dtype,
+            arrays::fast_path::fast_is_ready,
+            arrays::fast_path::fast_shape,
+            calls::mpi::mpi_kinds,
+            functions::tree::tree_build,
+            functions::tree::tree_child_kinds,
+            functions::tree::tree_child_names,
+            functions::tree::tree_child_sizes,
+            functions::tree::tree_flatten,
+            functions::tree::tree_hash,
+            functions::tree::tree_repr,
+            functions::tree::tree_root_kind,
+            functions::tree::tree_size,
+            functions::tree::tree_take_apart;
         (a, b):
-            r#async::transfer_start,
+            arrays::r#async::transfer_start,
             loaded,
-            buffer::buffer_copy,
-            buffer::buffer_copy_to_memory,
-            dispatcher::dispatch,
-            dlpack::dlpack_take,
-            dtype::data_type_keep,
-            function::function_call,
-            slice::buffer_slice,
-            transfer::buffer_raw,
-            tree::tree_concat,
-            tree::tree_diff,
-            tree::tree_equal,
-            tree::tree_filter,
-            tree::tree_leaf_mask,
-            tree::tree_path,
-            tree::tree_unflatten;
+            arrays::buffer::buffer_copy,
+            arrays::buffer::buffer_copy_to_memory,
+            functions::dispatcher::dispatch,
+            arrays::dlpack::dlpack_take,
+            arrays::dtype::data_type_keep,
+            functions::function::function_call,
+            arrays::slice::buffer_slice,
+            arrays::transfer::buffer_raw,
+            functions::tree::tree_concat,
+            functions::tree::tree_diff,
+            functions::tree::tree_equal,
+            functions::tree::tree_filter,
+            functions::tree::tree_leaf_mask,
+            functions::tree::tree_path,
+            functions::tree::tree_unflatten;
         (a, b, c):
-            buffer::buffer_empty,
-            dlpack::dlpack_export,
-            dlpack::dlpack_import,
-            operators::operator_1,
-            operators::operator_2,
-            operators::operator_n,
-            transfer::buffer_array;
+            arrays::buffer::buffer_empty,
+            arrays::dlpack::dlpack_export,
+            arrays::dlpack::dlpack_import,
+            execution::operators::operator_1,
+            execution::operators::operator_2,
+            execution::operators::operator_n,
+            arrays::transfer::buffer_array;
         (a, b, c, d):
-            buffer::buffer_scalar,
-            safetensors::safetensors_load,
-            sharded::executable_execute_sharded;
+            arrays::buffer::buffer_scalar,
+            files::safetensors::safetensors_load,
+            execution::sharded::executable_execute_sharded;
         (a, b, c, d, e):
-            buffer::buffer_new,
-            buffer::buffer_from_raw,
-            dispatcher::dispatcher_new,
-            execute::executable_execute;
+            arrays::buffer::buffer_new,
+            arrays::buffer::buffer_from_raw,
+            functions::dispatcher::dispatcher_new,
+            execution::execute::executable_execute;
         (a, b, c, d, e, f, g):
-            function::function_new;
+            functions::function::function_new;
     }
 }
 
@@ -240,11 +168,34 @@ fn describe_routine((path, address, arguments): Routine) -> extendr_api::metadat
 
 /// `loaded(namespace, the)`: called by the package whenever its namespace is loaded. Returns whether it was loaded before.
 extern "C-unwind" fn loaded(namespace: SEXP, the: SEXP) -> SEXP {
-    let was_loaded = !sexp::namespace().is_null();
-    if sexp::set_namespace(namespace, the) {
-        client::close_at_end(the);
+    let was_loaded = !r::sexp::namespace().is_null();
+    if r::sexp::set_namespace(namespace, the) {
+        session::lifetime::close_at_end(the);
     }
-    sexp::new_flag(was_loaded)
+    r::sexp::new_flag(was_loaded)
+}
+
+/// Every class of handles, to be counted.
+fn classes() -> Vec<r::handle::Class> {
+    use r::handle::class_of;
+    vec![
+        class_of::<&'static pjrt_core::Plugin>(),
+        class_of::<pjrt_core::Client>(),
+        class_of::<pjrt_core::Device>(),
+        class_of::<pjrt_core::Memory>(),
+        class_of::<pjrt_core::Buffer>(),
+        class_of::<pjrt_program::program::Program>(),
+        class_of::<pjrt_core::Executable>(),
+        class_of::<execution::execute::ExecutionOptions>(),
+        class_of::<arrays::r#async::Promise>(),
+        class_of::<pjrt_core::Compiling>(),
+        class_of::<files::safetensors::Open>(),
+        class_of::<pjrt_data::tree::Tree>(),
+        class_of::<functions::dispatcher::Dispatcher>(),
+        class_of::<functions::function::Callable>(),
+        class_of::<arrays::dlpack::Capsule>(),
+        class_of::<pjrt_core::client::topology::System>(),
+    ]
 }
 
 /// Called once by R when it loads the library: registers every function with R under its plain name.
@@ -253,7 +204,7 @@ extern "C-unwind" fn loaded(namespace: SEXP, the: SEXP) -> SEXP {
 /// `library` is the `DllInfo` that R passes to `R_init_pjrt`, and `guard` catches exceptions of plugins.
 #[no_mangle]
 pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard: Guard) {
-    pjrt_core::ffi::exception::set_guard(guard);
+    pjrt_ffi::exception::set_guard(guard);
     // Threads, callbacks and R's garbage collector call this library even after R unloads the package.
     pjrt_base::process::keep_library_of(pjrt_register as *const () as usize);
     let mut metadata = get_pjrt_metadata();
@@ -263,14 +214,20 @@ pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard
     }
     metadata.functions.extend(plain_routines().into_iter().map(describe_routine));
     extendr_api::register_call_methods(library, metadata);
-    pooled::register(library);
-    handle::sent::register(library);
-    c_interface::register();
+    r::pooled::register(library);
+    r::handle::sent::register(library);
+    session::c_interface::register();
     // Reads variables, which only the main thread may do.
     pjrt_base::processors::count();
-    pjrt_base::process::set_interrupt_poll(conditions::interrupt_pending);
-    pjrt_base::process::set_wait_display(progress::show_wait);
-    pjrt_base::console::set_writer(custom_call::write);
+    r::handle::set_classes(classes());
+    r::entry::set_hooks(r::entry::Hooks {
+        collect: memory::collect_for_others,
+        run_ready: session::on_ready::run,
+        record: session::trace::entered,
+    });
+    pjrt_base::process::set_interrupt_poll(r::entry::interrupt_pending);
+    pjrt_base::process::set_wait_display(r::progress::show_wait);
+    pjrt_base::console::set_writer(calls::custom_call::write);
     pjrt_core::runtime::oom::set_collector(memory::collect);
 }
 
@@ -279,42 +236,37 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    /// The name and the content of every file of this crate.
+    fn sources() -> Vec<(String, String)> {
+        let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+        let mut found = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    found.push((path.to_string_lossy().into_owned(), fs::read_to_string(path).unwrap()));
+                }
+            }
+        }
+        found
+    }
+
     /// R's objects are pointers, which the compiler keeps on their thread unless an `unsafe impl` allows a type to
     /// move. Only the crates below have threads and callbacks, and they do not know R.
     #[test]
     fn r_is_left_alone_by_other_threads() {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut vouched = Vec::new();
-        let files = |folder: &str| fs::read_dir(here.join(folder)).unwrap().map(|entry| entry.unwrap().path());
-        for file in files("src")
-            .chain(files("src/dispatcher"))
-            .chain(files("src/function"))
-            .chain(files("src/handle"))
-            .filter(|path| path.is_file())
-        {
-            let code = fs::read_to_string(&file).unwrap();
+        for (name, code) in sources() {
             let code = code.split("#[cfg(test)]").next().unwrap();
-            let name = file.file_name().unwrap().to_string_lossy().into_owned();
-            vouched
-                .extend(code.lines().filter(|line| line.contains("unsafe impl")).map(|line| format!("{name}: {line}")));
-            // Threads that write numbers as text get bytes and return text.
-            assert!(name == "strings.rs" || !code.contains("spawn"), "{name} starts threads");
-        }
-        assert!(vouched.is_empty(), "{vouched:?}");
-        for crate_below in ["base", "data", "program", "plugins", "core"] {
-            let manifest = fs::read_to_string(here.join(crate_below).join("Cargo.toml")).unwrap();
-            assert!(!manifest.contains("extendr"), "{crate_below} uses R");
+            assert!(!code.contains("unsafe impl"), "{name} vouches for a type");
+            assert!(!code.contains("spawn"), "{name} starts threads");
         }
     }
 
     #[test]
     fn every_class_of_handles_is_counted() {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let text = |name: &str| fs::read_to_string(here.join(name)).unwrap();
-        let files = fs::read_dir(&here).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let classes: usize =
-            files.filter(|name| name.ends_with(".rs")).map(|name| text(&name).matches("\nowned!(").count()).sum();
-        assert_eq!(text("memory.rs").matches(" of::<").count(), classes);
+        let classes: usize = sources().iter().map(|(_, code)| code.matches("\nowned!(").count()).sum();
+        assert_eq!(super::classes().len(), classes);
     }
 
     #[test]

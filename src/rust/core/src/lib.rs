@@ -9,10 +9,6 @@
 #[macro_use]
 extern crate pjrt_base;
 
-pub mod ffi;
-
-pub mod custom_call;
-
 pub mod runtime;
 
 pub mod host;
@@ -47,9 +43,9 @@ pub use client::memory_space::Memory;
 pub use client::Client;
 pub use compile::queue::Compiling;
 pub use executable::Executable;
-pub use ffi::api::{Api, Value};
 pub use host::array::{HostArray, HostContent, HostOrder};
 pub use host::memory::HostMemory;
+pub use pjrt_ffi::api::{Api, Value};
 pub use runtime::plugin::Plugin;
 
 /// The version of the PJRT C API that this crate was made for, major and minor.

@@ -4,8 +4,8 @@ mod common;
 
 use common::linear::*;
 use pjrt_base::error::Kind;
-use pjrt_core::custom_call::{cuda, register, Handler};
 use pjrt_data::dtype::DType;
+use pjrt_handlers::{cuda, register, Handler};
 
 #[test]
 fn without_the_libraries_a_call_fails_and_says_what_to_do() {

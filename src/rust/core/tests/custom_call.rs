@@ -3,13 +3,13 @@
 mod common;
 
 use common::{device, download, program, upload_to};
-use pjrt_core::custom_call::frame::Attribute;
-use pjrt_core::custom_call::registry::{self, known, Known};
-use pjrt_core::custom_call::{register, unregister, Failure, Frame, Handler};
 use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::{Buffer, Executable};
 use pjrt_data::dtype::DType;
+use pjrt_handlers::frame::Attribute;
+use pjrt_handlers::registry::{self, known, Known};
+use pjrt_handlers::{register, unregister, Failure, Frame, Handler};
 use pjrt_sys::{XLA_FFI_CallFrame, XLA_FFI_Error};
 use std::sync::atomic::{AtomicUsize, Ordering};
 

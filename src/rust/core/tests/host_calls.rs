@@ -6,12 +6,12 @@ mod common;
 use common::{device, download, program, upload_to};
 use pjrt_base::callbacks;
 use pjrt_base::error::Kind;
-use pjrt_core::custom_call::host::{set_runner, Ended, HostCall, Value};
-use pjrt_core::custom_call::registry::{known, Known};
-use pjrt_core::custom_call::{register, unregister, Failure, Handler};
 use pjrt_core::executable::execute::{ExecuteOptions, HostContext};
 use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::Executable;
+use pjrt_handlers::host::{set_runner, Ended, HostCall, Value};
+use pjrt_handlers::registry::{known, Known};
+use pjrt_handlers::{register, unregister, Failure, Handler};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static INTERRUPTS: AtomicBool = AtomicBool::new(false);

@@ -5,10 +5,10 @@ mod common;
 use common::linear::*;
 use common::{client, client_of};
 use pjrt_base::error::Kind;
-use pjrt_core::custom_call::registry::{known, Known};
 use pjrt_core::executable::execute::{Dispatch, ExecuteOptions};
 use pjrt_core::executable::serialized::{Destination, Serialized};
 use pjrt_data::dtype::DType;
+use pjrt_handlers::registry::{known, Known};
 use std::time::Instant;
 
 const REAL: [(DType, f64); 2] = [(DType::F32, 1e-4), (DType::F64, 1e-10)];

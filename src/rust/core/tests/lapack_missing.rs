@@ -4,8 +4,8 @@ mod common;
 
 use common::linear::*;
 use pjrt_base::error::Kind;
-use pjrt_core::custom_call::lapack;
 use pjrt_data::dtype::DType;
+use pjrt_handlers::lapack;
 use std::path::PathBuf;
 
 #[test]

@@ -1,8 +1,8 @@
 //! The addresses of a buffer, for code outside this crate.
 
 use crate::buffer::Buffer;
-use crate::ffi::api::call;
 use pjrt_base::error::Result;
+use pjrt_ffi::api::call;
 use std::ffi::c_void;
 
 impl Buffer {

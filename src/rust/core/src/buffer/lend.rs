@@ -3,10 +3,10 @@
 
 use crate::buffer::{Buffer, DELETED};
 use crate::client;
-use crate::ffi::api::call;
 use crate::runtime::registry::Resource;
 use pjrt_base::error::{Error, Result};
 use pjrt_base::sync::Unpoisoned;
+use pjrt_ffi::api::call;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering;

@@ -5,12 +5,12 @@ use crate::buffer::Buffer;
 use crate::client::holdings;
 use crate::client::retry::with_retry;
 use crate::client::Client;
-use crate::ffi::api::call;
 use crate::host::memory::HostMemory;
 use crate::runtime::dispatch::Dispatched;
 use crate::runtime::event::{Event, OnDrop};
 use pjrt_base::error::{Kind, Result};
 use pjrt_base::trace::{self, Activity, Details};
+use pjrt_ffi::api::call;
 use std::sync::{Arc, OnceLock};
 
 /// A buffer's bytes on the host: the dense array in the buffer's memory order, types narrower than a byte one byte each.
@@ -27,7 +27,7 @@ impl HostView {
     pub fn bytes(&self) -> &[u8] {
         match self {
             // SAFETY: the buffer was complete when the view was made and lives as long as the view.
-            HostView::Shared { data, len, .. } => unsafe { crate::ffi::api::slice(*data, *len) },
+            HostView::Shared { data, len, .. } => unsafe { pjrt_ffi::api::slice(*data, *len) },
             // SAFETY: the transfer was complete when the view was made.
             HostView::Copied(memory) => unsafe { memory.bytes() },
         }

@@ -4,7 +4,6 @@
 use crate::client::device::{self, Device};
 use crate::client::target::Target;
 use crate::client::Client;
-use crate::custom_call;
 use crate::executable::execute::Dispatch;
 use crate::executable::options::CompileOptions;
 use crate::executable::serialized::{Destination, Serialized};
@@ -159,7 +158,7 @@ impl Cache {
         let Some(key) = self.key(devices, program, options) else { return Ok(Lookup::Nothing(None)) };
         let place = LoadedKey { key, client: client.id(), dispatch: options.dispatch };
         if let Some(executable) = self.in_process.find(&place) {
-            custom_call::check(executable.functions(), client.platform())?;
+            pjrt_handlers::check(executable.functions(), client.platform())?;
             self.in_process.count(|counts| counts.shared += 1);
             return Ok(Lookup::Executable(executable, Found::InProcess));
         }

@@ -2,8 +2,8 @@
 
 use crate::client::memory_space::{Memory, MemoryFacts};
 use crate::client::Client;
-use crate::ffi::api::{call, named_values, slice, text, Api, Value};
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_ffi::api::{call, named_values, slice, text, Api, Value};
 use pjrt_sys::*;
 
 /// A device of a client.

@@ -3,12 +3,12 @@
 use crate::client::exchange::{Cancel, Exchange};
 use crate::client::shared_store::SharedStore;
 use crate::client::{self, Client};
-use crate::ffi::api::Value;
-use crate::ffi::poison;
 use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process::{self, ExitDeadline, ShownWait};
 use pjrt_base::sync::Unpoisoned;
+use pjrt_ffi::api::Value;
+use pjrt_ffi::poison;
 use pjrt_store::{Patience, Store, DEADLINE_EXCEEDED};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::mpsc::{channel, RecvTimeoutError};

@@ -183,7 +183,7 @@ unsafe fn answer(
 /// # Safety
 /// `data` is null or points to `size` bytes that stay readable and unchanged for `'a`.
 unsafe fn given<'a>(data: *const c_char, size: usize) -> &'a [u8] {
-    crate::ffi::api::bytes(data, size)
+    pjrt_ffi::api::bytes(data, size)
 }
 
 /// A copy of a value that the plugin frees with [`free_value`].

@@ -2,8 +2,8 @@
 
 use crate::client::device::Device;
 use crate::client::Client;
-use crate::ffi::api::{call, slice, text, Api};
 use pjrt_base::error::Result;
+use pjrt_ffi::api::{call, slice, text, Api};
 use pjrt_sys::*;
 
 /// A memory space of a client.

@@ -23,8 +23,6 @@ use crate::client::flags::KnownFlags;
 use crate::client::settings::Settings;
 use crate::client::usage::Usage;
 use crate::client::work::Work;
-use crate::ffi::api::{call, text, Value};
-use crate::ffi::poison;
 use crate::runtime::dispatch::Dispatched;
 use crate::runtime::plugin::Plugin;
 use crate::runtime::registry::{Registry, Resource};
@@ -35,6 +33,8 @@ use pjrt_base::process::{self, ExitDeadline};
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
 use pjrt_base::sync::Unpoisoned;
+use pjrt_ffi::api::{call, text, Value};
+use pjrt_ffi::poison;
 use pjrt_plugins::cuda;
 use pjrt_sys::*;
 use std::ptr::null_mut;
@@ -496,7 +496,7 @@ fn check_options(options: &[(String, Value)]) -> Result<()> {
 
 /// The C form of an option, which borrows from it.
 pub(crate) fn named_value((name, value): &(String, Value)) -> Result<PJRT_NamedValue> {
-    let mut out: PJRT_NamedValue = crate::ffi::api::blank_struct();
+    let mut out: PJRT_NamedValue = pjrt_ffi::api::blank_struct();
     out.struct_size = size_of::<PJRT_NamedValue>();
     out.name = name.as_ptr().cast();
     out.name_size = name.len();

@@ -4,9 +4,9 @@ use crate::client::cpu_features;
 use crate::client::device::Device;
 use crate::client::plugin_hash;
 use crate::client::CPU;
-use crate::ffi::api::Value;
 use crate::runtime::plugin::Plugin;
 use pjrt_base::error::Result;
+use pjrt_ffi::api::Value;
 use prost::Message;
 use std::path::Path;
 

@@ -3,10 +3,10 @@
 use crate::client::device::Description;
 use crate::client::flags::KnownFlags;
 use crate::client::{check_generation, named_value, Client};
-use crate::ffi::api::{bytes, call, named_values, slice, text, Api, Value};
 use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Result, UNIMPLEMENTED};
 use pjrt_base::process;
+use pjrt_ffi::api::{bytes, call, named_values, slice, text, Api, Value};
 use pjrt_sys::*;
 use std::borrow::Cow;
 use std::sync::Arc;

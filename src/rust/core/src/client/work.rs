@@ -1,11 +1,11 @@
 //! A client's pending work, and the threads that do it.
 
-use crate::ffi::poison::Poison;
 use crate::runtime::dispatch::{Dispatcher, InFlight, Running};
 use crate::runtime::event::Signal;
 use pjrt_base::callbacks;
 use pjrt_base::error::Result;
 use pjrt_base::sync::Unpoisoned;
+use pjrt_ffi::poison::Poison;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 #[derive(Debug)]

@@ -1,13 +1,13 @@
 //! A plugin's description of a compiled program.
 
 use crate::client::Client;
-use crate::custom_call::lapack;
 use crate::executable::hint::DispatchHint;
 use crate::executable::{Input, Signature};
-use crate::ffi::api::{bytes, call, named_values, slice, text, Api, Args, Value};
 use pjrt_base::error::Result;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
+use pjrt_ffi::api::{bytes, call, named_values, slice, text, Api, Args, Value};
+use pjrt_handlers::lapack;
 use pjrt_program::hlo::{HloModuleProto, HloModuleProtoWithConfig};
 use pjrt_program::names::{self, InputNames};
 use pjrt_program::program::Program;

@@ -2,8 +2,8 @@
 
 use crate::executable::options::UsedOptions;
 use crate::executable::Executable;
-use crate::ffi::api::{call, slice, text, Value};
 use pjrt_base::error::Result;
+use pjrt_ffi::api::{call, slice, text, Value};
 use pjrt_program::hlo::{HloModuleProto, ShapeProto, TUPLE};
 
 /// The memory spaces of an executable's inputs and outputs by kind; `None` if unknown.

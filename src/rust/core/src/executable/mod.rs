@@ -15,7 +15,6 @@ pub mod unloaded;
 use crate::client::device::{self, Device};
 use crate::client::flags;
 use crate::client::Client;
-use crate::custom_call::{self, registry};
 use crate::executable::description::Description;
 use crate::executable::execute::Dispatch;
 use crate::executable::hint::{DispatchHint, RunHistory};
@@ -23,12 +22,13 @@ use crate::executable::options::{CompileOptions, UsedOptions};
 pub use crate::executable::placement::Placement;
 use crate::executable::placement::Places;
 use crate::executable::source::Source;
-use crate::ffi::api::call;
 use crate::runtime::registry::{Resource, Slot};
 use pjrt_base::error::Result;
 use pjrt_base::process;
 use pjrt_base::trace::{self, Activity, Details};
 use pjrt_data::array::Spec;
+use pjrt_ffi::api::call;
+use pjrt_handlers::{self, registry};
 use pjrt_program::hlo::HloModuleProto;
 use pjrt_program::names::{InputNames, Inputs, Order};
 use pjrt_program::program::Program;
@@ -259,9 +259,9 @@ impl Executable {
         let module = description.optimized_module()?;
         let signature = description.signature_of(&module, program)?;
         let hint = description.hint(&module);
-        custom_call::check(&functions_of(&module), client.platform())?;
-        custom_call::mpi::check(&module, options.partitions() as usize * options.replicas() as usize)?;
-        custom_call::check_layouts(module.functions_in_other_layouts(), client.platform())?;
+        pjrt_handlers::check(&functions_of(&module), client.platform())?;
+        pjrt_handlers::mpi::check(&module, options.partitions() as usize * options.replicas() as usize)?;
+        pjrt_handlers::check_layouts(module.functions_in_other_layouts(), client.platform())?;
         drop(description);
         let places = if options.compile_portable_executable {
             Places::portable()

@@ -2,9 +2,9 @@
 
 use crate::client::device::Device;
 use crate::client::Client;
-use crate::ffi::api::{call, slice};
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Kind, Result, UNIMPLEMENTED};
+use pjrt_ffi::api::{call, slice};
 use pjrt_sys::*;
 
 /// The devices that this process runs an executable on.

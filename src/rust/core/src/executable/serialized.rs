@@ -5,18 +5,17 @@
 use crate::client::device::{self, Device};
 use crate::client::target::Target;
 use crate::client::Client;
-use crate::custom_call;
 use crate::executable::execute::Dispatch;
 use crate::executable::hint::DispatchHint;
 use crate::executable::options::{CompileOptions, UsedOptions};
 use crate::executable::{Deserialized, Executable, Origin, Placement, Provenance, Signature};
-use crate::ffi::api::call;
 use pjrt_base::container::{Container, Problem};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::private_fs;
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
 use pjrt_base::trusted_fs;
+use pjrt_ffi::api::call;
 use pjrt_program::hlo::HloModuleProto;
 use pjrt_program::sharding::Wholes;
 use prost::Message;
@@ -308,7 +307,7 @@ impl<'a> Serialized<'a> {
         origin: Origin,
     ) -> Result<Executable> {
         let client = destination.client;
-        custom_call::check(&self.header.functions, client.platform())?;
+        pjrt_handlers::check(&self.header.functions, client.platform())?;
         let options = match destination.options {
             // The code is there already, so the compiler's flags have no effect.
             Some(options) => self.counted(options).serialize_with(&[], devices, self.used.is_for_shardy()),
@@ -325,7 +324,7 @@ impl<'a> Serialized<'a> {
             }
         )
         .map_err(|error| {
-            let error = custom_call::explain(error, client.plugin().api(), client.platform());
+            let error = pjrt_handlers::explain(error, client.plugin().api(), client.platform());
             error.unsupported(client.platform(), "Loading a saved executable is")
         })?;
         let header = &self.header;

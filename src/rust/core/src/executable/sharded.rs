@@ -3,7 +3,6 @@
 use crate::buffer::backing::Backing;
 use crate::buffer::Buffer;
 use crate::client::retry::with_retry;
-use crate::custom_call::launch::Carrier;
 use crate::executable::execute::{wait_for_all, ExecuteOptions, Handles, Outputs};
 use crate::executable::{Executable, Placement};
 use crate::runtime::dispatch::Running;
@@ -12,6 +11,7 @@ use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use pjrt_base::sync::Unpoisoned;
+use pjrt_handlers::launch::Carrier;
 use smallvec::SmallVec;
 use std::ptr::null_mut;
 use std::sync::mpsc::channel;

@@ -1,10 +1,9 @@
 //! A program as a plugin takes it.
 
-use crate::custom_call;
-use crate::ffi::api::{Api, Args};
 use crate::host::memory::HostMemory;
 use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Result};
+use pjrt_ffi::api::{Api, Args};
 use pjrt_plugins::cuda;
 use pjrt_program::narrow;
 use pjrt_program::program::Program;
@@ -54,7 +53,7 @@ impl<'a> Source<'a> {
     /// A compiler's error, with what the program shows about it.
     #[cold]
     pub fn explain(&self, error: Error, plugin: &Plugin, platform: &str) -> Error {
-        let error = custom_call::explain(cuda::tools::explained(error), plugin.api(), platform);
+        let error = pjrt_handlers::explain(cuda::tools::explained(error), plugin.api(), platform);
         self.program.explain(error, plugin.stablehlo_versions()).on_platform(platform)
     }
 }

@@ -1,6 +1,5 @@
 //! The dispatch thread: runs launches that would block the caller, one after the other, in order.
 
-use crate::ffi::poison::{self, Poison};
 use crate::runtime::event::{Event, OnDrop, Signal};
 use pjrt_base::callbacks;
 use pjrt_base::error::{Error, Kind, Result, FAILED_PRECONDITION, RESOURCE_EXHAUSTED};
@@ -9,6 +8,7 @@ use pjrt_base::process::{self, ExitDeadline};
 use pjrt_base::spin;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_base::trace;
+use pjrt_ffi::poison::{self, Poison};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender, TryRecvError};

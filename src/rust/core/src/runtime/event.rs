@@ -1,8 +1,8 @@
 //! Events: the completion of work on a device, possibly with an error.
 
-use crate::ffi::api::call;
-use crate::ffi::poison::Poison;
 use crate::runtime::plugin::Plugin;
+use pjrt_ffi::api::call;
+use pjrt_ffi::poison::Poison;
 
 use pjrt_base::callbacks;
 use pjrt_base::console;

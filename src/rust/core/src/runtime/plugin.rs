@@ -1,12 +1,12 @@
 //! Plugins: loads each library once per process, and reads its version and attributes. A plugin is never unloaded.
 
-use crate::custom_call::registry;
-use crate::ffi::api::{call, named_values, Api, Value};
-use crate::ffi::poison::Poison;
 use once_cell::sync::OnceCell;
 use pjrt_base::error::{Error, Kind, Result, UNIMPLEMENTED};
 use pjrt_base::reason::Reason;
 use pjrt_base::sync::Unpoisoned;
+use pjrt_ffi::api::{call, named_values, Api, Value};
+use pjrt_ffi::poison::Poison;
+use pjrt_handlers::registry;
 use pjrt_plugins::cuda;
 use pjrt_plugins::library::{self, Library};
 use pjrt_program::stablehlo::{Version, Versions};

@@ -2,12 +2,12 @@
 //!
 //! A profiler has a function table of its own, and errors of its own.
 
-use crate::ffi::api::{blank_struct, text};
-use crate::ffi::exception::guarded;
 use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process;
 use pjrt_base::trace::{Activity, Details, Event, Lane, Record};
+use pjrt_ffi::api::{blank_struct, text};
+use pjrt_ffi::exception::guarded;
 use pjrt_program::profile::{self, Profile};
 use pjrt_sys::*;
 use std::mem::offset_of;

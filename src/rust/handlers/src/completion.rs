@@ -1,0 +1,202 @@
+//! How a program learns that a function of the host has run, without a thread that waits for it where the plugin has
+//! futures.
+
+use crate::frame::{error_of_api, is_success, reaches, Failure, Frame};
+use pjrt_base::mmap::SignalStacks;
+use pjrt_base::process;
+use pjrt_base::spin;
+use pjrt_base::sync::Unpoisoned;
+use pjrt_sys::*;
+use std::collections::VecDeque;
+use std::mem::offset_of;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+/// The outcome of a function.
+pub(super) type Outcome = Result<(), Failure>;
+
+/// Where the outcome of a function goes.
+pub(super) enum Completion {
+    Future(Future),
+    /// A thread of the plugin waits for it.
+    Wait(Arc<Waiter>),
+}
+
+/// A future of the plugin, to be completed once.
+pub(super) struct Future {
+    api: *const XLA_FFI_Api,
+    future: *mut XLA_FFI_Future,
+}
+
+// SAFETY: a future may be completed on any thread.
+unsafe impl Send for Future {}
+
+#[derive(Default)]
+pub(super) struct Waiter {
+    outcome: Mutex<Option<Outcome>>,
+    changed: Condvar,
+}
+
+impl Completion {
+    /// Tells the program.
+    pub(super) fn complete(self, outcome: Outcome) {
+        match self {
+            Completion::Future(future) => future.complete(outcome),
+            Completion::Wait(waiter) => {
+                *waiter.outcome.lock().unpoisoned() = Some(outcome);
+                waiter.changed.notify_all();
+            }
+        }
+    }
+}
+
+impl Waiter {
+    pub(super) fn wait(&self) -> Outcome {
+        let mut outcome = self.outcome.lock().unpoisoned();
+        loop {
+            match outcome.take() {
+                Some(outcome) => return outcome,
+                None => outcome = self.changed.wait(outcome).unpoisoned(),
+            }
+        }
+    }
+}
+
+impl Future {
+    /// A future for a call, which the plugin looks at when the handler has returned; `None` if the plugin has none.
+    pub(super) fn of(frame: &Frame<'_>) -> Option<Future> {
+        let (api, _) = frame.api()?;
+        let raw = frame.raw().cast_mut();
+        // The size that a frame tells never includes its last field, the future. Frames have it since the table has the
+        // functions for it.
+        // SAFETY: the table is read as far as it reaches, and then the frame has the field.
+        unsafe {
+            if !reaches(api, offset_of!(XLA_FFI_Api, XLA_FFI_Future_SetError)) {
+                return None;
+            }
+            (*api).XLA_FFI_Future_SetAvailable?;
+            (*api).XLA_FFI_Future_SetError?;
+            let mut args = XLA_FFI_Future_Create_Args {
+                struct_size: size_of::<XLA_FFI_Future_Create_Args>(),
+                extension_start: null_mut(),
+                future: null_mut(),
+            };
+            let create = (*api).XLA_FFI_Future_Create?;
+            if !is_success(api, create(&mut args)) || args.future.is_null() {
+                return None;
+            }
+            (*raw).future = args.future;
+            Some(Future { api, future: args.future })
+        }
+    }
+
+    /// Completes it on a thread of its own: the plugin goes on with the program there, perhaps for long.
+    fn complete(self, outcome: Outcome) {
+        run(Box::new(move || self.set(outcome)));
+    }
+
+    fn set(self, outcome: Outcome) {
+        let Future { api, future } = self;
+        // SAFETY: the table lives as long as the plugin, and the future until it is completed, which happens here alone.
+        unsafe {
+            match outcome {
+                Ok(()) => {
+                    let mut args = XLA_FFI_Future_SetAvailable_Args {
+                        struct_size: size_of::<XLA_FFI_Future_SetAvailable_Args>(),
+                        extension_start: null_mut(),
+                        future,
+                    };
+                    if let Some(set) = (*api).XLA_FFI_Future_SetAvailable {
+                        is_success(api, set(&mut args));
+                    }
+                }
+                Err(failure) => {
+                    let mut args = XLA_FFI_Future_SetError_Args {
+                        struct_size: size_of::<XLA_FFI_Future_SetError_Args>(),
+                        extension_start: null_mut(),
+                        future,
+                        error: error_of_api(api, &failure),
+                    };
+                    if let Some(set) = (*api).XLA_FFI_Future_SetError {
+                        is_success(api, set(&mut args));
+                    }
+                }
+            }
+        }
+    }
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads that complete futures: as many as programs go on at once, because a part of a program may wait for another part.
+struct Threads {
+    jobs: VecDeque<Job>,
+    /// The number of threads without a job.
+    idle: usize,
+    /// The child of a fork has none of its parent's.
+    generation: u32,
+}
+
+static THREADS: Mutex<Threads> = Mutex::new(Threads { jobs: VecDeque::new(), idle: 0, generation: 0 });
+static CHANGED: Condvar = Condvar::new();
+
+/// The number of jobs that wait, for threads that poll.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+fn run(job: Job) {
+    let Some(mut threads) = process::lock(&THREADS) else { return };
+    let generation = process::generation();
+    if threads.generation != generation {
+        std::mem::forget(std::mem::take(&mut threads.jobs));
+        (threads.idle, threads.generation) = (0, generation);
+    }
+    threads.jobs.push_back(job);
+    WAITING.store(threads.jobs.len(), Ordering::SeqCst);
+    if threads.idle >= threads.jobs.len() {
+        drop(threads);
+        CHANGED.notify_one();
+        return;
+    }
+    drop(threads);
+    let started = std::thread::Builder::new().name("pjrt-callbacks".into()).spawn(|| {
+        let _stacks = SignalStacks::of_this_thread();
+        work();
+    });
+    if started.is_err() {
+        // Better late, on this thread, than never.
+        let job = process::lock(&THREADS).and_then(|mut threads| threads.take());
+        if let Some(job) = job {
+            job();
+        }
+    }
+}
+
+fn work() {
+    let mut threads = THREADS.lock().unpoisoned();
+    loop {
+        if let Some(job) = threads.take() {
+            drop(threads);
+            job();
+            threads = THREADS.lock().unpoisoned();
+            continue;
+        }
+        threads.idle += 1;
+        drop(threads);
+        // A program that calls again soon finds this thread awake.
+        spin::until(spin::SHORT, || WAITING.load(Ordering::SeqCst) > 0);
+        threads = THREADS.lock().unpoisoned();
+        while threads.jobs.is_empty() {
+            threads = CHANGED.wait(threads).unpoisoned();
+        }
+        threads.idle -= 1;
+    }
+}
+
+impl Threads {
+    fn take(&mut self) -> Option<Job> {
+        let job = self.jobs.pop_front();
+        WAITING.store(self.jobs.len(), Ordering::SeqCst);
+        job
+    }
+}

@@ -1,0 +1,188 @@
+//! The device of a call: its stream, memory from the plugin, and copies.
+
+use crate::cuda::library::{self, Driver, Pointer};
+use crate::frame::{is_success, reaches, Failure, Frame};
+use pjrt_sys::*;
+use std::mem::offset_of;
+use std::ptr::null_mut;
+
+/// The arguments of a function in the plugin's table after its call; `None` if there is no such function, or it fails.
+macro_rules! call {
+    ($frame:expr, $function:ident, $args:ident { $($field:ident: $value:expr),* }) => {
+        $frame.api().and_then(|(api, ctx)| {
+            let mut args =
+                $args { struct_size: size_of::<$args>(), extension_start: null_mut(), ctx, $($field: $value),* };
+            // SAFETY: read only if the table reaches that far, and the arguments are what the API asks for.
+            unsafe {
+                let function = reaches(api, offset_of!(XLA_FFI_Api, $function)).then(|| (*api).$function)??;
+                is_success(api, function(&mut args)).then_some(args)
+            }
+        })
+    };
+}
+
+/// The stream of a call, with its context current on this thread. All work is queued on the stream, so memory of the plugin
+/// can be freed once the work is queued: the plugin reuses it on the same stream only.
+#[derive(Debug)]
+pub(super) struct Device<'a> {
+    frame: &'a Frame<'a>,
+    driver: &'static Driver,
+    context: Pointer,
+    stream: Pointer,
+}
+
+impl<'a> Device<'a> {
+    /// Asks the plugin for the stream, and makes its context current.
+    pub fn new(frame: &'a Frame<'a>) -> Result<Device<'a>, Failure> {
+        let driver = library::driver()?;
+        let args = call!(frame, XLA_FFI_Stream_Get, XLA_FFI_Stream_Get_Args { stream: null_mut() });
+        let Some(XLA_FFI_Stream_Get_Args { stream, .. }) = args else {
+            let code = XLA_FFI_Error_Code::XLA_FFI_Error_Code_UNIMPLEMENTED.0;
+            return Err(Failure::new(code, "The plugin has no stream for handlers."));
+        };
+        let mut context = null_mut();
+        // SAFETY: the stream is the plugin's, and the place for the context is valid.
+        driver.check("cuStreamGetCtx", unsafe { (driver.stream_context)(stream, &mut context) })?;
+        // SAFETY: the context is the stream's.
+        driver.check("cuCtxPushCurrent", unsafe { (driver.push_context)(context) })?;
+        Ok(Device { frame, driver, context, stream })
+    }
+
+    /// Queues a copy on the device. The memory must not overlap, unless it is the same.
+    ///
+    /// # Safety
+    /// Both must be device memory of so many bytes.
+    pub unsafe fn copy<T>(&self, to: *mut T, from: *const T, count: usize) -> Result<(), Failure> {
+        let bytes = count * size_of::<T>();
+        if bytes == 0 || to.cast_const() == from {
+            return Ok(());
+        }
+        let status = (self.driver.copy)(to.cast(), from.cast_mut().cast(), bytes, self.stream);
+        self.driver.check("cuMemcpyDtoDAsync", status)
+    }
+
+    /// Queues zeros.
+    ///
+    /// # Safety
+    /// The device memory must have room for `count` elements.
+    pub unsafe fn zero<T>(&self, to: *mut T, count: usize) -> Result<(), Failure> {
+        match count * size_of::<T>() {
+            0 => Ok(()),
+            bytes => self.driver.check("cuMemsetD8Async", (self.driver.fill)(to.cast(), 0, bytes, self.stream)),
+        }
+    }
+
+    /// The elements of device memory. Waits for all work that is queued.
+    ///
+    /// # Safety
+    /// The device memory must have `count` elements, for which all bits are valid.
+    pub unsafe fn read<T: Copy + Default>(&self, from: *const T, count: usize) -> Result<Vec<T>, Failure> {
+        let mut elements = Vec::new();
+        elements.try_reserve_exact(count).map_err(|_| out_of_memory("on the host", count * size_of::<T>()))?;
+        elements.resize(count, T::default());
+        if count > 0 {
+            let (to, bytes) = (elements.as_mut_ptr().cast(), count * size_of::<T>());
+            let status = (self.driver.read)(to, from.cast_mut().cast(), bytes, self.stream);
+            let done = self.driver.check("cuMemcpyDtoHAsync", status).and_then(|()| self.synchronize());
+            if let Err(failure) = done {
+                // The copy may still write there.
+                std::mem::forget(elements);
+                return Err(failure);
+            }
+        }
+        Ok(elements)
+    }
+
+    /// Writes elements to device memory. Waits for all work that is queued.
+    ///
+    /// # Safety
+    /// The device memory must have room for the elements.
+    pub unsafe fn write<T: Copy>(&self, to: *mut T, elements: Vec<T>) -> Result<(), Failure> {
+        if elements.is_empty() {
+            return Ok(());
+        }
+        let status = (self.driver.write)(to.cast(), elements.as_ptr().cast(), size_of_val(&elements[..]), self.stream);
+        let done = self.driver.check("cuMemcpyHtoDAsync", status).and_then(|()| self.synchronize());
+        if done.is_err() {
+            // The copy may still read them.
+            std::mem::forget(elements);
+        }
+        done
+    }
+
+    fn synchronize(&self) -> Result<(), Failure> {
+        // SAFETY: the stream is the plugin's.
+        self.driver.check("cuStreamSynchronize", unsafe { (self.driver.synchronize)(self.stream) })
+    }
+
+    /// Memory on the device, freed after the work that is queued until its end.
+    pub fn memory(&self, bytes: usize) -> Result<Memory<'_>, Failure> {
+        let size = bytes.max(1);
+        call!(
+            self.frame,
+            XLA_FFI_DeviceMemory_Allocate,
+            // Device memory is aligned for every type; plugins refuse large alignments.
+            XLA_FFI_DeviceMemory_Allocate_Args { size: size, alignment: 1, data: null_mut() }
+        )
+        .filter(|args| !args.data.is_null())
+        .map(|args| Memory { device: self, data: args.data, size })
+        .ok_or_else(|| out_of_memory("on the device", size))
+    }
+
+    /// What identifies the stream in this process.
+    pub fn key(&self) -> (usize, usize) {
+        (self.context as usize, self.stream as usize)
+    }
+
+    /// Calls a function while another context is current.
+    pub fn with_context(&self, context: usize, work: impl FnOnce()) {
+        // SAFETY: the driver refuses a context that it does not know, and what was pushed is popped.
+        unsafe {
+            if (self.driver.push_context)(context as Pointer) == 0 {
+                work();
+                (self.driver.pop_context)(&mut null_mut());
+            }
+        }
+    }
+
+    pub fn stream(&self) -> Pointer {
+        self.stream
+    }
+}
+
+impl Drop for Device<'_> {
+    fn drop(&mut self) {
+        // SAFETY: `new` pushed the context. A failure leaves a context that XLA replaces.
+        unsafe { (self.driver.pop_context)(&mut null_mut()) };
+    }
+}
+
+/// Memory of the plugin on the device.
+#[derive(Debug)]
+pub(super) struct Memory<'a> {
+    device: &'a Device<'a>,
+    data: Pointer,
+    size: usize,
+}
+
+impl Memory<'_> {
+    pub fn data(&self) -> Pointer {
+        self.data
+    }
+}
+
+impl Drop for Memory<'_> {
+    fn drop(&mut self) {
+        // Nothing can be done about a failure to free.
+        let (size, data) = (self.size, self.data);
+        call!(self.device.frame, XLA_FFI_DeviceMemory_Free, XLA_FFI_DeviceMemory_Free_Args { size: size, data: data });
+    }
+}
+
+#[cold]
+fn out_of_memory(place: &str, bytes: usize) -> Failure {
+    Failure::new(
+        XLA_FFI_Error_Code::XLA_FFI_Error_Code_RESOURCE_EXHAUSTED.0,
+        format!("Not enough memory {place}: {bytes} bytes needed."),
+    )
+}

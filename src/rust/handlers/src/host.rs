@@ -1,0 +1,319 @@
+//! Handlers that run on the thread of the host language: a call describes itself and waits in [`callbacks`].
+
+use crate::completion::{Completion, Future, Outcome, Waiter};
+use crate::frame::{Array, Attribute, Attributes, Failure, Frame};
+use crate::launch::{self, Launch};
+use pjrt_base::callbacks::{self, Callback, Ran};
+use pjrt_base::error::Result;
+use pjrt_base::sync::Unpoisoned;
+use pjrt_base::trace::{self, Activity, Details};
+use pjrt_data::array::Spec;
+use pjrt_data::dtype::DType;
+use pjrt_sys::XLA_FFI_Error_Code;
+use std::any::Any;
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// A call of a function of the host.
+pub struct HostCall {
+    target: Box<str>,
+    function: u64,
+    arguments: Vec<Operand>,
+    results: Vec<Operand>,
+    attributes: Vec<(String, Value)>,
+    launch: Option<Launch>,
+    device: Option<i32>,
+    /// Taken by who tells the program.
+    completion: Mutex<Option<Completion>>,
+}
+
+/// An array of a call, in the order of its type's dimensions.
+pub struct Operand {
+    spec: Spec,
+    data: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: the arrays of a call stay where they are, and nobody else uses them, until the program is told.
+unsafe impl Send for Operand {}
+// SAFETY: only the host's thread reads or writes the elements.
+unsafe impl Sync for Operand {}
+
+/// The value of an attribute.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    Bool(bool),
+    Integer(i128),
+    Float(f64),
+    /// A string, which need not be UTF-8.
+    String(Vec<u8>),
+    /// The elements of an array, in native byte order.
+    Array(DType, Vec<u8>),
+    Dictionary(Vec<(String, Value)>),
+    /// Of a type that is not known here.
+    Other,
+}
+
+/// How a function ended.
+pub enum Ended {
+    Done,
+    Failed(Failure),
+    /// The user interrupted it.
+    Interrupted,
+}
+
+/// Runs the function of a call, on the host's thread.
+pub type Runner = fn(&HostCall) -> Ended;
+
+static RUNNER: OnceLock<Runner> = OnceLock::new();
+
+/// Sets what runs calls. It is always the same function.
+pub fn set_runner(runner: Runner) {
+    let _ = RUNNER.set(runner);
+}
+
+impl HostCall {
+    fn new(frame: &Frame<'_>, function: u64, target: &str) -> std::result::Result<HostCall, Failure> {
+        let arguments =
+            (0..frame.arguments()).map(|i| Operand::new(&frame.argument(i)?)).collect::<std::result::Result<_, _>>()?;
+        let results =
+            (0..frame.results()).map(|i| Operand::new(&frame.result(i)?)).collect::<std::result::Result<_, _>>()?;
+        Ok(HostCall {
+            target: target.into(),
+            function,
+            arguments,
+            results,
+            attributes: values(frame.attributes()),
+            launch: launch::of(frame),
+            device: launch::device(frame),
+            completion: Mutex::default(),
+        })
+    }
+
+    /// The name that the program calls.
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// The number under which the function was registered.
+    pub fn function(&self) -> u64 {
+        self.function
+    }
+
+    pub fn arguments(&self) -> &[Operand] {
+        &self.arguments
+    }
+
+    pub fn results(&self) -> &[Operand] {
+        &self.results
+    }
+
+    /// The attributes by name, in the order of the names.
+    pub fn attributes(&self) -> &[(String, Value)] {
+        &self.attributes
+    }
+
+    /// What the launch of the program was given, and the number of the device that the call is for; `None` if unknown.
+    pub fn context(&self) -> (Option<&(dyn Any + Send + Sync)>, Option<i32>) {
+        (self.launch.as_ref().map(Launch::context), self.device)
+    }
+
+    fn execute(&self) -> Ended {
+        let mut span = trace::span(Activity::Callback, || Details::named(self.target()));
+        let ended = match RUNNER.get() {
+            Some(run) => run(self),
+            None => Ended::Failed(Failure::internal("Nothing runs functions of the host.")),
+        };
+        match &ended {
+            Ended::Done => {}
+            Ended::Failed(_) => span.outcome("error"),
+            Ended::Interrupted => span.outcome("interrupted"),
+        }
+        ended
+    }
+
+    fn tell(&self, outcome: Outcome) {
+        let completion = self.completion.lock().unpoisoned().take();
+        match (completion, &self.launch) {
+            (Some(completion), Some(launch)) if launch.is_parallel() => launch.complete(completion, outcome),
+            (Some(completion), _) => completion.complete(outcome),
+            (None, _) => {}
+        }
+    }
+
+    fn fail(&self, failure: Failure) {
+        let failure = Failure::new(failure.code(), format!("{}: {}", self.target, failure.message()));
+        match &self.launch {
+            Some(launch) if launch.is_parallel() => {
+                launch.note_failure(failure);
+                self.results.iter().for_each(Operand::clear);
+                self.tell(Ok(()));
+            }
+            _ => self.tell(Err(failure)),
+        }
+    }
+
+    /// Has the host's thread run it.
+    fn push(self, completion: Completion) {
+        *self.completion.lock().unpoisoned() = Some(completion);
+        if let Some(launch) = &self.launch {
+            launch.note_waiting();
+        }
+        callbacks::push(Arc::new(self));
+    }
+}
+
+impl Callback for HostCall {
+    fn run(&self) -> Ran {
+        match self.execute() {
+            Ended::Done => self.tell(Ok(())),
+            Ended::Failed(failure) => self.fail(failure),
+            Ended::Interrupted => return Ran::Interrupted,
+        }
+        Ran::Reported
+    }
+
+    fn cancel(&self) {
+        self.tell(Err(cancelled(&self.target)));
+    }
+
+    fn launch(&self) -> u64 {
+        self.launch.as_ref().map_or(0, Launch::number)
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.launch.as_ref().is_some_and(Launch::is_parallel)
+    }
+}
+
+fn cancelled(target: &str) -> Failure {
+    let code = XLA_FFI_Error_Code::XLA_FFI_Error_Code_CANCELLED.0;
+    Failure::new(code, format!("'{target}' was not called: the session ends."))
+}
+
+/// The handler: has the host's thread run the function, and returns at once if the plugin has futures.
+pub(super) fn start(frame: &Frame<'_>, function: u64, target: &str) -> Outcome {
+    if callbacks::is_closed() {
+        return Err(cancelled(target));
+    }
+    let call = HostCall::new(frame, function, target)?;
+    if callbacks::is_host() {
+        // No program that calls the host is launched on its thread. If a plugin comes here all the same, nobody else can run
+        // the function.
+        return match call.execute() {
+            Ended::Done => Ok(()),
+            Ended::Failed(failure) => Err(failure),
+            Ended::Interrupted => Err(cancelled(target)),
+        };
+    }
+    if let Some(future) = Future::of(frame) {
+        call.push(Completion::Future(future));
+        return Ok(());
+    }
+    let waiter = Arc::new(Waiter::default());
+    call.push(Completion::Wait(waiter.clone()));
+    waiter.wait()
+}
+
+fn values(attributes: Attributes<'_>) -> Vec<(String, Value)> {
+    attributes.iter().map(|(name, value)| (String::from_utf8_lossy(name).into_owned(), Value::of(value))).collect()
+}
+
+impl Value {
+    fn of(attribute: Attribute<'_>) -> Value {
+        match attribute {
+            Attribute::Bool(value) => Value::Bool(value),
+            Attribute::Integer(value) => Value::Integer(value),
+            Attribute::F32(value) => Value::Float(value.into()),
+            Attribute::F64(value) => Value::Float(value),
+            Attribute::String(bytes) => Value::String(bytes.into()),
+            Attribute::Array(dtype, bytes) => Value::Array(dtype, bytes.into()),
+            Attribute::Dictionary(attributes) => Value::Dictionary(values(attributes)),
+            Attribute::Other => Value::Other,
+        }
+    }
+}
+
+impl Operand {
+    fn new(array: &Array<'_>) -> std::result::Result<Operand, Failure> {
+        let spec = Spec::new(array.dtype, array.dims)?;
+        Ok(Operand { spec, data: array.as_mut_ptr(), bytes: array.byte_len() })
+    }
+
+    /// Its type and dimensions.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The elements in row-major order, those narrower than a byte in a byte each.
+    pub fn elements(&self) -> Cow<'_, [u8]> {
+        // SAFETY: the memory is the host's, and nobody writes to it before the results are written.
+        let bytes = unsafe { pjrt_ffi::api::slice(self.data.cast_const(), self.bytes) };
+        if !self.spec.dtype.is_packed() {
+            return Cow::Borrowed(bytes);
+        }
+        Cow::Owned(unpacked(&self.spec, bytes))
+    }
+
+    fn clear(&self) {
+        if self.bytes > 0 {
+            // SAFETY: the memory of a result has these bytes, and nobody else uses it.
+            unsafe { std::ptr::write_bytes(self.data, 0, self.bytes) };
+        }
+    }
+
+    /// Has `write` write the elements in that order and form, into memory for all of them, if they are a result's.
+    ///
+    /// # Errors
+    /// Those of `write`; some elements may be written then.
+    ///
+    /// # Safety
+    /// `write` returns successfully only when it has written all elements.
+    pub unsafe fn write<T>(&self, write: impl FnOnce(*mut u8) -> Result<T>) -> Result<T> {
+        if !self.spec.dtype.is_packed() {
+            return write(self.data);
+        }
+        let mut elements = vec![0; self.spec.len()];
+        let written = write(elements.as_mut_ptr())?;
+        // SAFETY: the memory has these bytes, and nobody else uses it.
+        let target = if self.bytes > 0 { std::slice::from_raw_parts_mut(self.data, self.bytes) } else { &mut [] };
+        pack(&self.spec, &elements, target);
+        Ok(written)
+    }
+}
+
+/// The elements of a type narrower than a byte, one in each byte.
+pub(super) fn unpacked(spec: &Spec, packed: &[u8]) -> Vec<u8> {
+    let bits = spec.dtype.info().bits as usize;
+    let in_byte = 8 / bits;
+    let mask = (1u8 << bits) - 1;
+    let element = |i: usize| packed.get(i / in_byte).map_or(0, |byte| byte >> (bits * (i % in_byte)) & mask);
+    (0..spec.len()).map(element).collect()
+}
+
+fn pack(spec: &Spec, elements: &[u8], packed: &mut [u8]) {
+    let bits = spec.dtype.info().bits as usize;
+    let in_byte = 8 / bits;
+    let mask = (1u8 << bits) - 1;
+    packed.fill(0);
+    for (i, element) in elements.iter().enumerate() {
+        if let Some(byte) = packed.get_mut(i / in_byte) {
+            *byte |= (element & mask) << (bits * (i % in_byte));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_elements_are_packed_as_they_are_unpacked() {
+        for (dtype, elements) in [(DType::U4, vec![1, 15, 7]), (DType::U2, vec![3, 0, 1, 2, 3])] {
+            let spec = Spec::new(dtype, &[elements.len() as i64]).unwrap();
+            let mut packed = vec![255; 2];
+            pack(&spec, &elements, &mut packed);
+            assert_eq!(unpacked(&spec, &packed), elements);
+        }
+    }
+}

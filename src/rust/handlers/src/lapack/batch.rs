@@ -1,0 +1,113 @@
+//! The work of a call: on all matrices of a batch, on several threads if it is worth it.
+
+use crate::frame::{Failure, Frame};
+use crate::lapack::operands::Call;
+use crate::lapack::parts::{check_memory, Operands};
+use pjrt_base::error::{self, Error, Kind};
+use pjrt_base::reason::Hint;
+use pjrt_lapack::Workspace;
+use pjrt_sys::XLA_FFI_Error_Code;
+use std::sync::OnceLock;
+
+/// The work that is worth another thread, in floating point operations.
+const GRAIN: f64 = 100_000.0;
+
+/// What a matrix costs at least: the call of the library.
+const CALL: f64 = 1_000.0;
+
+/// Parts for each thread, so that none waits long for the last one.
+const PARTS: usize = 4;
+
+impl Call<'_> {
+    /// Does the work on every index of the operands, with a workspace for each thread. `operations` estimates the floating
+    /// point operations for one index.
+    ///
+    /// # Errors
+    /// If no library is usable, operands share memory, there is no memory, or the work fails.
+    pub fn each<O: Operands>(
+        &self,
+        operations: f64,
+        operands: O,
+        work: impl Fn(&mut Workspace, O::Parts<'_>) -> error::Result<()> + Sync,
+    ) -> Result<(), Failure> {
+        let count = checked_count(&operands)?;
+        let chunks = chunks(self.frame, count, operations);
+        let failed = OnceLock::new();
+        let range = |start: usize, end: usize| {
+            let (mut workspace, mut copies) = (Workspace::new()?, operands.copies()?);
+            for index in start..end {
+                if failed.get().is_some() {
+                    break;
+                }
+                // SAFETY: the memory is checked, and each index has one thread.
+                let parts = unsafe { operands.parts(index, &mut copies) };
+                work(&mut workspace, parts)?;
+            }
+            Ok(())
+        };
+        match chunks {
+            0 => return Ok(()),
+            1 => return range(0, count).map_err(failure),
+            _ => self.frame.parallel(chunks, &|chunk| {
+                let bound = |chunk: usize| count / chunks * chunk + (count % chunks).min(chunk);
+                if let Err(error) = range(bound(chunk), bound(chunk + 1)) {
+                    // The first failure is the call's.
+                    let _ = failed.set(error);
+                }
+            }),
+        }
+        failed.into_inner().map_or(Ok(()), |error| Err(failure(error)))
+    }
+
+    /// Does quick work that needs no library on every index of the operands.
+    ///
+    /// # Errors
+    /// If operands share memory, there is no memory, or the work fails.
+    pub fn each_without_library<O: Operands>(
+        &self,
+        operands: O,
+        work: impl Fn(O::Parts<'_>) -> error::Result<()>,
+    ) -> Result<(), Failure> {
+        let count = checked_count(&operands)?;
+        let mut copies = operands.copies().map_err(failure)?;
+        for index in 0..count {
+            // SAFETY: the memory is checked, and only this thread uses it.
+            work(unsafe { operands.parts(index, &mut copies) }).map_err(failure)?;
+        }
+        Ok(())
+    }
+}
+
+/// The number of indices with anything to do.
+pub(crate) fn checked_count(operands: &impl Operands) -> Result<usize, Failure> {
+    let mut memory = Vec::with_capacity(8);
+    operands.memory(&mut memory);
+    check_memory(&memory)?;
+    Ok(if operands.is_empty() { 0 } else { operands.count() })
+}
+
+/// The number of parts to divide the work into.
+fn chunks(frame: &Frame<'_>, count: usize, operations: f64) -> usize {
+    let worth = (operations + CALL) * count as f64 / GRAIN;
+    if count < 2 || worth < 2.0 {
+        return count.min(1);
+    }
+    let threads = frame.threads().unwrap_or(1).max(1);
+    if threads == 1 {
+        return 1;
+    }
+    count.min(PARTS * threads).min(worth as usize)
+}
+
+/// The failure of a call for an error of the library.
+fn failure(error: Error) -> Failure {
+    match error.kind() {
+        Kind::LibraryMissing => {
+            let sentences =
+                std::iter::once(error.message().to_owned()).chain(error.hints().iter().map(Hint::to_string));
+            let message = sentences.collect::<Vec<_>>().join("\n");
+            Failure::new(XLA_FFI_Error_Code::XLA_FFI_Error_Code_FAILED_PRECONDITION.0, message)
+        }
+        _ => error.into(),
+    }
+}

@@ -1,0 +1,251 @@
+//! The operands of a call: their types and dimensions are checked here, and nothing is done before all are right.
+
+use crate::frame::{Array, Failure, Frame};
+use crate::lapack::parts::{Consumed, InPlace, Info, Input, Output, Stack};
+use pjrt_data::dtype::DType;
+use pjrt_lapack::{Complex, Scalar};
+use std::fmt;
+
+/// A type of elements.
+pub(crate) trait Element: Copy + Default + Send + Sync + 'static {
+    const DTYPE: DType;
+}
+
+macro_rules! elements {
+    ($($type:ty: $dtype:ident)*) => { $(impl Element for $type { const DTYPE: DType = DType::$dtype; })* };
+}
+
+elements! { i32: I32 f32: F32 f64: F64 Complex<f32>: C64 Complex<f64>: C128 }
+
+/// A type of matrix elements.
+pub(super) trait Number: Element + Scalar<Real: Element, Complex: Element> {}
+
+impl<T: Element + Scalar<Real: Element, Complex: Element>> Number for T {}
+
+/// Handlers that call a function for the type of the first argument, `f32` or `f64`.
+macro_rules! real_handlers {
+    ($($(#[$doc:meta])* $name:ident = $($function:ident)::+;)*) => {$(
+        $(#[$doc])*
+        pub(crate) fn $name(frame: &Frame<'_>) -> Result<(), Failure> {
+            match frame.argument(0)?.dtype {
+                pjrt_data::dtype::DType::F32 => $($function)::+::<f32>(frame),
+                pjrt_data::dtype::DType::F64 => $($function)::+::<f64>(frame),
+                other => Err(Failure::invalid(format!("The operation only supports f32 and f64, got {other}."))),
+            }
+        }
+    )*};
+}
+
+pub(crate) use real_handlers;
+
+/// An argument or a result, by its number.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Name {
+    what: &'static str,
+    index: usize,
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.what, self.index + 1)
+    }
+}
+
+/// A type with dimensions, as in `f32[2,3]`.
+pub(super) fn typed(dtype: DType, dims: impl IntoIterator<Item = i64>) -> String {
+    let dims: Vec<_> = dims.into_iter().map(|dim| dim.to_string()).collect();
+    format!("{dtype}[{}]", dims.join(","))
+}
+
+/// A stack of matrices: the leading dimensions, and the last two.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Matrices<'a> {
+    pub batch: &'a [i64],
+    pub rows: usize,
+    pub columns: usize,
+}
+
+impl Matrices<'_> {
+    pub fn least(&self) -> usize {
+        self.rows.min(self.columns)
+    }
+
+    /// The product of the dimensions of each, and the lesser of them: what factorizations cost, but for a factor.
+    pub fn cubed(&self) -> f64 {
+        self.rows as f64 * self.columns as f64 * self.least() as f64
+    }
+}
+
+/// A call whose operands are checked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub frame: &'a Frame<'a>,
+}
+
+impl<'a> Call<'a> {
+    /// # Errors
+    /// For other numbers of operands.
+    pub fn new(frame: &'a Frame<'a>, arguments: usize, results: usize) -> Result<Call<'a>, Failure> {
+        frame.expect(arguments, results)?;
+        Ok(Call { frame })
+    }
+
+    fn argument(&self, index: usize) -> Result<(Name, Array<'a>), Failure> {
+        Ok((Name { what: "argument", index }, self.frame.argument(index)?))
+    }
+
+    fn result(&self, index: usize) -> Result<(Name, Array<'a>), Failure> {
+        Ok((Name { what: "result", index }, self.frame.result(index)?))
+    }
+
+    /// The dimensions of an argument that is one or more matrices.
+    ///
+    /// # Errors
+    /// If it is of another type or has fewer than two dimensions.
+    pub fn matrices<T: Element>(&self, index: usize) -> Result<Matrices<'a>, Failure> {
+        let (name, array) = self.argument(index)?;
+        let got = || typed(array.dtype, array.dims.iter().copied());
+        if array.dtype != T::DTYPE {
+            return Err(Failure::invalid(format!("Expected {name} of type {}, got {}.", T::DTYPE, got())));
+        }
+        let [batch @ .., rows, columns] = array.dims else {
+            return Err(Failure::invalid(format!("Expected {name} with at least 2 dimensions, got {}.", got())));
+        };
+        Ok(Matrices { batch, rows: *rows as usize, columns: *columns as usize })
+    }
+
+    /// The same for square matrices: the leading dimensions, and the number of rows.
+    ///
+    /// # Errors
+    /// Those of [`Call::matrices`], and for other matrices.
+    pub fn square<T: Element>(&self, index: usize) -> Result<(&'a [i64], usize), Failure> {
+        let Matrices { batch, rows, columns } = self.matrices::<T>(index)?;
+        if rows != columns {
+            let (name, array) = self.argument(index)?;
+            let got = typed(array.dtype, array.dims.iter().copied());
+            return Err(Failure::invalid(format!("Expected {name} to be a square matrix, got {got}.")));
+        }
+        Ok((batch, rows))
+    }
+
+    /// The first argument of `eigh`.
+    ///
+    /// # Errors
+    /// Those of [`Call::matrices`], and for other matrices than square ones.
+    pub fn eigh_matrices<T: Element>(&self) -> Result<Matrices<'a>, Failure> {
+        let a = self.matrices::<T>(0)?;
+        if a.rows != a.columns {
+            return Err(Failure::invalid(format!("eigh requires a square matrix, got {} x {}.", a.rows, a.columns)));
+        }
+        Ok(a)
+    }
+
+    /// The operands of `pivots -> permutation`.
+    ///
+    /// # Errors
+    /// Those of [`Call::input`] and [`Call::output`].
+    pub fn pivots_and_permutation(&self) -> Result<(Input<'a, i32>, Output<'a, i32>), Failure> {
+        let (batch, pivots) = self.vectors(0)?;
+        let rows = self.result_length(0)?;
+        Ok((self.input::<i32>(0, batch, &[pivots])?, self.output::<i32>(0, batch, &[rows])?))
+    }
+
+    /// The number that pivots and permutations count from: the attribute `first`, 1 by default.
+    ///
+    /// # Errors
+    /// For another attribute than a number.
+    pub fn first_index(&self) -> Result<i32, Failure> {
+        match self.frame.attributes().get("first") {
+            Some(_) => self.frame.integer("first"),
+            None => Ok(1),
+        }
+    }
+
+    /// The last dimension of an argument, and those before it.
+    ///
+    /// # Errors
+    /// If it has no dimension.
+    pub fn vectors(&self, index: usize) -> Result<(&'a [i64], usize), Failure> {
+        let (name, array) = self.argument(index)?;
+        match array.dims {
+            [batch @ .., length] => Ok((batch, *length as usize)),
+            [] => Err(Failure::invalid(format!("Expected {name} with at least 1 dimension, got {}[].", array.dtype))),
+        }
+    }
+
+    /// The last dimension of a result.
+    ///
+    /// # Errors
+    /// If it has no dimension.
+    pub fn result_length(&self, index: usize) -> Result<usize, Failure> {
+        let (name, array) = self.result(index)?;
+        match array.dims {
+            [.., length] => Ok(*length as usize),
+            [] => Err(Failure::invalid(format!("Expected {name} with at least 1 dimension, got {}[].", array.dtype))),
+        }
+    }
+
+    /// The last two dimensions of a result, if it has as many.
+    ///
+    /// # Errors
+    /// If there is no such result.
+    pub fn result_size(&self, index: usize) -> Result<Option<[usize; 2]>, Failure> {
+        Ok(match self.result(index)?.1.dims {
+            [.., rows, columns] => Some([*rows as usize, *columns as usize]),
+            _ => None,
+        })
+    }
+
+    /// An argument that is only read.
+    ///
+    /// # Errors
+    /// If it has another type or other dimensions than these.
+    pub fn input<T: Element>(&self, index: usize, batch: &[i64], dims: &[usize]) -> Result<Input<'a, T>, Failure> {
+        let (name, array) = self.argument(index)?;
+        Stack::new(name, &array, batch, dims).map(Input)
+    }
+
+    /// An argument that is worked on in a copy.
+    ///
+    /// # Errors
+    /// Those of [`Call::input`].
+    pub fn consumed<T: Element>(
+        &self,
+        index: usize,
+        batch: &[i64],
+        dims: &[usize],
+    ) -> Result<Consumed<'a, T>, Failure> {
+        Ok(Consumed(self.input(index, batch, dims)?.0))
+    }
+
+    /// A result.
+    ///
+    /// # Errors
+    /// If it has another type or other dimensions than these.
+    pub fn output<T: Element>(&self, index: usize, batch: &[i64], dims: &[usize]) -> Result<Output<'a, T>, Failure> {
+        let (name, array) = self.result(index)?;
+        Stack::new(name, &array, batch, dims).map(Output)
+    }
+
+    /// A result with one number for each matrix.
+    ///
+    /// # Errors
+    /// Those of [`Call::output`].
+    pub fn info(&self, index: usize, batch: &[i64]) -> Result<Info<'a>, Failure> {
+        self.output(index, batch, &[]).map(Info)
+    }
+
+    /// A result that starts as a copy of an argument, which may have the same memory.
+    ///
+    /// # Errors
+    /// Those of [`Call::input`] and [`Call::output`].
+    pub fn in_place<T: Element>(
+        &self,
+        argument: usize,
+        result: usize,
+        batch: &[i64],
+        dims: &[usize],
+    ) -> Result<InPlace<'a, T>, Failure> {
+        Ok(InPlace { from: self.input(argument, batch, dims)?.0, to: self.output(result, batch, dims)?.0 })
+    }
+}

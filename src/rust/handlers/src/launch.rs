@@ -1,0 +1,233 @@
+//! What a launch passes to the handlers that its program calls, through the plugin.
+
+use crate::completion::{Completion, Outcome};
+use crate::frame::{is_success, reaches, Failure, Frame};
+use pjrt_base::callbacks;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
+use pjrt_base::sync::Unpoisoned;
+use pjrt_ffi::api::{call, Api, Args};
+use pjrt_ffi::exception::guarded;
+use pjrt_sys::*;
+use std::any::Any;
+use std::ffi::c_void;
+use std::mem::offset_of;
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex};
+
+/// A launch of a program that calls the host; clones share it.
+#[derive(Clone)]
+pub struct Launch(Arc<Shared>);
+
+struct Shared {
+    number: u64,
+    context: Box<dyn Any + Send + Sync>,
+    /// On several devices, which may wait for each other.
+    is_parallel: bool,
+    together: Mutex<Together>,
+}
+
+/// The calls of a launch on several devices. If one failed, a device that waits for another would never go on: it ends the
+/// process after a while. So a failed call gives zeros, and the launch fails in the end.
+#[derive(Default)]
+struct Together {
+    failure: Option<Failure>,
+    /// The number of calls that wait for the host.
+    waiting: usize,
+    /// Those that the host has run while others wait. The devices go on together, so that none waits for a function.
+    done: Vec<(Completion, Outcome)>,
+}
+
+impl Launch {
+    /// A launch with a number of its own, and what the host wants to know.
+    pub fn new(number: u64, context: Box<dyn Any + Send + Sync>, is_parallel: bool) -> Launch {
+        Launch(Arc::new(Shared { number, context, is_parallel, together: Mutex::default() }))
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.0.number
+    }
+
+    pub(super) fn context(&self) -> &(dyn Any + Send + Sync) {
+        &*self.0.context
+    }
+
+    pub(super) fn is_parallel(&self) -> bool {
+        self.0.is_parallel
+    }
+
+    pub(super) fn note_waiting(&self) {
+        self.0.together.lock().unpoisoned().waiting += 1;
+    }
+
+    /// Notes the failure of a call, which then gives zeros.
+    pub(super) fn note_failure(&self, failure: Failure) {
+        self.0.together.lock().unpoisoned().failure.get_or_insert(failure);
+    }
+
+    /// Tells the program of a call, together with the others that wait.
+    pub(super) fn complete(&self, completion: Completion, outcome: Outcome) {
+        let mut together = self.0.together.lock().unpoisoned();
+        together.waiting = together.waiting.saturating_sub(1);
+        together.done.push((completion, outcome));
+        let done = if together.waiting == 0 { std::mem::take(&mut together.done) } else { Vec::new() };
+        drop(together);
+        done.into_iter().for_each(|(completion, outcome)| completion.complete(outcome));
+    }
+
+    /// The failure that the launch ends with.
+    fn failure(&self) -> Option<Failure> {
+        self.0.together.lock().unpoisoned().failure.clone()
+    }
+}
+
+/// The plugin's object that carries a launch to handlers. It must live until the execution is complete.
+pub struct Carrier {
+    api: &'static Api,
+    handle: *mut PJRT_ExecuteContext,
+    launch: Box<Launch>,
+}
+
+// SAFETY: the plugin's object may be used on any thread.
+unsafe impl Send for Carrier {}
+
+impl Carrier {
+    /// `None` if the plugin has no such objects: handlers then do not know their launch.
+    pub fn new(api: &'static Api, launch: Launch) -> Option<Carrier> {
+        let type_id = type_of(api)?;
+        let launch = Box::new(launch);
+        let handle = call!(api, PJRT_ExecuteContext_Create {}).ok()?.context;
+        let carrier = Carrier { api, handle, launch };
+        let extension = extension(api)?;
+        // SAFETY: the extension reaches as far as `extension` has checked.
+        let add = unsafe { (*extension).user_data_add }?;
+        let mut args = Args::<PJRT_FFI_UserData_Add_Args>::new(api);
+        args.fields.struct_size = api.size_of(&args);
+        args.fields.context = handle;
+        args.fields.user_data = PJRT_FFI_UserData { type_id, data: (&raw const *carrier.launch).cast_mut().cast() };
+        // An old plugin refuses the struct by its size: its own has more, such as a function that frees the data.
+        // SAFETY: the arguments are what the header asks for; the launch lives as long as the carrier.
+        let error = unsafe { guarded(api.poison(), add, (&raw mut args).cast(), "PJRT_FFI_UserData_Add") }.ok()?;
+        let is_added = error.is_null();
+        // SAFETY: the plugin has just returned it.
+        unsafe { api.destroy_error(error) };
+        is_added.then_some(carrier)
+    }
+
+    /// The error of a launch on several devices of which a call failed.
+    ///
+    /// # Errors
+    /// With the code and message of the call.
+    pub fn outcome(&self) -> Result<()> {
+        match self.launch.failure() {
+            Some(failure) => {
+                let (message, number) = callbacks::unmark(failure.message()).unwrap_or((failure.message().into(), 0));
+                let error = Error::new(Kind::Pjrt(failure.code()), message).in_call("PJRT_LoadedExecutable_Execute");
+                Err(error.hint(Reason::CallbackFailed { number: number as usize }))
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub fn handle(&self) -> *mut PJRT_ExecuteContext {
+        self.handle
+    }
+}
+
+impl Drop for Carrier {
+    fn drop(&mut self) {
+        // Nothing can be done about a failure to free.
+        let _ = call!(self.api, PJRT_ExecuteContext_Destroy { context: self.handle });
+    }
+}
+
+fn extension(api: &Api) -> Option<*const PJRT_FFI_Extension> {
+    let extension: *const PJRT_FFI_Extension = api.extension(PJRT_Extension_Type::PJRT_Extension_Type_FFI)?;
+    const END: usize = offset_of!(PJRT_FFI_Extension, user_data_add) + size_of::<usize>();
+    // SAFETY: the chain has extensions of these types.
+    (unsafe { (*extension).base.struct_size } >= END).then_some(extension)
+}
+
+/// The plugins that know the type of our data, with its number there.
+static TYPES: Mutex<Vec<(usize, Option<i64>)>> = Mutex::new(Vec::new());
+
+/// The number of our type in a plugin, registered at first use.
+fn type_of(api: &'static Api) -> Option<i64> {
+    let key = &raw const *api as usize;
+    let mut types = TYPES.lock().unpoisoned();
+    if let Some((_, found)) = types.iter().find(|(other, _)| *other == key) {
+        return *found;
+    }
+    let found = register(api);
+    types.push((key, found));
+    found
+}
+
+fn register(api: &'static Api) -> Option<i64> {
+    const NAME: &str = "pjrt-core launch";
+    // Without a function that frees: a carrier owns the data.
+    static INFO: PJRT_FFI_Type_Info = PJRT_FFI_Type_Info { deleter: None, serialize: None, deserialize: None };
+    let extension = extension(api)?;
+    // SAFETY: as far as `extension` has checked.
+    let register = unsafe { (*extension).type_register }?;
+    let mut args = Args::<PJRT_FFI_Type_Register_Args>::new(api);
+    args.fields.struct_size = api.size_of(&args);
+    args.fields.type_name = NAME.as_ptr().cast();
+    args.fields.type_name_size = NAME.len();
+    args.fields.type_info = (&raw const INFO).cast_mut();
+    // SAFETY: the arguments are what the header asks for, and the plugin only reads the information.
+    let error = unsafe { guarded(api.poison(), register, (&raw mut args).cast(), "PJRT_FFI_Type_Register") }.ok()?;
+    let is_known = error.is_null();
+    // SAFETY: the plugin has just returned it.
+    unsafe { api.destroy_error(error) };
+    is_known.then_some(args.fields.type_id)
+}
+
+/// The launch of a call.
+pub(super) fn of(frame: &Frame<'_>) -> Option<Launch> {
+    let (api, ctx) = frame.api()?;
+    let known: Vec<i64> = TYPES.lock().unpoisoned().iter().filter_map(|(_, number)| *number).collect();
+    let data = known.into_iter().find_map(|type_id| user_data(api, ctx, type_id))?;
+    // SAFETY: only carriers add data of this type, and this one lives until the execution is complete.
+    Some(unsafe { (*data.cast::<Launch>()).clone() })
+}
+
+fn user_data(api: *const XLA_FFI_Api, ctx: *mut XLA_FFI_ExecutionContext, type_id: i64) -> Option<*mut c_void> {
+    let mut type_id = XLA_FFI_TypeId { type_id };
+    let mut args = XLA_FFI_ExecutionContext_Get_Args {
+        struct_size: size_of::<XLA_FFI_ExecutionContext_Get_Args>(),
+        extension_start: null_mut(),
+        ctx,
+        type_id: &mut type_id,
+        data: null_mut(),
+    };
+    // SAFETY: the table is read as far as it reaches, and the arguments are what the header asks for.
+    let found = unsafe {
+        if !reaches(api, offset_of!(XLA_FFI_Api, XLA_FFI_ExecutionContext_Get)) {
+            return None;
+        }
+        let get = (*api).XLA_FFI_ExecutionContext_Get?;
+        is_success(api, get(&mut args))
+    };
+    (found && !args.data.is_null()).then_some(args.data)
+}
+
+/// The number of the device that a call is for, if the plugin tells.
+pub(super) fn device(frame: &Frame<'_>) -> Option<i32> {
+    let (api, ctx) = frame.api()?;
+    let mut args = XLA_FFI_DeviceOrdinal_Get_Args {
+        struct_size: size_of::<XLA_FFI_DeviceOrdinal_Get_Args>(),
+        extension_start: null_mut(),
+        ctx,
+        device_ordinal: 0,
+    };
+    // SAFETY: as above.
+    let found = unsafe {
+        if !reaches(api, offset_of!(XLA_FFI_Api, XLA_FFI_DeviceOrdinal_Get)) {
+            return None;
+        }
+        let get = (*api).XLA_FFI_DeviceOrdinal_Get?;
+        is_success(api, get(&mut args))
+    };
+    found.then_some(args.device_ordinal)
+}

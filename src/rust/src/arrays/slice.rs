@@ -1,0 +1,136 @@
+//! Reads a part of a buffer, chosen by R's subscripts.
+
+use crate::arrays::buffer::get;
+use crate::arrays::transfer::{fill, new_array};
+use crate::r::conditions::Result;
+use crate::r::describe::number;
+use crate::r::entry::entry;
+use crate::r::sexp::{self, Protected};
+use extendr_ffi::*;
+use pjrt_base::counted::counted;
+use pjrt_base::room;
+use pjrt_core::buffer::read::HostView;
+use pjrt_core::buffer::slice::{Axis, Slice};
+use pjrt_data::array::Spec;
+use std::mem::ManuallyDrop;
+
+/// `buffer_slice(buffer, subscripts)`: some elements of the buffer as an R array. `subscripts` is a list with the positions
+/// along each dimension, NULL for all, or a vector of positions in the whole array in R's order; these give an array of
+/// one dimension. Positions count from 1. Waits for the buffer's content.
+pub extern "C-unwind" fn buffer_slice(buffer: SEXP, subscripts: SEXP) -> SEXP {
+    entry(|| {
+        let buffer = get(buffer)?;
+        let ready = buffer.wait()?;
+        expand(subscripts);
+        // R may leave its allocations by a long jump, so nothing here may need to be dropped meanwhile.
+        let positions: usize = items(subscripts).map(sexp::len).sum();
+        room::check_room(positions * size_of::<usize>(), "to find the elements")?;
+        let owned = ManuallyDrop::new(locate(buffer.spec(), subscripts)?);
+        let host_type = buffer.dtype().info().host_type;
+        let made = new_array(&owned.1, host_type);
+        let (part, spec) = ManuallyDrop::into_inner(owned);
+        let array = Protected::new(made?);
+        fill(array.sexp(), &spec, host_type, false, &HostView::Copied(ready.read_part(&part)?))?;
+        Ok(array.sexp())
+    })
+}
+
+/// Makes R write out the sequences that it keeps in compact form. This needs memory, so call it before you own
+/// anything.
+fn expand(subscripts: SEXP) {
+    for x in items(subscripts) {
+        sexp::expand(x);
+    }
+}
+
+/// The items of a list; anything else counts as one item.
+fn items(subscripts: SEXP) -> impl Iterator<Item = SEXP> {
+    let list = sexp::kind(subscripts) == SEXPTYPE::VECSXP;
+    let count = if list { sexp::len(subscripts) } else { 1 };
+    (0..count).map(move |i| if list { sexp::at(subscripts, i) } else { subscripts })
+}
+
+/// The offsets of the part, and its dimensions as an array in R's order.
+fn locate(spec: &Spec, subscripts: SEXP) -> Result<(Slice, Spec)> {
+    let axes = if sexp::kind(subscripts) == SEXPTYPE::VECSXP {
+        if sexp::len(subscripts) != spec.dims.len() {
+            bail!(InvalidInput, "There must be a subscript for each of the {} dimensions.", spec.dims.len());
+        }
+        let along = items(subscripts).zip(spec.dims.iter().zip(spec.strides()));
+        along
+            .enumerate()
+            .map(|(i, (x, (&dim, stride)))| {
+                let positions = Positions::new(x, dim as usize, || format!("dimension {} has", i + 1))?;
+                Ok(Axis::new(positions.len(), |i| positions.at(i) * stride))
+            })
+            .collect::<Result<Vec<_>>>()?
+    } else {
+        let positions = Positions::new(subscripts, spec.len(), || "the buffer has".into())?;
+        let strides = spec.strides();
+        let offset = |i| {
+            let mut rest = positions.at(i);
+            spec.dims.iter().zip(&strides).fold(0, |offset, (&dim, stride)| {
+                let along = rest % dim as usize;
+                rest /= dim as usize;
+                offset + along * stride
+            })
+        };
+        vec![Axis::new(positions.len(), offset)]
+    };
+    let part = Slice::new(axes);
+    let mut shape = Spec::new(spec.dtype, &part.dims())?;
+    shape.minor_to_major = Some((0..shape.dims.len() as i64).collect());
+    Ok((part, shape))
+}
+
+/// Checked positions in a range: all of it, or those of an R vector.
+enum Positions<'a> {
+    All(usize),
+    Integer(&'a [i32]),
+    Double(&'a [f64]),
+}
+
+impl<'a> Positions<'a> {
+    /// `x` as positions in `extent`; `owner` says what has this extent.
+    fn new(x: SEXP, extent: usize, owner: impl Fn() -> String) -> Result<Self> {
+        let (positions, stray) = match sexp::kind(x) {
+            SEXPTYPE::NILSXP => (Positions::All(extent), None),
+            SEXPTYPE::INTSXP => {
+                // SAFETY: R protects the list of subscripts.
+                let x = unsafe { sexp::integers(x) };
+                (Positions::Integer(x), x.iter().find(|&&p| p < 1 || p as usize > extent).map(|&p| f64::from(p)))
+            }
+            SEXPTYPE::REALSXP => {
+                // SAFETY: R protects the list of subscripts.
+                let x = unsafe { sexp::doubles(x) };
+                // Fractions are cut off, and NaN is outside any range.
+                (Positions::Double(x), x.iter().copied().find(|&p| !(p >= 1.0 && p < extent as f64 + 1.0)))
+            }
+            _ => bail!(InvalidInput, "Positions must be numbers."),
+        };
+        match stray {
+            Some(p) => {
+                let positions = counted(extent, "position");
+                bail!(InvalidInput, "Subscript out of bounds: {}, where {} {positions}.", number(p), owner())
+            }
+            None => Ok(positions),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Positions::All(len) => *len,
+            Positions::Integer(x) => x.len(),
+            Positions::Double(x) => x.len(),
+        }
+    }
+
+    /// A position, counted from 0.
+    fn at(&self, i: usize) -> usize {
+        match self {
+            Positions::All(_) => i,
+            Positions::Integer(x) => x[i] as usize - 1,
+            Positions::Double(x) => x[i] as usize - 1,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Clients: creation and information.
+
+use crate::clients::device;
+use crate::memory;
+use crate::plugins::plugin::attributes_to_r;
+use crate::r::conditions::Result;
+use crate::r::entry::entry;
+use crate::r::{handle, progress, sexp};
+use extendr_api::prelude::*;
+use extendr_ffi::SEXP;
+use pjrt_core::client::distributed::Distributed;
+use pjrt_core::client::shared_store::SharedStore;
+use pjrt_core::{Client, Plugin, Value};
+use std::ffi::{c_char, CStr};
+use std::time::Duration;
+
+owned!(Client, c"PJRTClient");
+
+/// Creates a client of a plugin, with options of these names, types and values.
+#[extendr]
+fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: List) -> Result<Robj> {
+    handle::release_forgotten();
+    let plugin = *handle::get::<&'static Plugin>(sexp::of(&plugin), "plugin")?;
+    let options = options_of(names, &types, &values)?;
+    let client = memory::with_retry(|| "a client's threads".into(), || Client::create(plugin, &options))?;
+    Ok(handle::object(client))
+}
+
+/// The same together with other processes. `place` is a list of rank, size, store, job, name and timeout.
+#[extendr]
+fn client_create_distributed(
+    plugin: Robj,
+    names: Vec<String>,
+    types: Vec<String>,
+    values: List,
+    place: List,
+) -> Result<Robj> {
+    handle::release_forgotten();
+    let plugin = *handle::get::<&'static Plugin>(sexp::of(&plugin), "plugin")?;
+    let options = options_of(names, &types, &values)?;
+    let of = |index: usize| place.elt(index).unwrap_or_default();
+    let text = |index: usize| of(index).as_str().unwrap_or_default().to_owned();
+    let number = |index: usize| of(index).as_real().unwrap_or_default();
+    let Ok(timeout) = Duration::try_from_secs_f64(number(5)) else {
+        bail!(InvalidInput, "`timeout` is too long.");
+    };
+    let place = Distributed {
+        rank: number(0) as usize,
+        size: number(1) as usize,
+        store: SharedStore::read(&text(2))?,
+        job: text(3),
+        name: text(4),
+        timeout,
+    };
+    let client =
+        progress::doing("waiting for other processes", || Client::create_distributed(plugin, &options, &place))?;
+    Ok(handle::object(client))
+}
+
+/// A store's address without its password.
+#[extendr]
+fn store_shown(address: &str) -> Result<Robj> {
+    Ok(SharedStore::read(address)?.to_string().into())
+}
+
+/// Options of these names, types and values.
+pub fn options_of(names: Vec<String>, types: &[String], values: &List) -> Result<Vec<(String, Value)>> {
+    let mut options = Vec::with_capacity(names.len());
+    for ((name, kind), (_, value)) in names.into_iter().zip(types).zip(values.iter()) {
+        let Some(value) = option_value(kind, &value) else {
+            bail!(InvalidInput, "Option `{name}` has a value that is not a valid {kind}.");
+        };
+        options.push((name, value));
+    }
+    Ok(options)
+}
+
+/// The value of an option. Whole numbers come as text, because R has no 64-bit integers.
+fn option_value(kind: &str, value: &Robj) -> Option<Value> {
+    let whole =
+        |value: &Robj| value.as_str_vector()?.iter().map(|text| text.parse().ok()).collect::<Option<Vec<i64>>>();
+    match kind {
+        "string" => value.as_str().map(|text| Value::String(text.to_owned())),
+        "int64" => whole(value)?.first().map(|&number| Value::Int(number)),
+        "int64 list" => whole(value).map(Value::IntList),
+        "float" => value.as_real().map(|number| Value::Float(number as f32)),
+        "bool" => value.as_bool().map(Value::Bool),
+        _ => None,
+    }
+}
+
+/// The platform's name as the plugin spells it.
+#[extendr]
+fn client_platform(client: Robj) -> Result<Robj> {
+    Ok(get(&client)?.platform().into())
+}
+
+/// Information about the client.
+#[extendr]
+fn client_info(client: Robj) -> Result<Robj> {
+    let client = get(&client)?;
+    let (major, minor) = client.plugin().api().version();
+    Ok(list!(
+        platform = client.platform(),
+        platform_version = client.platform_version(),
+        api_version = format!("{major}.{minor}"),
+        process_index = client.process_index(),
+        attributes = attributes_to_r(client.plugin().attributes())
+    )
+    .into())
+}
+
+/// `client_devices(client)`: the devices that this process can use, always the same R objects.
+pub extern "C-unwind" fn client_devices(client: SEXP) -> SEXP {
+    entry(|| Ok(device::addressable(handle::get(client, "client")?)))
+}
+
+/// `client_all_devices(client)`: the devices of all processes.
+pub extern "C-unwind" fn client_all_devices(client: SEXP) -> SEXP {
+    entry(|| Ok(device::all(handle::get(client, "client")?)))
+}
+
+/// `default_platform()`: the name of the platform that is used if none is named.
+pub extern "C-unwind" fn default_platform() -> SEXP {
+    entry(|| Ok(sexp::new_string(&default_name().to_string_lossy())))
+}
+
+/// The client of the default platform, if it exists: the element of `the$clients` in R with the platform's name.
+pub fn default_client<'a>() -> Option<&'a Client> {
+    let clients = sexp::variable(sexp::state(), c"clients")?;
+    handle::get(sexp::variable(clients, default_name())?, "client").ok()
+}
+
+fn default_name<'a>() -> &'a CStr {
+    // SAFETY: on R's main thread, which alone changes the environment.
+    let name = unsafe { getenv(c"PJRT_PLATFORM".as_ptr()).as_ref().map(|name| CStr::from_ptr(name)) };
+    name.filter(|name| !name.is_empty()).unwrap_or(c"cpu")
+}
+
+extern "C" {
+    fn getenv(name: *const c_char) -> *const c_char;
+}
+
+/// The client of a handle.
+pub fn get(client: &Robj) -> Result<&Client> {
+    handle::get(sexp::of(client), "client")
+}
+
+extendr_module! {
+    mod client;
+    fn client_create;
+    fn client_create_distributed;
+    fn client_info;
+    fn client_platform;
+    fn store_shown;
+}

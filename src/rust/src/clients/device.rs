@@ -1,0 +1,124 @@
+//! Devices: one R object for each, so that they can be compared and used as keys.
+
+use crate::clients::client;
+use crate::plugins::plugin::attributes_to_r;
+use crate::r::conditions::Result;
+use crate::r::handle::{self, Kept};
+use crate::r::sexp::{self, Protected};
+use extendr_api::prelude::*;
+use extendr_ffi::{SEXP, SEXPTYPE};
+use pjrt_core::client::device::Description;
+use pjrt_core::{Client, Device};
+
+owned!(Device, c"PJRTDevice");
+
+thread_local! {
+    static DEVICES: Kept = const { Kept::new(Vec::new()) };
+}
+
+/// The list of all devices of a client by position. Those that this process can use come first.
+fn known(client: &Client) -> SEXP {
+    handle::kept(
+        &DEVICES,
+        client,
+        || client.all_devices().count(),
+        |list| {
+            for device in client.all_devices() {
+                let position = device.index();
+                sexp::set_at(list, position, handle::wrap(device));
+            }
+        },
+    )
+}
+
+/// The list of the devices that this process can use; not protected.
+pub fn addressable(client: &Client) -> SEXP {
+    let known = Protected::new(known(client));
+    let count = client.addressable_devices();
+    if sexp::len(known.sexp()) == count {
+        return known.sexp();
+    }
+    select(known.sexp(), 0..count)
+}
+
+/// The list of the devices of all processes, in the plugin's order; not protected.
+pub fn all(client: &Client) -> SEXP {
+    let known = Protected::new(known(client));
+    select(known.sexp(), client.all_devices().map(|device| device.index()))
+}
+
+/// Releases the objects of a closed client.
+pub fn forget(client: &Client) {
+    handle::forget(&DEVICES, client);
+}
+
+fn select(known: SEXP, positions: impl Iterator<Item = usize>) -> SEXP {
+    let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, positions.size_hint().0));
+    for (i, position) in positions.enumerate() {
+        sexp::set_at(list.sexp(), i, sexp::at(known, position));
+    }
+    list.sexp()
+}
+
+/// The R object of a client's device; not protected.
+pub fn object(client: &Client, index: usize) -> SEXP {
+    sexp::at(known(client), index)
+}
+
+/// The device of an argument: a `PJRTDevice`, or anything that `as_pjrt_device()` in R accepts. R may leave this by a
+/// long jump, so call it before you own anything.
+pub fn resolve<'a>(x: SEXP) -> Result<&'a Device> {
+    let device: &Device = if sexp::kind(x) == SEXPTYPE::EXTPTRSXP && sexp::inherits(x, c"PJRTDevice") {
+        handle::get(x, "device")?
+    } else {
+        match sexp::is_nil(x).then(client::default_client).flatten() {
+            Some(client) => handle::get(object(client, 0), "device")?,
+            // A device's object is kept while its client is open.
+            None => handle::get(sexp::call_ours(c"as_pjrt_device", x), "device")?,
+        }
+    };
+    device.check_addressable()?;
+    Ok(device)
+}
+
+/// The plugin's string for the device.
+#[extendr]
+fn device_label(device: Robj) -> Result<Robj> {
+    Ok(get(&device)?.label().into())
+}
+
+/// The platform of the device's client.
+#[extendr]
+fn device_platform(device: Robj) -> Result<Robj> {
+    Ok(get(&device)?.client().platform().into())
+}
+
+/// Information about the device.
+#[extendr]
+fn device_info(device: Robj) -> Result<Robj> {
+    let device = get(&device)?;
+    let Description { id, process_index, kind, label, debug_label, attributes } = device.description();
+    Ok(list!(
+        platform = device.client().platform(),
+        id = *id,
+        kind = kind.as_str(),
+        label = label.as_str(),
+        debug = debug_label.as_str(),
+        process_index = *process_index,
+        local_hardware_id = device.local_hardware_id(),
+        addressable = device.is_addressable(),
+        attributes = attributes_to_r(attributes)
+    )
+    .into())
+}
+
+fn get(device: &Robj) -> Result<&Device> {
+    handle::get(sexp::of(device), "device")
+}
+
+extendr_module! {
+    mod device;
+    fn device_info;
+    fn device_label;
+    fn device_platform;
+}

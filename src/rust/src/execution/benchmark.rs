@@ -1,0 +1,90 @@
+//! Timed runs of programs.
+
+use crate::calls::custom_call;
+use crate::execution::execute;
+use crate::execution::inputs;
+use crate::execution::inputs::InputObjects;
+use crate::memory;
+use crate::r::conditions::Result;
+use crate::r::handle::{self, EmptyHandle};
+use crate::r::sexp::{self, Protected};
+use extendr_api::prelude::*;
+use extendr_ffi::{SEXP, SEXPTYPE};
+use pjrt_core::executable::execute::ExecuteOptions;
+use pjrt_core::executable::timing::Donated;
+use pjrt_core::{Buffer, Executable};
+use std::borrow::Cow;
+
+/// What is timed: an executable, its options, and its inputs in the program's order.
+type Subject<'a> = (&'a Executable, Cow<'a, ExecuteOptions>, InputObjects);
+
+fn subject<'a>(executable: &'a Robj, inputs: &Robj, options: &'a Robj) -> Result<Subject<'a>> {
+    let executable: &Executable = handle::get(sexp::of(executable), "executable")?;
+    let options = execute::options_for(executable, sexp::of(options))?;
+    let values = in_order(executable, sexp::of(inputs))?;
+    Ok((executable, options, values))
+}
+
+/// Calls `time` with an executable, its inputs in the program's order, and its options.
+fn timed<T>(
+    executable: &Robj,
+    inputs: &Robj,
+    options: &Robj,
+    time: impl Fn(&Executable, &[&Buffer], &ExecuteOptions) -> pjrt_base::error::Result<T>,
+) -> Result<T> {
+    let (executable, options, values) = subject(executable, inputs, options)?;
+    custom_call::read_limits(executable);
+    let buffers = execute::buffers(executable, &values)?;
+    Ok(memory::with_retry(|| executable.needs(), || time(executable, &buffers, &options))?)
+}
+
+/// The seconds of each of `times` runs, each awaited. Donated inputs are copied for each run, or fed back from the outputs.
+#[extendr]
+fn benchmark_runs(executable: Robj, inputs: Robj, options: Robj, times: f64, feeds_back: bool) -> Result<Robj> {
+    let donated = if feeds_back { Donated::FedBack } else { Donated::Copied };
+    let run = |e: &Executable, inputs: &[&Buffer], o: &ExecuteOptions| e.time_runs(inputs, o, donated, times as usize);
+    Ok(timed(&executable, &inputs, &options, run)?.into())
+}
+
+/// The seconds of `times` runs, of which up to `depth` are in flight at any time.
+#[extendr]
+fn benchmark_in_flight(executable: Robj, inputs: Robj, options: Robj, times: f64, depth: f64) -> Result<Robj> {
+    let run = |e: &Executable, inputs: &[&Buffer], options: &ExecuteOptions| {
+        e.time_in_flight(inputs, options, times as usize, depth as usize)
+    };
+    Ok(timed(&executable, &inputs, &options, run)?.into())
+}
+
+/// The inputs in the program's order, with copies of those that a run takes over.
+#[extendr]
+fn benchmark_inputs(executable: Robj, inputs: Robj, options: Robj) -> Result<Robj> {
+    let (executable, options, values) = subject(&executable, &inputs, &options)?;
+    let set = Protected::new(sexp::vector(SEXPTYPE::VECSXP, values.len()));
+    for (i, (&value, buffer)) in values.iter().zip(execute::buffers(executable, &values)?).enumerate() {
+        sexp::set_at(set.sexp(), i, value);
+        if executable.donates(i, &options) {
+            let handle = EmptyHandle::<Buffer>::new();
+            sexp::set_at(set.sexp(), i, handle.sexp());
+            let copy = memory::with_retry(|| crate::arrays::buffer::needs(buffer.spec()), || buffer.duplicate())?;
+            // SAFETY: the list protects it.
+            unsafe { handle.fill(copy) };
+        }
+    }
+    Ok(sexp::robj(set.sexp()))
+}
+
+fn in_order(executable: &Executable, inputs: SEXP) -> Result<InputObjects> {
+    let values: InputObjects = sexp::elements(inputs).collect();
+    if inputs::are_plain(inputs, &values) {
+        Ok(values)
+    } else {
+        inputs::in_order(executable, inputs)
+    }
+}
+
+extendr_module! {
+    mod benchmark;
+    fn benchmark_in_flight;
+    fn benchmark_inputs;
+    fn benchmark_runs;
+}

@@ -1,0 +1,359 @@
+//! Operators on buffers: what R calls with them is computed on their device, by small programs that are kept.
+
+use crate::arrays::buffer::{self, default_dtype};
+use crate::execution::execute::NewOutputs;
+use crate::memory;
+use crate::programs::{cache, compile};
+use crate::r::conditions::{Failure, Result};
+use crate::r::describe::describe;
+use crate::r::entry::entry;
+use crate::r::handle;
+use crate::r::sexp::{self, Protected};
+use extendr_ffi::{SEXP, SEXPTYPE};
+use pjrt_base::error::{Error, Kind};
+use pjrt_base::reason::Reason;
+use pjrt_core::executable::execute::ExecuteOptions;
+use pjrt_core::operators::scalars::{Number, Scalars};
+use pjrt_core::operators::{Operators, Request};
+use pjrt_core::{Buffer, Client, Executable};
+use pjrt_data::convert::{Check, LossReport, NA_INTEGER};
+use pjrt_data::dtype::{DType, HostType};
+use pjrt_program::eager::Operation;
+use smallvec::SmallVec;
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::mem::ManuallyDrop;
+
+thread_local! {
+    // Never dropped: the process ends after its clients.
+    static OPERATORS: ManuallyDrop<RefCell<Operators>> = ManuallyDrop::default();
+    static SCALARS: ManuallyDrop<RefCell<Scalars>> = ManuallyDrop::default();
+}
+
+/// Owned by a call, where R data became some of them.
+type Operands<'a> = SmallVec<[Cow<'a, Buffer>; 2]>;
+
+/// `operator_1(name, x, parameters)`: a function of a buffer, with whole numbers as parameters, or nil for none.
+pub extern "C-unwind" fn operator_1(name: SEXP, x: SEXP, parameters: SEXP) -> SEXP {
+    entry(|| {
+        let operation = operation(name)?;
+        if sexp::is_nil(parameters) {
+            return compute(operation, &[handle::get(x, "x")?], &[]);
+        }
+        let parameters = ManuallyDrop::new(numbers(parameters)?);
+        let outcome = compute(operation, &[handle::get(x, "x")?], &parameters);
+        drop(ManuallyDrop::into_inner(parameters));
+        outcome
+    })
+}
+
+/// `operator_2(name, x, y)`: an operator whose operands have one shape, except for scalars. One of them, at least, is a buffer.
+pub extern "C-unwind" fn operator_2(name: SEXP, x: SEXP, y: SEXP) -> SEXP {
+    entry(|| {
+        let operation = operation(name)?;
+        if let (Some(x), Some(y)) = (handle::find::<Buffer>(x), handle::find::<Buffer>(y)) {
+            return compute(operation, &[x, y], &[]);
+        }
+        // As R does: a product is exact.
+        if let (Operation::Power, Some(x), Some(2.0)) = (operation, handle::find::<Buffer>(x), sexp::number(y)) {
+            if x.dtype().is_float() {
+                return compute(Operation::Multiply, &[x, x], &[]);
+            }
+        }
+        with_data(operation, &[x, y], &[], true)
+    })
+}
+
+/// `operator_n(name, operands, parameters)`: a function of the elements of a list, of which one at least is a buffer. Arrays may
+/// have any shape.
+pub extern "C-unwind" fn operator_n(name: SEXP, operands: SEXP, parameters: SEXP) -> SEXP {
+    entry(|| {
+        let operation = operation(name)?;
+        let owned =
+            ManuallyDrop::new((numbers(parameters)?, sexp::elements(operands).collect::<SmallVec<[SEXP; 8]>>()));
+        let outcome = with_data(operation, &owned.1, &owned.0, false);
+        drop(ManuallyDrop::into_inner(owned));
+        outcome
+    })
+}
+
+/// Drops what is kept for a closed client.
+pub fn forget(client: &Client) {
+    OPERATORS.with(|operators| operators.borrow_mut().forget(client));
+    SCALARS.with(|scalars| scalars.borrow_mut().forget(client));
+}
+
+/// `operator_counts()`: how many programs are kept, were made, and made room for others.
+pub extern "C-unwind" fn operator_counts() -> SEXP {
+    entry(|| {
+        let counts = OPERATORS.with(|operators| operators.borrow().counts());
+        let number = |count: f64| Protected::new(sexp::new_doubles(&[count]));
+        let (kept, made) = (number(counts.kept as f64), number(counts.made as f64));
+        let evicted = number(counts.evictions as f64);
+        let fields = [("operators", &kept), ("operators_made", &made), ("operators_evicted", &evicted)];
+        Ok(sexp::named_list(&fields.map(|(name, count)| (name, count.sexp()))))
+    })
+}
+
+fn operation(name: SEXP) -> Result<Operation> {
+    // SAFETY: R protects the argument.
+    let name = unsafe { sexp::string(name) };
+    match name.and_then(Operation::from_name) {
+        Some(operation) => Ok(operation),
+        None => {
+            let message = format!("There is no `{}` for buffers.", name.unwrap_or_default());
+            Err(refusal(Error::new(Kind::InvalidInput, message)))
+        }
+    }
+}
+
+fn numbers(parameters: SEXP) -> Result<Vec<i64>> {
+    if sexp::is_nil(parameters) {
+        return Ok(Vec::new());
+    }
+    match sexp::whole_numbers(parameters) {
+        Some(numbers) => Ok(numbers),
+        None => bail!(InvalidType, "Parameters of an operator must be whole numbers, not {}.", describe(parameters)),
+    }
+}
+
+/// Runs the program for these operands. R may leave this by a long jump.
+fn compute(operation: Operation, operands: &[&Buffer], parameters: &[i64]) -> Result<SEXP> {
+    let all_float = operands.iter().all(|operand| operand.dtype().is_float());
+    // To look up an option takes time, which matters here.
+    let float = if all_float { DType::F32 } else { default_dtype(HostType::Double)? };
+    let request = Request { operation, operands, parameters, float };
+    let found = OPERATORS.with(|operators| operators.borrow_mut().find(&request)).map_err(refused)?;
+    let executable = match found {
+        Some(executable) => executable,
+        None => make(&request)?,
+    };
+    memory::collect_under_pressure(executable.client())?;
+    // R may jump while it makes objects: nothing may wait to be dropped meanwhile.
+    let executable = ManuallyDrop::new(executable);
+    let outputs = NewOutputs::new(&executable, true);
+    let _protected = Protected::new(outputs.value());
+    let executable = ManuallyDrop::into_inner(executable);
+    let run = || executable.execute(operands, &ExecuteOptions::default());
+    let made = memory::with_retry(|| executable.needs(), run)?;
+    // SAFETY: protected above.
+    unsafe { outputs.fill(made) };
+    Ok(outputs.value())
+}
+
+/// Makes a program, and keeps it. R may leave this by a long jump.
+#[cold]
+fn make(request: &Request) -> Result<Executable> {
+    let settings = Protected::new(sexp::call_ours(c"operator_settings", sexp::nil()));
+    let part = |name| sexp::element(settings.sexp(), name).unwrap_or_else(sexp::nil);
+    let most = sexp::number(part("most")).unwrap_or_default() as usize;
+    let cache = cache::get(&sexp::robj(part("cache")))?;
+    let dispatch = compile::dispatch_option()?;
+    let needs = || format!("the program of `{}`", request.operation.name());
+    let compiled = memory::with_retry(needs, || request.compile(cache.as_ref(), dispatch));
+    let executable = compiled.map_err(refused)?;
+    OPERATORS.with(|operators| operators.borrow_mut().keep(request, executable.clone(), most))?;
+    Ok(executable)
+}
+
+/// Runs an operator some of whose operands are R data. R may leave this by a long jump.
+#[cold]
+fn with_data(operation: Operation, given: &[SEXP], parameters: &[i64], has_one_shape: bool) -> Result<SEXP> {
+    let Some(beside) = given.iter().find_map(|&x| handle::find::<Buffer>(x)) else {
+        return Err(no_buffer(given));
+    };
+    // Arrays come first: R may jump while it makes their objects, and nothing is owned yet.
+    let uploaded = Protected::new(sexp::vector(SEXPTYPE::VECSXP, given.len()));
+    for (i, &x) in given.iter().enumerate() {
+        if handle::find::<Buffer>(x).is_none() {
+            check_data(operation, x)?;
+            if !(has_one_shape && sexp::len(x) == 1) {
+                sexp::set_at(uploaded.sexp(), i, upload(operation, x, beside, has_one_shape)?);
+            }
+        }
+    }
+    let mut operands = ManuallyDrop::new(Operands::new());
+    let outcome = (|| {
+        for (i, &x) in given.iter().enumerate() {
+            let made = sexp::at(uploaded.sexp(), i);
+            operands.push(if let Some(buffer) = handle::find::<Buffer>(x) {
+                Cow::Borrowed(buffer)
+            } else if sexp::is_nil(made) {
+                Cow::Owned(scalar(operation, x, beside)?)
+            } else {
+                Cow::Borrowed(handle::get(made, "data")?)
+            });
+        }
+        let all: SmallVec<[&Buffer; 8]> = operands.iter().map(|operand| &**operand).collect();
+        let all = ManuallyDrop::new(all);
+        let outcome = compute(operation, &all, parameters);
+        drop(ManuallyDrop::into_inner(all));
+        outcome
+    })();
+    drop(ManuallyDrop::into_inner(operands));
+    outcome
+}
+
+#[cold]
+fn no_buffer(given: &[SEXP]) -> Failure {
+    // One was a buffer when R chose the method.
+    let dead = given.iter().find(|&&x| sexp::kind(x) == SEXPTYPE::EXTPTRSXP);
+    handle::no_handle::<Buffer>(dead.copied().unwrap_or_else(sexp::nil), "`x`")
+}
+
+/// Checks that R data are numbers, without missing ones where results would differ from R's.
+fn check_data(operation: Operation, x: SEXP) -> Result<()> {
+    use Operation as Op;
+    let name = operation.name();
+    let is_number =
+        matches!(sexp::kind(x), SEXPTYPE::LGLSXP | SEXPTYPE::INTSXP | SEXPTYPE::REALSXP | SEXPTYPE::CPLXSXP);
+    if sexp::kind(x) == SEXPTYPE::EXTPTRSXP {
+        return Err(handle::no_handle::<Buffer>(x, "An operand"));
+    }
+    if !is_number || sexp::is_object(x) && !sexp::inherits(x, c"integer64") {
+        let message = format!("`{name}` takes buffers, and numbers of R, not {}.", describe(x));
+        return Err(refusal(Error::new(Kind::InvalidType, message)));
+    }
+    let is_test = matches!(
+        operation,
+        Op::Equal | Op::NotEqual | Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual | Op::And | Op::Or
+    );
+    if is_test && has_na(x) {
+        let message = format!("`{name}` cannot take NA: the result of a test on a device is true or false.");
+        let error = Error::new(Kind::InvalidInput, message);
+        return Err(refusal(error.hint("NaN stands for missing values on a device: is.nan(x) finds them.")));
+    }
+    Ok(())
+}
+
+fn has_na(x: SEXP) -> bool {
+    const NA_INTEGER64: i64 = i64::MIN;
+    // SAFETY: R protects the data, and nobody writes into them; here and below.
+    let (integers, doubles) = unsafe { (sexp::integers(x), sexp::doubles(x)) };
+    if sexp::inherits(x, c"integer64") {
+        return doubles.iter().any(|value| value.to_bits() as i64 == NA_INTEGER64);
+    }
+    // SAFETY: as above.
+    let complexes = unsafe { sexp::complexes(x) };
+    integers.contains(&NA_INTEGER)
+        || doubles.iter().any(|&value| value.is_nan() && sexp::is_na(value))
+        || complexes.iter().any(|parts| parts.iter().any(|&part| sexp::is_na(part)))
+}
+
+/// The dtype of R data beside a buffer: the buffer's, if that is a type for such numbers.
+fn dtype_beside(x: SEXP, host_type: HostType, buffer: DType) -> Result<DType> {
+    let is_complex = matches!(buffer, DType::C64 | DType::C128);
+    Ok(match host_type {
+        HostType::Complex if is_complex => buffer,
+        HostType::Complex if buffer == DType::F64 => DType::C128,
+        HostType::Complex => DType::C64,
+        _ if buffer.is_float() => buffer,
+        _ if buffer == DType::C64 => DType::F32,
+        _ if is_complex => DType::F64,
+        HostType::Logical => buffer,
+        HostType::Integer | HostType::Integer64 if buffer == DType::Pred => default_dtype(host_type)?,
+        HostType::Integer | HostType::Integer64 => buffer,
+        HostType::Double => {
+            // SAFETY: R protects the data, and nobody writes into them.
+            let are_whole = unsafe { sexp::doubles(x) }.iter().all(|value| value.fract() == 0.0 || sexp::is_na(*value));
+            if are_whole && buffer.is_integer() {
+                buffer
+            } else {
+                default_dtype(host_type)?
+            }
+        }
+    })
+}
+
+/// Which values are an error: those that integers cannot hold. Floats are rounded.
+fn check_for(dtype: DType) -> Check {
+    if dtype.is_integer() || dtype == DType::Pred {
+        Check::All
+    } else {
+        Check::Missing
+    }
+}
+
+/// A number of R as a buffer.
+fn scalar(operation: Operation, x: SEXP, beside: &Buffer) -> Result<Buffer> {
+    let host_type = buffer::r_type_of(x)?;
+    let dtype = dtype_beside(x, host_type, beside.dtype())?;
+    // SAFETY: R protects the data; the one value is copied at once.
+    let (integer, double) = unsafe { (sexp::integers(x).first(), sexp::doubles(x).first()) };
+    // SAFETY: as above.
+    let complex = unsafe { sexp::complexes(x) }.first();
+    let number = match (host_type, integer, double, complex) {
+        (HostType::Logical, Some(&value), ..) => Number::logical(value),
+        (HostType::Integer, Some(&value), ..) => Number::integer(value),
+        (HostType::Integer64, _, Some(value), _) => Number::integer64(value.to_bits() as i64),
+        (HostType::Double, _, Some(&value), _) => Number::double(value),
+        (HostType::Complex, _, _, Some(&parts)) => Number::complex(parts),
+        _ => bail!(Internal, "A number of R has another type than its vector."),
+    };
+    let made = SCALARS.with(|scalars| scalars.borrow_mut().get(&beside.device(), dtype, number, check_for(dtype)));
+    made.map_err(refused)?.map_err(|lost| misfit(operation, x, dtype, lost))
+}
+
+/// An array of R as a buffer; not protected. R may leave this by a long jump.
+fn upload(operation: Operation, x: SEXP, beside: &Buffer, has_one_shape: bool) -> Result<SEXP> {
+    let host_type = buffer::r_type_of(x)?;
+    let dtype = dtype_beside(x, host_type, beside.dtype())?;
+    // SAFETY: R protects the data and its attributes.
+    let own = unsafe { sexp::dim(x) };
+    let mut dims: SmallVec<[i64; 6]> = own.iter().map(|&dim| dim.into()).collect();
+    if own.is_empty() {
+        let fits = has_one_shape && sexp::len(x) == beside.spec().len();
+        dims = if fits { beside.dims().into() } else { [sexp::len(x) as i64].into_iter().collect() };
+    }
+    if has_one_shape && !beside.dims().is_empty() && *dims != *beside.dims() {
+        let given = if own.is_empty() { describe(x) } else { format!("an array of {}", shown(&dims)) };
+        let message =
+            format!("`{}` cannot combine {} with {given}: only scalars are repeated.", operation.name(), beside.spec());
+        return Err(refusal(Error::new(Kind::ShapeMismatch, message)));
+    }
+    // R may jump while it makes the buffer's object.
+    let dims = ManuallyDrop::new(dims);
+    let made = buffer::uploaded_or_lost(x, host_type, dtype, &beside.device(), &dims, check_for(dtype));
+    drop(ManuallyDrop::into_inner(dims));
+    made.map_err(|Failure(error)| refused(error))?.map_err(|lost| misfit(operation, x, dtype, lost))
+}
+
+fn shown(dims: &[i64]) -> String {
+    dims.iter().map(i64::to_string).collect::<Vec<_>>().join("x")
+}
+
+#[cold]
+fn misfit(operation: Operation, x: SEXP, dtype: DType, lost: LossReport) -> Failure {
+    let (name, given) = (operation.name(), describe(x));
+    let message = if lost.missing > 0 {
+        format!("`{name}` cannot take NA beside a buffer of {dtype}, which has no missing values.")
+    } else if sexp::len(x) == 1 {
+        format!("`{name}` cannot take {given} beside a buffer of {dtype}, which cannot hold it.")
+    } else {
+        format!(
+            "`{name}` cannot take {given} beside a buffer of {dtype}, which cannot hold element {}.",
+            lost.first + 1
+        )
+    };
+    refusal(Error::new(Kind::InvalidInput, message))
+}
+
+/// An error with the advice to compute in R.
+#[cold]
+fn refusal(error: Error) -> Failure {
+    Failure(error.hint(Reason::ComputeInR))
+}
+
+/// The same for what an operator cannot do; other errors stay as they are.
+#[cold]
+fn refused(error: Error) -> Failure {
+    match error.kind() {
+        Kind::ArgumentCount
+        | Kind::DeviceMismatch
+        | Kind::InvalidInput
+        | Kind::InvalidType
+        | Kind::ShapeMismatch
+        | Kind::UnsupportedDtype => refusal(error),
+        _ => Failure(error),
+    }
+}

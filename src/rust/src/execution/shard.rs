@@ -1,0 +1,130 @@
+//! Arrays of a partitioned program: the part for each device, and parts of buffers and files.
+
+use crate::arrays::buffer::{self, needs};
+use crate::execution::execute::position;
+use crate::files::safetensors::Open;
+use crate::memory;
+use crate::programs::executable;
+use crate::r::conditions::Result;
+use crate::r::handle::{self, EmptyHandle};
+use crate::r::sexp::{self, Protected};
+use extendr_api::prelude::*;
+use pjrt_core::buffer::shard::Share;
+use pjrt_core::safetensors::load_part;
+use pjrt_core::{Buffer, Device};
+use pjrt_data::array::Spec;
+
+/// The sharding of an input or output, counted from 1. `starts` and `sizes` have an element for each partition, and are
+/// NULL if that is not known. `positions` are those of this process's devices among all, replica by replica.
+#[extendr]
+fn executable_array(executable: Robj, is_input: bool, index: i32) -> Result<Robj> {
+    let executable = executable::get(&executable)?;
+    let (signature, shardings) = (executable.signature(), executable.shardings());
+    let index = index as usize - 1;
+    let (spec, shardings) = if is_input {
+        (signature.inputs.get(index).map(|input| &input.spec), &shardings.inputs)
+    } else {
+        (signature.outputs.get(index), &shardings.outputs)
+    };
+    let Some(spec) = spec else { bail!(InvalidInput, "The program has no such input or output.") };
+    let (replicas, partitions) = executable.counts();
+    let numbers = |dims: &[i64]| sexp::robj(sexp::new_whole_numbers(dims));
+    let reported = list!(
+        dtype = spec.dtype.name(),
+        part = numbers(&spec.dims),
+        num_replicas = replicas as i32,
+        num_partitions = partitions as i32,
+        positions = executable.positions().iter().map(|&position| position as i32 + 1).collect::<Vec<_>>()
+    );
+    let mut found: Vec<(&str, Robj)> = reported.iter().collect();
+    if partitions == 1 {
+        // Every device has all of its replica's.
+        found.push(("whole", numbers(&spec.dims)));
+        found.push(("starts", List::from_values([numbers(&vec![0; spec.dims.len()])]).into()));
+        found.push(("sizes", List::from_values([numbers(&spec.dims)]).into()));
+        found.push(("is_first", true.into()));
+    } else if let Some(sharding) = shardings.get(index).and_then(Option::as_ref) {
+        let parts: Vec<_> = (0..partitions as usize).map(|partition| sharding.part_of(partition)).collect();
+        let starts = parts.iter().map(|part| numbers(&part.iter().map(|range| range.start).collect::<Vec<_>>()));
+        let sizes =
+            parts.iter().map(|part| numbers(&part.iter().map(|range| range.end - range.start).collect::<Vec<_>>()));
+        found.push(("whole", numbers(&sharding.whole)));
+        found.push(("starts", List::from_values(starts).into()));
+        found.push(("sizes", List::from_values(sizes).into()));
+        let is_first = (0..parts.len()).map(|partition| sharding.is_first(partition));
+        found.push(("is_first", is_first.collect::<Logicals>().into()));
+    }
+    Ok(List::from_pairs(found).into())
+}
+
+/// The number of an executable's input, from 1, by its name in any spelling; NULL if there is no such input.
+#[extendr]
+fn executable_input(executable: Robj, name: &str) -> Result<Robj> {
+    let signature = executable::get(&executable)?.signature();
+    let names: Vec<&str> = signature.inputs.iter().map(|input| input.name.as_str()).collect();
+    Ok(position(&names, name).map_or_else(|_| ().into(), |index| (index as i32 + 1).into()))
+}
+
+/// A part of a buffer for a device, where it has the dimensions `dims`.
+#[extendr]
+fn buffer_share(source: Robj, start: Robj, size: Robj, dims: Robj, device: Robj) -> Result<Robj> {
+    let source: &Buffer = buffer::get(sexp::of(&source))?;
+    let device: &Device = handle::get(sexp::of(&device), "device")?;
+    let share = share(&start, &size, &dims)?;
+    let needed = || Spec::new(source.dtype(), &share.dims).map_or_else(|_| String::new(), |spec| needs(&spec));
+    filled(device, needed, || source.share(&share, device))
+}
+
+/// The same for a tensor in an open model, given by its position from 1.
+#[extendr]
+fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims: Robj, device: Robj) -> Result<Robj> {
+    let open: &Open = handle::get(sexp::of(&file), "x")?;
+    let device: &Device = handle::get(sexp::of(&device), "device")?;
+    let model = open.model()?;
+    let share = share(&start, &size, &dims)?;
+    let needed = || "a part of a tensor".into();
+    filled(device, needed, || load_part(&model, tensor as usize - 1, &share, device))
+}
+
+/// The type and shape of a tensor in an open model.
+#[extendr]
+fn safetensors_tensor(file: Robj, tensor: i32) -> Result<Robj> {
+    let open: &Open = handle::get(sexp::of(&file), "x")?;
+    let model = open.model()?;
+    let tensor = model.tensor(tensor as usize - 1)?;
+    let shape = sexp::robj(sexp::new_whole_numbers(&tensor.dims));
+    Ok(list!(dtype = tensor.dtype_name(), shape = shape).into())
+}
+
+/// A handle for the buffer that `make` creates on a device.
+fn filled(
+    device: &Device,
+    needed: impl Fn() -> String,
+    make: impl FnMut() -> pjrt_base::error::Result<Buffer>,
+) -> Result<Robj> {
+    memory::collect_under_pressure(device.client())?;
+    let handle = EmptyHandle::<Buffer>::new();
+    let protected = Protected::new(handle.sexp());
+    let made = memory::with_retry(needed, make)?;
+    // SAFETY: protected above.
+    unsafe { handle.fill(made) };
+    Ok(sexp::robj(protected.sexp()))
+}
+
+fn share(start: &Robj, size: &Robj, dims: &Robj) -> Result<Share> {
+    let numbers = |x: &Robj| sexp::whole_numbers(sexp::of(x));
+    let (Some(start), Some(size), Some(dims)) = (numbers(start), numbers(size), numbers(dims)) else {
+        bail!(Internal, "The positions of a part must be whole numbers.");
+    };
+    let range = |(&start, &size): (&i64, &i64)| start as usize..(start + size) as usize;
+    Ok(Share { ranges: start.iter().zip(&size).map(range).collect(), dims })
+}
+
+extendr_module! {
+    mod shard;
+    fn executable_array;
+    fn executable_input;
+    fn buffer_share;
+    fn safetensors_share;
+    fn safetensors_tensor;
+}

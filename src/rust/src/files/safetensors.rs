@@ -1,0 +1,171 @@
+//! Model files: loads their tensors as buffers, and saves buffers to files.
+
+use crate::arrays::buffer;
+use crate::files::stored;
+use crate::memory;
+use crate::r::conditions::{flag, Result};
+use crate::r::entry::entry;
+use crate::r::handle;
+use crate::r::progress::Bar;
+use crate::r::sexp::{self, Protected};
+use extendr_api::prelude::*;
+use extendr_ffi::{SEXP, SEXPTYPE};
+use pjrt_core::safetensors::{save, Metadata, Model, Saving};
+use pjrt_core::stored::Loading;
+use pjrt_core::{Buffer, Device};
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+
+/// An open model, and the device for its tensors.
+pub struct Open {
+    /// `None` once it is closed.
+    model: RefCell<Option<Rc<Model>>>,
+    device: Option<Device>,
+}
+
+owned!(Open, c"PJRTSafetensors");
+
+impl Open {
+    /// The model, unless it is closed.
+    pub fn model(&self) -> Result<Rc<Model>> {
+        match &*self.model.borrow() {
+            Some(model) => Ok(model.clone()),
+            None => bail!(InvalidInput, "The safetensors file is closed."),
+        }
+    }
+}
+
+fn get(file: &Robj) -> Result<&Open> {
+    handle::get(sexp::of(file), "x")
+}
+
+/// Opens a model for a device, or for none.
+#[extendr]
+fn safetensors_open(path: &str, device: Robj) -> Result<Robj> {
+    let device: Option<&Device> = if device.is_null() { None } else { Some(handle::get(sexp::of(&device), "device")?) };
+    let model = Model::open(Path::new(path))?;
+    Ok(handle::object(Open { model: RefCell::new(Some(Rc::new(model))), device: device.cloned() }))
+}
+
+/// Closes it. Loaded tensors stay.
+#[extendr]
+fn safetensors_close(file: Robj) -> Result<Robj> {
+    drop(get(&file)?.model.take());
+    Ok(().into())
+}
+
+/// The names of its tensors.
+#[extendr]
+fn safetensors_names(file: Robj) -> Result<Robj> {
+    Ok(get(&file)?.model()?.names().collect::<Vec<_>>().into())
+}
+
+/// Its metadata as names and values, or NULL.
+#[extendr]
+fn safetensors_metadata(file: Robj) -> Result<Robj> {
+    let model = get(&file)?.model()?;
+    let Some(metadata) = model.metadata() else { return Ok(().into()) };
+    let (names, values): (Vec<_>, Vec<_>) =
+        metadata.iter().map(|(name, value)| (name.as_str(), value.as_str())).unzip();
+    Ok(list!(names = names, values = values).into())
+}
+
+/// Information about it, as a list; NULL if it is closed.
+#[extendr]
+fn safetensors_summary(file: Robj) -> Result<Robj> {
+    let open = get(&file)?;
+    let Ok(model) = open.model() else { return Ok(().into()) };
+    Ok(list!(
+        path = model.path().to_string_lossy().as_ref(),
+        tensors = model.len() as f64,
+        files = if model.is_index() { model.files() as f64 } else { f64::NAN },
+        device = open.device.as_ref().map(|device| device.label().to_owned())
+    )
+    .into())
+}
+
+/// The contents of its headers, as columns; `file` is NULL unless there is an index.
+#[extendr]
+fn safetensors_describe(file: Robj) -> Result<Robj> {
+    let model = get(&file)?.model()?;
+    let tensors = (0..model.len()).map(|i| Ok(model.tensor(i)?)).collect::<Result<Vec<_>>>()?;
+    let shape = |dims: &[i64]| sexp::robj(sexp::new_whole_numbers(dims));
+    let files = || (0..model.len()).map(|i| model.file_name(i)).collect::<Vec<_>>();
+    Ok(list!(
+        name = model.names().collect::<Vec<_>>(),
+        dtype = tensors.iter().map(|tensor| tensor.dtype_name()).collect::<Vec<_>>(),
+        shape = List::from_values(tensors.iter().map(|tensor| shape(&tensor.dims))),
+        bytes = tensors.iter().map(|tensor| tensor.bytes as f64).collect::<Vec<_>>(),
+        offset = tensors.iter().map(|tensor| tensor.start as f64).collect::<Vec<_>>(),
+        file = if model.is_index() { Robj::from(files()) } else { ().into() }
+    )
+    .into())
+}
+
+/// `safetensors_load(file, positions, show, columns)`: tensors, given by their positions from 1, as a list of buffers.
+/// With `show`, long work shows its progress on a console of `columns`.
+pub extern "C-unwind" fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, columns: SEXP) -> SEXP {
+    entry(|| {
+        let open: &Open = handle::get(file, "x")?;
+        let Some(device) = &open.device else { bail!(Internal, "The file was opened without a device.") };
+        let show = flag(show, "show")?;
+        let columns = sexp::number(columns).unwrap_or(0.0) as usize;
+        memory::collect_under_pressure(device.client())?;
+        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(positions)));
+
+        let model = open.model()?;
+        // SAFETY: R protects the argument.
+        let tensors = unsafe { sexp::integers(positions) };
+        let tensors: Vec<usize> = tensors.iter().map(|&position| position as usize - 1).collect();
+        let loading = Loading::new(model.stored(&tensors)?, device)?;
+        let total = loading.moved_bytes();
+        let mut bar = Bar::of_long_work("loading", show, columns);
+        let loaded = stored::load(list.sexp(), 0, &loading, device, &mut |done| bar.show(done, Some(total)));
+        bar.finish();
+        loaded?;
+        Ok(list.sexp())
+    })
+}
+
+/// Saves buffers by name, and returns the path to load them from. A negative limit of a file's size means no limit.
+#[extendr]
+#[allow(clippy::too_many_arguments)]
+fn safetensors_save(
+    tensors: List,
+    names: Vec<String>,
+    path: &str,
+    metadata_names: Vec<String>,
+    metadata_values: Vec<String>,
+    max_shard_size: f64,
+    show: bool,
+    columns: i32,
+) -> Result<Robj> {
+    let mut buffers = Vec::with_capacity(names.len());
+    for (name, tensor) in names.into_iter().zip(tensors.values()) {
+        buffers.push((name, buffer::get(sexp::of(&tensor))?.clone()));
+    }
+    let metadata: Metadata = metadata_names.into_iter().zip(metadata_values).collect();
+    let bits = |buffer: &Buffer| buffer.spec().len() * buffer.dtype().info().bits as usize;
+    let total = buffers.iter().map(|(_, buffer)| bits(buffer) / 8).sum::<usize>() as u64;
+    let saving = Saving {
+        path: Path::new(path),
+        metadata: &metadata,
+        max_shard_size: (max_shard_size >= 0.0).then_some(max_shard_size as u64),
+    };
+    let mut bar = Bar::of_long_work("saving", show, usize::try_from(columns).unwrap_or(0));
+    let saved = save(&buffers, &saving, &mut |done| bar.show(done, Some(total)));
+    bar.finish();
+    Ok(saved?.to_string_lossy().as_ref().into())
+}
+
+extendr_module! {
+    mod safetensors;
+    fn safetensors_open;
+    fn safetensors_close;
+    fn safetensors_names;
+    fn safetensors_metadata;
+    fn safetensors_summary;
+    fn safetensors_describe;
+    fn safetensors_save;
+}

@@ -1,0 +1,376 @@
+//! Functions of programs: a call from R with arrays and nested lists becomes one execution.
+
+mod arguments;
+
+use crate::arrays::buffer;
+use crate::calls::custom_call;
+use crate::execution::execute::{self, NewOutputs};
+use crate::execution::inputs::InputObjects;
+use crate::functions::tree::{self, Texts};
+use crate::memory;
+use crate::r::conditions::{Failure, Result};
+use crate::r::describe::describe;
+use crate::r::entry::entry;
+use crate::r::handle::{self, EmptyHandle};
+use crate::r::sexp::{self, Protected};
+use arguments::Arguments;
+use extendr_api::prelude::*;
+use extendr_ffi::{R_ExternalPtrProtected, SEXP, SEXPTYPE};
+use pjrt_base::error::{Error, Kind};
+use pjrt_core::executable::execute::ExecuteOptions;
+use pjrt_core::executable::Placement;
+use pjrt_core::{Buffer, Device, Executable};
+use pjrt_data::array::Spec;
+use pjrt_data::convert::Check;
+use pjrt_program::names;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::mem::ManuallyDrop;
+
+owned!(Callable, c"PJRTCallable");
+
+/// What a function of a program knows.
+pub struct Callable {
+    arguments: Arguments,
+    /// For each leaf of the result, its output; `None` for the result of `pjrt_execute()`.
+    outputs: Option<Vec<usize>>,
+    /// Inputs whose dimensions choose the executable.
+    symbolic: Vec<usize>,
+    /// For each executable, those dimensions. The executables are in a list beside it.
+    known: RefCell<Vec<Dims>>,
+}
+
+/// What one call owns.
+#[derive(Default)]
+struct Call {
+    /// The inputs, if some of them were uploaded.
+    inputs: InputObjects,
+    /// The device to which arrays are uploaded, and on which a portable executable runs.
+    device: Option<Device>,
+}
+
+/// Ranks and dimensions of several arrays.
+type Dims = SmallVec<[i64; 8]>;
+
+// R objects of a function, in a list in the handle's protected slot.
+/// What `executable_for()` takes.
+const SOURCE: usize = 0;
+/// The structure of the result.
+const TREE: usize = 1;
+/// The names of the last call's lists.
+const NAMES: usize = 2;
+/// The list of executables, which grows.
+const EXECUTABLES: usize = 3;
+const PARTS: usize = 4;
+
+/// How many executables a function keeps. The package's cache has the others.
+const MOST: usize = 64;
+
+/// `function_new(source, formals, paths, is_input, tree, outputs, symbolic)`: `paths` are in normal form, `outputs` and
+/// `symbolic` count from 1. `tree` and `outputs` are nil for the result of `pjrt_execute()`.
+pub extern "C-unwind" fn function_new(
+    source: SEXP,
+    formals: SEXP,
+    paths: SEXP,
+    is_input: SEXP,
+    tree: SEXP,
+    outputs: SEXP,
+    symbolic: SEXP,
+) -> SEXP {
+    entry(|| {
+        let parts = Protected::new(sexp::vector(SEXPTYPE::VECSXP, PARTS));
+        sexp::set_at(parts.sexp(), SOURCE, source);
+        sexp::set_at(parts.sexp(), TREE, tree);
+        sexp::set_at(parts.sexp(), EXECUTABLES, sexp::vector(SEXPTYPE::VECSXP, 0));
+        let handle = EmptyHandle::<Callable>::over(parts.sexp());
+        let _protected = Protected::new(handle.sexp());
+
+        let positions = |x: SEXP, name: &str| match sexp::whole_numbers(x) {
+            Some(numbers) if numbers.iter().all(|&n| n > 0) => Ok(numbers.iter().map(|&n| n as usize - 1).collect()),
+            _ => Err(Failure(Error::new(Kind::Internal, format!("`{name}` must be positions.")))),
+        };
+        let texts = |x: SEXP, name| -> Result<Vec<String>> {
+            Ok(Texts::of(x, name)?.all()?.into_iter().map(ToOwned::to_owned).collect())
+        };
+        let outputs: Option<Vec<usize>> = if sexp::is_nil(tree) { None } else { Some(positions(outputs, "outputs")?) };
+        if let Some(outputs) = &outputs {
+            if tree::get(tree, "tree")?.size() != outputs.len() {
+                bail!(Internal, "The structure of a result has another number of arrays than the program.");
+            }
+        }
+        let (formals, paths) = (texts(formals, "formals")?, texts(paths, "paths")?);
+        let is_input = sexp::flags(is_input).unwrap_or_default();
+        if is_input.len() != paths.len() {
+            bail!(Internal, "Paths and inputs of a function differ in number.");
+        }
+        let callable = Callable {
+            arguments: Arguments::new(formals, paths, &is_input),
+            outputs,
+            symbolic: positions(symbolic, "symbolic")?,
+            known: RefCell::default(),
+        };
+        // SAFETY: protected above.
+        Ok(unsafe { handle.fill(callable) })
+    })
+}
+
+/// `function_call(callable, args)`: runs the program with these arguments, a list with one element for each formal.
+pub extern "C-unwind" fn function_call(callable: SEXP, args: SEXP) -> SEXP {
+    entry(|| {
+        let (callable, parts) = (handle::get::<Callable>(callable, "f")?, parts_of(callable));
+        let given = ManuallyDrop::new(callable.arguments.inputs(args, parts, NAMES)?);
+        // R may jump while it makes objects: nothing may wait to be dropped meanwhile.
+        let outcome = callable.run(parts, &given.values);
+        drop(ManuallyDrop::into_inner(given));
+        outcome
+    })
+}
+
+/// The R objects of a handle.
+fn parts_of(callable: SEXP) -> SEXP {
+    // SAFETY: a handle, so an external pointer.
+    unsafe { R_ExternalPtrProtected(callable) }
+}
+
+impl Callable {
+    /// Runs the program with these inputs, which the caller protects. R may leave this by a long jump.
+    fn run(&self, parts: SEXP, values: &InputObjects) -> Result<SEXP> {
+        let held = Protected::new(self.executable(parts, values)?);
+        let executable: &Executable = handle::get(held.sexp(), "executable")?;
+        memory::collect_under_pressure(executable.client())?;
+        custom_call::read_limits(executable);
+        // R may jump while it makes objects: nothing may wait to be dropped meanwhile.
+        let mut call = ManuallyDrop::new(Call::default());
+        let outcome = self.launch(parts, executable, values, &mut call);
+        drop(ManuallyDrop::into_inner(call));
+        outcome
+    }
+
+    fn launch(&self, parts: SEXP, executable: &Executable, values: &InputObjects, call: &mut Call) -> Result<SEXP> {
+        let mut inputs = values;
+        let has_data = values.iter().any(|&x| !is_buffer(x));
+        if has_data || matches!(executable.placement(), Placement::Portable) {
+            call.device = device_for(executable, values);
+        }
+        let made = Protected::new(if has_data { sexp::vector(SEXPTYPE::VECSXP, values.len()) } else { sexp::nil() });
+        if has_data {
+            for (i, &x) in values.iter().enumerate() {
+                let input = if is_buffer(x) { x } else { upload(executable, call.device.as_ref(), i, x)? };
+                sexp::set_at(made.sexp(), i, input);
+                call.inputs.push(input);
+            }
+            inputs = &call.inputs;
+        }
+        // All R objects come before the launch, so that nothing can fail after it.
+        let outputs = NewOutputs::new(executable, self.is_single(parts, executable)?);
+        let _outputs = Protected::new(outputs.value());
+        let value = Protected::new(self.result(parts, executable, outputs)?);
+        let mut options = ExecuteOptions::default();
+        if let Placement::Portable = executable.placement() {
+            options.device = call.device.take();
+        }
+        // SAFETY: the inputs are protected by the caller and by `made`; the outputs above.
+        unsafe { execute::launch(executable, inputs, &options, outputs)? };
+        Ok(value.sexp())
+    }
+
+    /// Whether the result is one buffer, not a list.
+    fn is_single(&self, parts: SEXP, executable: &Executable) -> Result<bool> {
+        let outputs = executable.signature().outputs.len();
+        let Some(chosen) = &self.outputs else { return Ok(true) };
+        if chosen.iter().any(|&output| output >= outputs) {
+            bail!(Internal, "The result has an array that is not an output of the program.");
+        }
+        Ok(outputs == 1 && !tree::get(sexp::at(parts, TREE), "tree")?.root().is_list())
+    }
+
+    /// The result with new outputs in it; not protected. R may leave this by a long jump.
+    fn result(&self, parts: SEXP, executable: &Executable, outputs: NewOutputs) -> Result<SEXP> {
+        let Some(chosen) = &self.outputs else {
+            if let Some(names) = &executable.signature().output_names {
+                outputs.set_names(names);
+            }
+            return Ok(outputs.value());
+        };
+        let tree = sexp::at(parts, TREE);
+        let mut leaves = chosen.iter();
+        Ok(tree::assemble(tree::get(tree, "tree")?, tree::names_of_lists(tree), || {
+            leaves.next().map_or(sexp::nil(), |&output| outputs.handle(output))
+        }))
+    }
+
+    /// The executable for these inputs; not protected. R may leave this by a long jump.
+    fn executable(&self, parts: SEXP, values: &InputObjects) -> Result<SEXP> {
+        let found = if self.symbolic.is_empty() && !self.known.borrow().is_empty() {
+            Some(0)
+        } else {
+            let dims = self.dims(values);
+            self.known.borrow().iter().position(|known| *known == dims)
+        };
+        if let Some(i) = found {
+            return Ok(sexp::at(sexp::at(parts, EXECUTABLES), i));
+        }
+        let inputs = Protected::new(tree::list_of(values));
+        let pair = Protected::new(sexp::vector(SEXPTYPE::VECSXP, 2));
+        sexp::set_at(pair.sexp(), 0, sexp::at(parts, SOURCE));
+        sexp::set_at(pair.sexp(), 1, inputs.sexp());
+        let executable = Protected::new(sexp::call_ours(c"executable_for_call", pair.sexp()));
+        let taken = handle::get::<Executable>(executable.sexp(), "executable")?.signature().inputs.len();
+        if taken != values.len() {
+            bail!(Internal, "The executable takes {taken} arrays, but the function has {}.", values.len());
+        }
+        let longer = Protected::new(self.with_room(parts));
+        // Nothing is allocated by R from here on, so no other call comes between.
+        let mut known = self.known.borrow_mut();
+        let place = known.len();
+        if place < sexp::len(longer.sexp()) {
+            sexp::set_at(longer.sexp(), place, executable.sexp());
+            sexp::set_at(parts, EXECUTABLES, longer.sexp());
+            known.push(self.dims(values));
+        }
+        Ok(executable.sexp())
+    }
+
+    /// The list of executables with room for one more; not protected. R may leave this by a long jump.
+    fn with_room(&self, parts: SEXP) -> SEXP {
+        if self.known.borrow().len() >= MOST {
+            self.known.borrow_mut().clear();
+            sexp::set_at(parts, EXECUTABLES, sexp::vector(SEXPTYPE::VECSXP, 0));
+        }
+        let list = sexp::vector(SEXPTYPE::VECSXP, self.known.borrow().len() + 1);
+        let known = sexp::at(parts, EXECUTABLES);
+        (0..sexp::len(known).min(sexp::len(list))).for_each(|i| sexp::set_at(list, i, sexp::at(known, i)));
+        list
+    }
+
+    fn dims(&self, values: &InputObjects) -> Dims {
+        let mut all = Dims::new();
+        for &i in &self.symbolic {
+            let Some(&x) = values.get(i) else { continue };
+            let dims =
+                handle::get::<Buffer>(x, "x").map_or_else(|_| own_dims(x), |buffer| Dims::from_slice(buffer.dims()));
+            all.push(dims.len() as i64);
+            all.extend(dims);
+        }
+        all
+    }
+}
+
+/// Whether an input is passed as it is; `upload` refuses what is neither this nor R data.
+fn is_buffer(x: SEXP) -> bool {
+    sexp::kind(x) == SEXPTYPE::EXTPTRSXP
+}
+
+/// The device of an execution with these inputs.
+fn device_for(executable: &Executable, values: &InputObjects) -> Option<Device> {
+    let client = executable.client();
+    let index = match executable.placement() {
+        Placement::Fixed(devices) => devices.first().copied(),
+        Placement::Portable => {
+            let buffers = values.iter().filter_map(|&x| handle::get::<Buffer>(x, "x").ok());
+            buffers.filter(|buffer| buffer.client().same(client)).map(Buffer::device_index).next()
+        }
+    };
+    client.devices().nth(index.unwrap_or(0))
+}
+
+/// A buffer of R data for an input; not protected. R may leave this by a long jump.
+fn upload(executable: &Executable, device: Option<&Device>, index: usize, x: SEXP) -> Result<SEXP> {
+    let Some(device) = device else { bail!(Internal, "The executable has no device.") };
+    let want = &executable.signature().inputs[index].spec;
+    let is_data = !sexp::is_object(x) || sexp::inherits(x, c"integer64");
+    let is_data = is_data && buffer::r_type_of(x).is_ok();
+    let plain = Protected::new(if is_data { x } else { sexp::call_ours(c"plain_argument", x) });
+    let (given, x) = (x, plain.sexp());
+    let Ok(host_type) = buffer::r_type_of(x) else { return Err(no_array(executable, index, given, x)) };
+    if !fits(x, &want.dims) {
+        return Err(wrong_shape(executable, index, x));
+    }
+    buffer::uploaded(x, host_type, want.dtype, device, &want.dims, Check::All)
+        .map_err(|failure| about(&executable.signature().argument(index), failure))
+}
+
+/// Whether R data have this shape: that of an array, the length of a vector, or one value for a scalar.
+fn fits(x: SEXP, dims: &[i64]) -> bool {
+    // SAFETY: the caller protects the array and so its attributes.
+    let own = unsafe { sexp::dim(x) };
+    if own.is_empty() {
+        return match dims {
+            [] => sexp::len(x) == 1,
+            [len] => sexp::len(x) as i64 == *len,
+            _ => false,
+        };
+    }
+    own.len() == dims.len() && own.iter().zip(dims).all(|(&own, &want)| i64::from(own) == want)
+}
+
+/// The dimensions of R data; those of a vector are its length.
+fn own_dims(x: SEXP) -> Dims {
+    // SAFETY: the caller protects the array and so its attributes.
+    let own = unsafe { sexp::dim(x) };
+    if own.is_empty() {
+        Dims::from_slice(&[sexp::len(x) as i64])
+    } else {
+        own.iter().map(|&d| i64::from(d)).collect()
+    }
+}
+
+/// `hint` is an R string.
+#[cold]
+fn no_array(executable: &Executable, index: usize, x: SEXP, hint: SEXP) -> Failure {
+    let argument = executable.signature().argument(index);
+    let error = Error::new(
+        Kind::InvalidInput,
+        format!("{argument} must be a `PJRTBuffer` or an R array of numbers, not {}.", describe(x)),
+    );
+    // SAFETY: the caller protects the string.
+    match unsafe { sexp::string(hint) } {
+        Some(hint) => Failure(error.hint(hint)),
+        None => Failure(error),
+    }
+}
+
+#[cold]
+fn wrong_shape(executable: &Executable, index: usize, x: SEXP) -> Failure {
+    let want: &Spec = &executable.signature().inputs[index].spec;
+    let dims = own_dims(x).iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
+    // SAFETY: the caller protects the array and so its attributes.
+    let is_vector = unsafe { sexp::dim(x) }.is_empty();
+    let got = if is_vector { format!("a vector of length {dims}") } else { format!("an array of {dims}") };
+    let argument = executable.signature().argument(index).replacen("Argument", "argument", 1);
+    Error::new(Kind::ShapeMismatch, format!("Wrong shape of {argument}: expected {want}, got {got}.")).into()
+}
+
+/// An upload's error, with the argument that it is about.
+#[cold]
+fn about(argument: &str, Failure(error): Failure) -> Failure {
+    let Some(rest) = error.message().strip_prefix("`data` ") else { return Failure(error.within(argument)) };
+    let named = Error::new(error.kind(), format!("{argument} {rest}"));
+    Failure(error.hints().iter().fold(named, |named, hint| named.hint(hint.clone())))
+}
+
+/// The error for arguments that do not fit, with a hint if there is one.
+#[cold]
+fn refusal(message: String, hint: &str) -> Failure {
+    let error = Error::new(Kind::InvalidInput, message);
+    Failure(if hint.is_empty() { error } else { error.hint(hint) })
+}
+
+/// Names in normal form; "" for those that a compiler has made up.
+#[extendr]
+fn function_paths(names: Vec<String>) -> Vec<String> {
+    let path = |name: &String| if names::is_generated(name) { String::new() } else { names::normal(name) };
+    names.iter().map(path).collect()
+}
+
+/// Names in normal form as R code.
+#[extendr]
+fn function_paths_in_r(paths: Vec<String>) -> Vec<String> {
+    paths.iter().map(|path| names::in_r(path)).collect()
+}
+
+extendr_module! {
+    mod function;
+    fn function_paths;
+    fn function_paths_in_r;
+}

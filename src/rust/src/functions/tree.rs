@@ -1,0 +1,565 @@
+//! Trees of nested lists. One walk over an R list finds its structure and its leaves.
+//!
+//! A tree's handle holds the names of its lists in the pointer's protected slot: a list with a character vector for each
+//! list with names, in the tree's order.
+
+use crate::r::conditions::{Failure, Result};
+use crate::r::describe::{self, describe};
+use crate::r::entry::entry;
+use crate::r::handle::{self, EmptyHandle};
+use crate::r::sexp::{self, Protected};
+use extendr_ffi::*;
+use pjrt_base::error::{Error, Kind as ErrorKind};
+use pjrt_base::process::check_interrupt_sometimes;
+use pjrt_data::tree::{Builder, Kind, Tree};
+use smallvec::SmallVec;
+use std::collections::HashSet;
+use std::mem::ManuallyDrop;
+use std::os::raw::c_int;
+
+owned!(Tree, c"RTree");
+
+/// `tree_flatten(x)`: the list of the leaves.
+pub extern "C-unwind" fn tree_flatten(x: SEXP) -> SEXP {
+    entry(|| leaves(x))
+}
+
+/// The list of the leaves; not protected.
+pub fn leaves(x: SEXP) -> Result<SEXP> {
+    let walked = ManuallyDrop::new(walk::<false>(x)?);
+    let leaves = list_of(&walked.leaves);
+    drop(ManuallyDrop::into_inner(walked));
+    Ok(leaves)
+}
+
+/// `tree_build(x)`: the structure.
+pub extern "C-unwind" fn tree_build(x: SEXP) -> SEXP {
+    entry(|| Ok(handle_of_walked(walk::<true>(x)?)))
+}
+
+/// `tree_take_apart(x)`: the list of structure and leaves.
+pub extern "C-unwind" fn tree_take_apart(x: SEXP) -> SEXP {
+    entry(|| {
+        let walked = ManuallyDrop::new(walk::<true>(x)?);
+        let parts = Protected::new(sexp::vector(SEXPTYPE::VECSXP, 2));
+        sexp::set_at(parts.sexp(), 1, list_of(&walked.leaves));
+        sexp::set_at(parts.sexp(), 0, handle_of_walked(ManuallyDrop::into_inner(walked)));
+        Ok(parts.sexp())
+    })
+}
+
+/// `tree_unflatten(tree, leaves)`: the nested list.
+pub extern "C-unwind" fn tree_unflatten(tree: SEXP, leaves: SEXP) -> SEXP {
+    entry(|| {
+        let structure = get(tree, "tree")?;
+        if sexp::kind(leaves) != SEXPTYPE::VECSXP {
+            bail!(InvalidType, "`x` must be a list of leaves, not {}.", describe(leaves));
+        }
+        let (got, size) = (sexp::len(leaves), structure.size());
+        if got != size {
+            bail!(InvalidInput, "unflatten(): got {got} leaves but the tree has {size}.");
+        }
+        let mut next = 0;
+        Ok(assemble(structure, names_of_lists(tree), || {
+            next += 1;
+            // SAFETY: a list with an element for each leaf.
+            unsafe { VECTOR_ELT(leaves, next - 1) }
+        }))
+    })
+}
+
+/// `tree_size(tree)`: the number of leaves.
+pub extern "C-unwind" fn tree_size(tree: SEXP) -> SEXP {
+    entry(|| Ok(sexp::new_whole_numbers(&[get(tree, "tree")?.size() as i64])))
+}
+
+/// `tree_equal(a, b)`: whether the trees have the same structure and names.
+pub extern "C-unwind" fn tree_equal(a: SEXP, b: SEXP) -> SEXP {
+    entry(|| Ok(sexp::new_flag(get(a, "a")? == get(b, "b")?)))
+}
+
+/// `tree_hash(tree)`: the hash in decimal digits.
+pub extern "C-unwind" fn tree_hash(tree: SEXP) -> SEXP {
+    entry(|| Ok(sexp::new_string(&get(tree, "tree")?.hash().to_string())))
+}
+
+/// `tree_root_kind(tree)`: "leaf", "list" or "null".
+pub extern "C-unwind" fn tree_root_kind(tree: SEXP) -> SEXP {
+    entry(|| Ok(sexp::new_string(get(tree, "tree")?.root().name())))
+}
+
+/// `tree_child_names(tree)`: the names of the root's children, or NULL.
+pub extern "C-unwind" fn tree_child_names(tree: SEXP) -> SEXP {
+    entry(|| {
+        let is_named = get(tree, "tree")?.root() == Kind::NamedList;
+        Ok(if is_named { sexp::at(names_of_lists(tree), 0) } else { sexp::nil() })
+    })
+}
+
+/// `tree_child_kinds(tree)`: the kinds of the root's children.
+pub extern "C-unwind" fn tree_child_kinds(tree: SEXP) -> SEXP {
+    entry(|| {
+        let tree = get_list(tree, "tree_child_kinds()")?;
+        let out = Protected::new(sexp::vector(SEXPTYPE::STRSXP, tree.children().count()));
+        tree.children().enumerate().for_each(|(i, (child, _))| sexp::set_text(out.sexp(), i, child.kind.name()));
+        Ok(out.sexp())
+    })
+}
+
+/// `tree_child_sizes(tree)`: the numbers of leaves of the root's children.
+pub extern "C-unwind" fn tree_child_sizes(tree: SEXP) -> SEXP {
+    entry(|| {
+        let tree = get_list(tree, "tree_child_sizes()")?;
+        let out = sexp::vector(SEXPTYPE::INTSXP, tree.children().count());
+        // SAFETY: an integer vector with an element for each child.
+        tree.children().enumerate().for_each(|(i, (_, size))| unsafe { *INTEGER(out).add(i) = size as i32 });
+        Ok(out)
+    })
+}
+
+/// `tree_path(tree, i)`: the path of a leaf, from 1.
+pub extern "C-unwind" fn tree_path(tree: SEXP, i: SEXP) -> SEXP {
+    entry(|| {
+        let tree = get(tree, "tree")?;
+        let Some(index) = sexp::number(i).filter(|index| index.fract() == 0.0) else {
+            bail!(InvalidType, "`i` must be one whole number, not {}.", describe(i));
+        };
+        let path = if index >= 1.0 { tree.path(index as usize - 1) } else { None };
+        match path {
+            Some(path) => Ok(sexp::new_string(&path)),
+            None => bail!(
+                InvalidInput,
+                "The tree has no leaf with index {}: it has {} leaves.",
+                describe::number(index),
+                tree.size()
+            ),
+        }
+    })
+}
+
+/// `tree_filter(tree, names)`: the tree with only these children of the root.
+pub extern "C-unwind" fn tree_filter(tree: SEXP, names: SEXP) -> SEXP {
+    entry(|| {
+        let (tree, names) = (get(tree, "tree")?, Texts::of(names, "names")?);
+        let filtered = tree.filter(&names.set()?)?;
+        drop(names);
+        Ok(handle_of_tree(filtered))
+    })
+}
+
+/// `tree_concat(children, names)`: a list of these trees.
+pub extern "C-unwind" fn tree_concat(children: SEXP, names: SEXP) -> SEXP {
+    entry(|| {
+        if sexp::kind(children) != SEXPTYPE::VECSXP || sexp::is_object(children) {
+            bail!(InvalidType, "`children` must be a list of trees, not {}.", describe(children));
+        }
+        let child = |(i, child): (usize, SEXP)| get(child, &format!("children[[{}]]", i + 1));
+        let trees = sexp::elements(children).enumerate().map(child).collect::<Result<Vec<_>>>()?;
+        let tree = if sexp::is_nil(names) {
+            Tree::concat(&trees, None)?
+        } else {
+            let texts = Texts::of(names, "names")?;
+            let names = texts.all()?;
+            Tree::concat(&trees, Some(&names))?
+        };
+        drop(trees);
+        Ok(handle_of_tree(tree))
+    })
+}
+
+/// `tree_leaf_mask(tree, groups)`: which leaves are below children of the root with these names.
+pub extern "C-unwind" fn tree_leaf_mask(tree: SEXP, groups: SEXP) -> SEXP {
+    entry(|| {
+        let (tree, groups) = (get(tree, "tree")?, Texts::of(groups, "groups")?);
+        let mask = ManuallyDrop::new(tree.leaf_mask(&groups.set()?));
+        drop(groups);
+        let out = sexp::vector(SEXPTYPE::LGLSXP, mask.len());
+        // SAFETY: a logical vector with an element for each leaf.
+        mask.iter().enumerate().for_each(|(i, &is_chosen)| unsafe { *LOGICAL(out).add(i) = is_chosen.into() });
+        drop(ManuallyDrop::into_inner(mask));
+        Ok(out)
+    })
+}
+
+/// `tree_repr(tree)`: the tree as text.
+pub extern "C-unwind" fn tree_repr(tree: SEXP) -> SEXP {
+    entry(|| {
+        let text = ManuallyDrop::new(get(tree, "tree")?.repr());
+        let out = sexp::new_string(&text);
+        drop(ManuallyDrop::into_inner(text));
+        Ok(out)
+    })
+}
+
+/// `tree_diff(a, b)`: where two trees differ first, or NULL.
+pub extern "C-unwind" fn tree_diff(a: SEXP, b: SEXP) -> SEXP {
+    entry(|| {
+        let Some(found) = get(a, "a")?.difference(get(b, "b")?) else { return Ok(sexp::nil()) };
+        let found = ManuallyDrop::new(found);
+        let prefix = Protected::new(sexp::new_string(&found.prefix));
+        let a = Protected::new(sexp::new_string(&found.a));
+        let b = Protected::new(sexp::new_string(&found.b));
+        let out = sexp::named_list(&[("prefix", prefix.sexp()), ("a", a.sexp()), ("b", b.sexp())]);
+        drop(ManuallyDrop::into_inner(found));
+        Ok(out)
+    })
+}
+
+/// The tree of a handle.
+pub fn get<'a>(tree: SEXP, argument: &str) -> Result<&'a Tree> {
+    handle::get(tree, argument).map_err(|_| not_a_tree(tree, argument))
+}
+
+#[cold]
+fn not_a_tree(x: SEXP, argument: &str) -> Failure {
+    let message = format!("`{argument}`: expected an `RTree` (as returned by `build_tree()`), not {}.", describe(x));
+    let error = Error::new(ErrorKind::InvalidType, message);
+    // SAFETY: asked of external pointers only.
+    let is_null = || unsafe { R_ExternalPtrAddr(x) }.is_null();
+    let is_loaded = sexp::kind(x) == SEXPTYPE::EXTPTRSXP && sexp::inherits(x, c"RTree") && is_null();
+    Failure(if is_loaded { error.hint("A tree does not survive saving and loading. Create it again.") } else { error })
+}
+
+/// The tree of a handle if it is a list.
+fn get_list<'a>(tree: SEXP, function: &str) -> Result<&'a Tree> {
+    let tree = get(tree, "tree")?;
+    if !tree.root().is_list() {
+        bail!(
+            InvalidInput,
+            "{function} requires a tree whose root is a list node, but its root is a {} node.",
+            tree.root().name()
+        );
+    }
+    Ok(tree)
+}
+
+/// The names of a tree's lists.
+pub fn names_of_lists(tree: SEXP) -> SEXP {
+    // SAFETY: the handle of a tree, so an external pointer.
+    unsafe { R_ExternalPtrProtected(tree) }
+}
+
+/// What a walk over a nested list finds.
+#[derive(Default)]
+pub struct Walked {
+    /// Without nodes if the walk did not look for them.
+    pub tree: Tree,
+    /// R's objects, which the list holds.
+    pub leaves: SmallVec<[SEXP; 16]>,
+    /// The names of each list with names.
+    names: SmallVec<[SEXP; 4]>,
+    /// Holds those that were made by the walk.
+    made: Vec<Kept>,
+}
+
+/// A list during a walk: its address, the strings of its names (null for none), the next element, and their number.
+struct Frame {
+    list: SEXP,
+    names: *const SEXP,
+    next: usize,
+    len: usize,
+}
+
+/// The number of elements after which to look for interrupts.
+const LOOK: usize = 1 << 12;
+
+/// Walks over a nested list, which the caller protects. Without `STRUCTURE`, finds only the leaves.
+///
+/// # Errors
+/// `InvalidInput` for names that are missing or not valid text, and for lists that are nested too deep or too large.
+/// `Interrupted` if the user interrupts.
+pub fn walk<const STRUCTURE: bool>(x: SEXP) -> Result<Walked> {
+    let mut walked = Walked::default();
+    let mut builder = Builder::default();
+    let mut frames: SmallVec<[Frame; 8]> = SmallVec::new();
+    let (mut value, mut name) = (x, "");
+    let mut count = 0_usize;
+    loop {
+        if sexp::is_nil(value) {
+            if STRUCTURE {
+                builder.null(name)?;
+            }
+        } else if sexp::kind(value) == SEXPTYPE::VECSXP && !sexp::is_object(value) {
+            let frame = enter::<STRUCTURE>(value, &mut walked)?;
+            // Also without structure, for the limit of depth.
+            builder.open(!frame.names.is_null(), frame.len, name)?;
+            frames.push(frame);
+        } else {
+            if STRUCTURE {
+                builder.leaf(name)?;
+            }
+            walked.leaves.push(value);
+        }
+        count += 1;
+        if count % LOOK == 0 {
+            check_interrupt_sometimes()?;
+        }
+        // The next element, of the innermost list that has one.
+        let frame = loop {
+            match frames.last_mut() {
+                None => {
+                    walked.tree = builder.finish();
+                    return Ok(walked);
+                }
+                Some(frame) if frame.next < frame.len => break frame,
+                Some(_) => {
+                    builder.close();
+                    frames.pop();
+                }
+            }
+        };
+        // SAFETY: a list with more elements, which R stores.
+        value = unsafe { VECTOR_ELT(frame.list, frame.next as R_xlen_t) };
+        name = if frame.names.is_null() {
+            ""
+        } else {
+            // SAFETY: there are as many names as elements, all in UTF-8; `walked` or the list holds them.
+            match unsafe { utf8(*frame.names.add(frame.next)) } {
+                Ok(name) => name,
+                Err(MISSING) => return Err(missing_name()),
+                Err(problem) => bail!(InvalidInput, "A list has a name that {problem}."),
+            }
+        };
+        frame.next += 1;
+    }
+}
+
+/// Prepares a list and its names for the walk.
+fn enter<const STRUCTURE: bool>(list: SEXP, walked: &mut Walked) -> Result<Frame> {
+    let len = sexp::len(list);
+    let mut frame = Frame { list, names: std::ptr::null(), next: 0, len };
+    // SAFETY: asks for a mark of an R object.
+    if unsafe { ALTREP(list) } != 0 {
+        // Its elements may be made as they are asked for.
+        let copy = Kept::made(|| copy_elements(list))?;
+        frame.list = copy.0;
+        walked.made.push(copy);
+    }
+    let names = sexp::names(list);
+    if sexp::is_nil(names) {
+        return Ok(frame);
+    }
+    let (names, made) = plain_text(names)?;
+    if !STRUCTURE {
+        // SAFETY: a character vector, which the list or `made` holds.
+        let is_missing = |i| unsafe { STRING_ELT(names, i as R_xlen_t) == R_NaString };
+        return if (0..sexp::len(names)).any(is_missing) { Err(missing_name()) } else { Ok(frame) };
+    }
+    walked.made.extend(made);
+    if sexp::len(names) != len {
+        bail!(InvalidInput, "A list of length {len} has {} names.", sexp::len(names));
+    }
+    walked.names.push(names);
+    // SAFETY: a character vector.
+    frame.names = unsafe { STRING_PTR_RO(names) };
+    Ok(frame)
+}
+
+#[cold]
+fn missing_name() -> Failure {
+    let message = "tree names must not be NA: give each element of the list a name, or none.";
+    Failure(Error::new(ErrorKind::InvalidInput, message))
+}
+
+/// An R object that is kept until this is dropped.
+pub struct Kept(SEXP);
+
+impl Kept {
+    /// A copy of a list that R may make element by element.
+    pub fn copy_of(list: SEXP) -> Result<Kept> {
+        Kept::made(|| copy_elements(list))
+    }
+
+    pub fn sexp(&self) -> SEXP {
+        self.0
+    }
+
+    /// Keeps the object that `make` makes, from which R may jump.
+    fn made(make: impl Fn() -> SEXP) -> Result<Kept> {
+        let mut made = sexp::nil();
+        let is_made = sexp::guarded(|| {
+            made = make();
+            sexp::preserve(made);
+        })?;
+        if !is_made {
+            bail!(InvalidInput, "A list or its names cannot be read: R raised an error, or had no memory.");
+        }
+        Ok(Kept(made))
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        sexp::release(self.0);
+    }
+}
+
+/// R may leave this by a long jump.
+fn copy_elements(list: SEXP) -> SEXP {
+    let copy = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(list)));
+    (0..sexp::len(list)).for_each(|i| sexp::set_at(copy.sexp(), i, sexp::at(list, i)));
+    copy.sexp()
+}
+
+/// A character vector whose elements R stores, in UTF-8: this one, or a copy.
+fn plain_text(x: SEXP) -> Result<(SEXP, Option<Kept>)> {
+    const UTF8: c_int = 1;
+    // SAFETY: a character vector, whose elements are read only if R stores them.
+    let is_plain = unsafe {
+        let is_utf8 = |i| {
+            let element = *STRING_PTR_RO(x).add(i);
+            bytes_of(element).is_ascii() || sexp::Rf_getCharCE(element) == UTF8
+        };
+        ALTREP(x) == 0 && (0..sexp::len(x)).all(is_utf8)
+    };
+    if is_plain {
+        return Ok((x, None));
+    }
+    let copy = Kept::made(|| translate(x))?;
+    Ok((copy.0, Some(copy)))
+}
+
+/// R may leave this by a long jump.
+fn translate(x: SEXP) -> SEXP {
+    let copy = Protected::new(sexp::vector(SEXPTYPE::STRSXP, sexp::len(x)));
+    // SAFETY: both vectors are as long.
+    unsafe {
+        for i in 0..sexp::len(x) as R_xlen_t {
+            let element = STRING_ELT(x, i);
+            // What is not text stays, to be refused later.
+            let text = sexp::text(element).map_or(element, sexp::new_char);
+            SET_STRING_ELT(copy.sexp(), i, text);
+        }
+    }
+    copy.sexp()
+}
+
+const MISSING: &str = "is NA";
+
+/// A string of [`plain_text`], or what is wrong with it.
+///
+/// # Safety
+/// The string is used only as long as it is protected.
+unsafe fn utf8<'a>(element: SEXP) -> std::result::Result<&'a str, &'static str> {
+    if element == R_NaString {
+        return Err(MISSING);
+    }
+    std::str::from_utf8(bytes_of(element)).map_err(|_| "is not valid text")
+}
+
+/// The bytes of an element of a character vector.
+///
+/// # Safety
+/// As [`utf8`].
+pub unsafe fn bytes_of<'a>(element: SEXP) -> &'a [u8] {
+    // R ends each string with a NUL.
+    std::slice::from_raw_parts(R_CHAR(element).cast::<u8>(), sexp::len(element))
+}
+
+/// The strings of an argument.
+pub struct Texts<'a> {
+    vector: SEXP,
+    argument: &'a str,
+    _made: Option<Kept>,
+}
+
+impl<'a> Texts<'a> {
+    /// # Errors
+    /// `InvalidInput` for anything but a character vector.
+    pub fn of(x: SEXP, argument: &'a str) -> Result<Self> {
+        if sexp::kind(x) != SEXPTYPE::STRSXP || sexp::is_object(x) {
+            bail!(InvalidType, "`{argument}` must be a character vector, not {}.", describe(x));
+        }
+        let (vector, made) = plain_text(x)?;
+        Ok(Texts { vector, argument, _made: made })
+    }
+
+    /// # Errors
+    /// `InvalidInput` for NA and for strings that are not valid text.
+    pub fn all(&self) -> Result<Vec<&str>> {
+        // SAFETY: this object or the argument holds the vector.
+        let text = |i| unsafe { utf8(STRING_ELT(self.vector, i as R_xlen_t)) };
+        let checked = |i| match text(i) {
+            Ok(text) => Ok(text),
+            Err(MISSING) => bail!(InvalidInput, "{} must not be NA.", self.argument),
+            Err(problem) => bail!(InvalidInput, "An element of `{}` {problem}.", self.argument),
+        };
+        (0..sexp::len(self.vector)).map(checked).collect()
+    }
+
+    fn set(&self) -> Result<HashSet<&str>> {
+        Ok(self.all()?.into_iter().collect())
+    }
+}
+
+/// A list of these objects, which the caller protects; not protected.
+pub fn list_of(values: &[SEXP]) -> SEXP {
+    let list = sexp::vector(SEXPTYPE::VECSXP, values.len());
+    values.iter().enumerate().for_each(|(i, &value)| sexp::set_at(list, i, value));
+    list
+}
+
+/// The handle of a walk's tree; not protected.
+fn handle_of_walked(walked: Walked) -> SEXP {
+    // R may jump: nothing may wait to be dropped meanwhile.
+    let walked = ManuallyDrop::new(walked);
+    let names = Protected::new(list_of(&walked.names));
+    let handle = EmptyHandle::<Tree>::over(names.sexp());
+    let walked = ManuallyDrop::into_inner(walked);
+    // SAFETY: nothing was allocated since it was made.
+    unsafe { handle.fill(walked.tree) }
+}
+
+/// The same for a copy of the tree.
+pub fn handle_of_copy(walked: &Walked) -> SEXP {
+    let names = Protected::new(list_of(&walked.names));
+    let handle = EmptyHandle::<Tree>::over(names.sexp());
+    // SAFETY: nothing was allocated since it was made.
+    unsafe { handle.fill(walked.tree.clone()) }
+}
+
+/// The handle of a tree; not protected.
+fn handle_of_tree(tree: Tree) -> SEXP {
+    let tree = ManuallyDrop::new(tree);
+    let lists = Protected::new(sexp::vector(SEXPTYPE::VECSXP, tree.named_lists().count()));
+    for (i, (len, names)) in tree.named_lists().enumerate() {
+        let vector = sexp::vector(SEXPTYPE::STRSXP, len);
+        sexp::set_at(lists.sexp(), i, vector);
+        names.enumerate().for_each(|(j, name)| sexp::set_text(vector, j, name));
+    }
+    let handle = EmptyHandle::<Tree>::over(lists.sexp());
+    // SAFETY: nothing was allocated since it was made.
+    unsafe { handle.fill(ManuallyDrop::into_inner(tree)) }
+}
+
+/// The nested list of a tree; not protected. `names` are those of its lists. R may leave this by a long jump.
+pub fn assemble(tree: &Tree, names: SEXP, mut next_leaf: impl FnMut() -> SEXP) -> SEXP {
+    let holder = Protected::new(sexp::vector(SEXPTYPE::VECSXP, 1));
+    // Lists that are being filled, with their next element and their number of elements.
+    let mut open: ManuallyDrop<SmallVec<[(SEXP, usize, usize); 16]>> = ManuallyDrop::new(SmallVec::new());
+    open.push((holder.sexp(), 0, 1));
+    let mut named = 0;
+    for node in tree.views() {
+        while open.last().is_some_and(|(_, next, len)| next == len) {
+            open.pop();
+        }
+        let Some((list, next, _)) = open.last_mut() else { break };
+        let value = match node.kind {
+            Kind::Leaf => next_leaf(),
+            Kind::Null => sexp::nil(),
+            Kind::List | Kind::NamedList => sexp::vector(SEXPTYPE::VECSXP, node.arity),
+        };
+        sexp::set_at(*list, *next, value);
+        *next += 1;
+        if node.kind == Kind::NamedList {
+            // SAFETY: a list that its holder protects, and as many names.
+            unsafe { Rf_setAttrib(value, R_NamesSymbol, sexp::at(names, named)) };
+            named += 1;
+        }
+        if node.kind.is_list() {
+            open.push((value, 0, node.arity));
+        }
+    }
+    drop(ManuallyDrop::into_inner(open));
+    sexp::at(holder.sexp(), 0)
+}

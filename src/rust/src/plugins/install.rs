@@ -1,0 +1,130 @@
+//! Installation of plugins.
+
+use crate::r::conditions::Result;
+use crate::r::entry::interrupt_pending;
+use crate::r::progress::Bar;
+use extendr_api::prelude::*;
+use pjrt_plugins::install::{all_installed, install, installed, refused, uninstall, Manifest, Request, Source, Store};
+use std::path::Path;
+
+/// A site's folder, or a cache if the package's folder is `""`.
+fn store<'a>(folder: &'a str, package: &'a str) -> Store<'a> {
+    if package.is_empty() {
+        Store::Cache(Path::new(folder))
+    } else {
+        Store::Site { folder: Path::new(folder), package: Path::new(package) }
+    }
+}
+
+/// The library of a platform's plugin in the cache, or in a site's folder, or NULL.
+#[extendr]
+fn plugin_installed(name: &str, folder: &str, manifest: &str, package: &str) -> Result<Robj> {
+    let manifest = Manifest::read(Path::new(manifest))?;
+    let found = installed(name, store(folder, package), &manifest);
+    Ok(found.map_or(().into(), |found| text(found.library())))
+}
+
+/// Installs a platform's plugin into the cache; with `show`, shows the progress on a console of `columns`. `""` stands
+/// for an absent argument.
+#[extendr]
+#[allow(clippy::too_many_arguments)]
+fn plugin_install(
+    name: &str,
+    cache_dir: &str,
+    manifest: &str,
+    version: &str,
+    source: &str,
+    path: &str,
+    index_url: &str,
+    force: bool,
+    show: bool,
+    columns: i32,
+) -> Result<Robj> {
+    let given = |text| Some(text).filter(|text: &&str| !text.is_empty());
+    let request = Request {
+        name,
+        cache_dir: Path::new(cache_dir),
+        version: given(version),
+        source: match source {
+            "auto" => Source::Auto,
+            "index" => Source::Index,
+            "release" => Source::Release,
+            "file" => Source::File,
+            other => bail!(InvalidInput, "There is no plugin source \"{other}\"."),
+        },
+        path: given(path).map(Path::new),
+        index_url: given(index_url),
+        force,
+    };
+    let label = format!("{name} plugin");
+    let mut bar = Bar::new(&label, show, usize::try_from(columns).unwrap_or(0));
+    let mut progress = |done, total| {
+        bar.show(done, total);
+        !interrupt_pending()
+    };
+    let result = install(&request, &Manifest::read(Path::new(manifest))?, &mut progress);
+    bar.finish();
+    Ok(text(result?.library()))
+}
+
+/// The plugins in the cache or in a site's folder that others could have changed, as columns.
+#[extendr]
+fn plugins_refused(folder: &str, package: &str) -> Robj {
+    let all = refused(store(folder, package));
+    list!(
+        platform = all.iter().map(|one| one.platform.as_str()).collect::<Vec<_>>(),
+        path = all.iter().map(|one| one.library.to_string_lossy().into_owned()).collect::<Vec<_>>(),
+        reason = all.iter().map(|one| one.reason.as_str()).collect::<Vec<_>>()
+    )
+    .into()
+}
+
+/// The plugins in the cache or in a site's folder, as columns.
+#[extendr]
+fn plugins_cached(folder: &str, package: &str) -> Robj {
+    let all = all_installed(store(folder, package));
+    let column =
+        |of: &dyn Fn(&pjrt_plugins::install::Installed) -> Option<String>| all.iter().map(of).collect::<Vec<_>>();
+    list!(
+        platform = column(&|one| Some(one.platform().to_string())),
+        path = column(&|one| Some(one.library().to_string_lossy().into_owned())),
+        source = column(&|one| Some(one.source().to_string())),
+        version = column(&|one| Some(one.version().to_string()).filter(|version| !version.is_empty())),
+        api_version = column(&|one| one.api().map(str::to_string)),
+        size = all.iter().map(|one| one.bytes() as f64).collect::<Vec<_>>()
+    )
+    .into()
+}
+
+/// Removes a platform's plugins from the cache, all versions if `version` is `""`, and returns their folders and sizes.
+#[extendr]
+fn plugin_uninstall(name: &str, version: &str, cache_dir: &str, manifest: &str) -> Result<Robj> {
+    let version = Some(version).filter(|version| !version.is_empty());
+    let gone = uninstall(name, version, Path::new(cache_dir), &Manifest::read(Path::new(manifest))?, &mut |_, _| {
+        !interrupt_pending()
+    })?;
+    let path = gone.iter().map(|(path, _)| path.to_string_lossy().into_owned()).collect::<Vec<_>>();
+    Ok(list!(path = path, bytes = gone.iter().map(|(_, bytes)| *bytes as f64).collect::<Vec<_>>()).into())
+}
+
+/// The plugins that can be downloaded for this machine: names, and the size of the download in bytes.
+#[extendr]
+fn plugins_fetchable(manifest: &str) -> Result<Robj> {
+    let (names, bytes): (Vec<_>, Vec<_>) = Manifest::read(Path::new(manifest))?.fetchable().into_iter().unzip();
+    let bytes: Vec<_> = bytes.into_iter().map(|bytes| bytes.map(|bytes| bytes as f64)).collect();
+    Ok(list!(name = names, bytes = bytes).into())
+}
+
+fn text(path: &Path) -> Robj {
+    path.to_string_lossy().as_ref().into()
+}
+
+extendr_module! {
+    mod install;
+    fn plugin_installed;
+    fn plugin_install;
+    fn plugins_cached;
+    fn plugins_refused;
+    fn plugin_uninstall;
+    fn plugins_fetchable;
+}

@@ -1,0 +1,97 @@
+//! Plugins: loading, version, attributes, extensions.
+
+use crate::r::conditions::Result;
+use crate::r::{handle, sexp};
+use extendr_api::prelude::*;
+use pjrt_core::{Plugin, Value};
+use std::path::Path;
+
+owned!(&'static Plugin, c"PJRTPlugin");
+
+/// Loads the plugin library at `path`.
+#[extendr]
+fn plugin_load(path: &str) -> Result<Robj> {
+    Ok(handle::object(Plugin::load(Path::new(path))?))
+}
+
+/// The file that the plugin was loaded from.
+#[extendr]
+fn plugin_file(plugin: Robj) -> Result<Robj> {
+    Ok(get(&plugin)?.path().to_string_lossy().as_ref().into())
+}
+
+/// Major and minor version of the plugin's C API.
+#[extendr]
+fn plugin_version(plugin: Robj) -> Result<Robj> {
+    let (major, minor) = get(&plugin)?.api().version();
+    Ok(list!(major = major, minor = minor).into())
+}
+
+/// The plugin's attributes, as a named list.
+#[extendr]
+fn plugin_attributes(plugin: Robj) -> Result<Robj> {
+    Ok(attributes_to_r(get(&plugin)?.attributes()))
+}
+
+/// The plugin's extensions: the number, the name and the size of each.
+#[extendr]
+fn plugin_extensions(plugin: Robj) -> Result<Robj> {
+    let extensions = get(&plugin)?.extensions();
+    let numbers: Vec<f64> = extensions.iter().map(|e| e.number.into()).collect();
+    let names: Strings = extensions.iter().map(|e| e.name().map_or_else(Rstr::na, Rstr::from)).collect();
+    let sizes: Vec<f64> = extensions.iter().map(|e| e.size as f64).collect();
+    Ok(list!(name = names, number = numbers, size = sizes).into())
+}
+
+/// The oldest and the newest version of StableHLO that the plugin reads, or nothing.
+#[extendr]
+fn plugin_stablehlo_versions(plugin: Robj) -> Result<Robj> {
+    let versions = get(&plugin)?.stablehlo_versions();
+    Ok(versions.map_or(().into(), |v| list!(minimum = v.minimum.to_string(), current = v.current.to_string()).into()))
+}
+
+/// Attributes as a named list.
+pub fn attributes_to_r(attributes: &[(String, Value)]) -> Robj {
+    let names = attributes.iter().map(|(name, _)| name.as_str());
+    let values = attributes.iter().map(|(_, value)| value_to_r(value));
+    List::from_names_and_values(names, values).map_or(().into(), Robj::from)
+}
+
+pub fn get(plugin: &Robj) -> Result<&'static Plugin> {
+    Ok(handle::get::<&'static Plugin>(sexp::of(plugin), "plugin")?)
+}
+
+fn value_to_r(value: &Value) -> Robj {
+    match value {
+        Value::String(text) => text.as_str().into(),
+        Value::Int(number) => whole_numbers_to_r(&[*number]),
+        Value::IntList(numbers) => whole_numbers_to_r(numbers),
+        Value::Float(f) => f64::from(*f).into(),
+        Value::Bool(b) => (*b).into(),
+        Value::Unknown => Rbool::na().into(),
+    }
+}
+
+/// Integers; doubles if a value is too large for that; otherwise `integer64` of bit64. Always exact.
+fn whole_numbers_to_r(numbers: &[i64]) -> Robj {
+    if numbers.iter().all(|i| i.unsigned_abs() <= i32::MAX as u64) {
+        return numbers.iter().map(|&i| i as i32).collect::<Vec<_>>().into();
+    }
+    if numbers.iter().all(|&i| i as f64 as i128 == i.into()) {
+        return numbers.iter().map(|&i| i as f64).collect::<Vec<_>>().into();
+    }
+    let mut bits: Robj = numbers.iter().map(|&i| f64::from_bits(i as u64)).collect::<Vec<_>>().into();
+    // Only an invalid name of a class could fail.
+    let _ = bits.set_class(["integer64"]);
+    bits
+}
+
+extendr_module! {
+    mod plugin;
+    fn plugin_load;
+    fn plugin_file;
+    fn plugin_version;
+    fn plugin_attributes;
+    fn plugin_extensions;
+    fn plugin_stablehlo_versions;
+}

@@ -1,0 +1,110 @@
+//! Compilation.
+
+use crate::memory;
+use crate::programs::{cache, compile_options, executable, program};
+use crate::r::conditions::Result;
+use crate::r::describe::describe;
+use crate::r::{handle, progress, sexp};
+use extendr_api::prelude::*;
+use pjrt_base::callbacks;
+use pjrt_core::client::holdings;
+use pjrt_core::executable::execute::Dispatch;
+use pjrt_core::executable::options::CompileOptions;
+use pjrt_core::{Compiling, Device};
+use pjrt_program::program::Program;
+
+owned!(Compiling, c"PJRTCompiling");
+
+/// Compiles a program for a list of devices. If it is empty, for those of the options on the default device's client.
+/// Waits on R's thread, which checks for interrupts, while another thread compiles.
+#[extendr]
+fn executable_compile(program: Robj, options: Robj, devices: Robj, default: Robj, cache: Robj) -> Result<Robj> {
+    let (cache, program) = (cache::get(&cache)?, program::get(&program)?);
+    let (options, devices) = arguments(program, &options, &devices, &default)?;
+    let start = || Compiling::start(cache.as_ref(), &devices, program, &options);
+    let compiling = memory::with_retry(needs, start)?;
+    let compiled = progress::doing("compiling", || compiling.wait());
+    Ok(executable::object(compiled.map_err(|error| holdings::explain(error, needs))?))
+}
+
+/// The same without waiting.
+#[extendr]
+fn compiling_start(program: Robj, options: Robj, devices: Robj, default: Robj, cache: Robj) -> Result<Robj> {
+    let (cache, program) = (cache::get(&cache)?, program::get(&program)?);
+    let (options, devices) = arguments(program, &options, &devices, &default)?;
+    let start = || Compiling::enqueue(cache.as_ref(), &devices, program, &options);
+    Ok(handle::object(memory::with_retry(needs, start)?))
+}
+
+/// Whether a compilation has ended.
+#[extendr]
+fn compiling_is_ready(compiling: Robj) -> Result<Robj> {
+    callbacks::serve()?;
+    Ok(get(&compiling)?.is_ready()?.into())
+}
+
+/// Waits for an executable.
+#[extendr]
+fn compiling_value(compiling: Robj) -> Result<Robj> {
+    let compiling = get(&compiling)?;
+    let compiled = progress::doing("compiling", || compiling.wait());
+    Ok(executable::object(compiled.map_err(|error| holdings::explain(error, needs))?))
+}
+
+/// The memory that a compilation needs, in words.
+fn needs() -> String {
+    "the compiler's work".into()
+}
+
+/// The options and devices for the compiler.
+fn arguments(
+    program: &Program,
+    options: &Robj,
+    devices: &Robj,
+    default: &Robj,
+) -> Result<(CompileOptions, Vec<Device>)> {
+    let options = compile_options::get(sexp::of(options))?.for_program(program.annotations())?;
+    let options = CompileOptions { dispatch: dispatch_option()?, ..options };
+    let mut devices = device_list(devices)?;
+    if devices.is_empty() {
+        let default: &Device = handle::get(sexp::of(default), "device")?;
+        devices = options.assigned_devices(default.client())?;
+    }
+    Ok((options, devices))
+}
+
+/// The devices in an R list.
+pub fn device_list(devices: &Robj) -> Result<Vec<Device>> {
+    let devices = sexp::of(devices);
+    sexp::elements(devices).map(|device| handle::get(device, "devices").cloned()).collect()
+}
+
+fn get(compiling: &Robj) -> Result<&Compiling> {
+    handle::get(sexp::of(compiling), "promise")
+}
+
+/// How programs compiled now are launched: `options(pjrt.dispatch = )`. Not looked up at each launch, because R
+/// searches all of its options for it.
+pub fn dispatch_option() -> Result<Dispatch> {
+    let option = sexp::option(c"pjrt.dispatch");
+    // SAFETY: R keeps its options, and none changes here.
+    match unsafe { sexp::string(option) } {
+        None if sexp::is_nil(option) => Ok(Dispatch::Auto),
+        Some("auto") => Ok(Dispatch::Auto),
+        Some("inline") => Ok(Dispatch::Inline),
+        Some("thread") => Ok(Dispatch::Thread),
+        _ => bail!(
+            InvalidInput,
+            "`options(pjrt.dispatch = )` must be \"auto\", \"inline\" or \"thread\", not {}.",
+            describe(option)
+        ),
+    }
+}
+
+extendr_module! {
+    mod compile;
+    fn executable_compile;
+    fn compiling_start;
+    fn compiling_is_ready;
+    fn compiling_value;
+}

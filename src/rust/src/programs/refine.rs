@@ -1,0 +1,113 @@
+//! Symbolic dimensions of exported functions.
+
+use crate::programs::program;
+use crate::r::conditions::Result;
+use crate::r::{handle, sexp};
+use extendr_api::prelude::*;
+use pjrt_base::error::{Error, Kind};
+use pjrt_base::room;
+use pjrt_data::dtype::DType;
+use pjrt_program::exported::dims::{self, Given, Input};
+use pjrt_program::module::{self, Module};
+use pjrt_program::program::{Format, Program};
+
+/// The sizes of the symbolic dimensions that follow from `given`: numbers with the names of inputs or dimensions. Also
+/// returns all shapes with these sizes.
+#[extendr]
+fn exported_sizes(
+    names: Vec<String>,
+    paths: Vec<String>,
+    inputs: Robj,
+    outputs: Robj,
+    given_names: Vec<String>,
+    given: Robj,
+) -> Result<Robj> {
+    let (inputs, outputs) = (shapes(&inputs)?, shapes(&outputs)?);
+    let described = names.iter().zip(&paths).zip(&inputs);
+    let described: Vec<_> = described.map(|((name, path), shape)| Input { name, path, shape }).collect();
+    let given: Option<Vec<_>> = sexp::elements(sexp::of(&given)).map(sexp::whole_numbers).collect();
+    let Some(given) = given else { bail!(InvalidInput, "Shapes must be whole numbers.") };
+    let given = given_names.iter().zip(&given).map(|(name, dims)| Given { name, dims });
+    let values = dims::solve(&described, &given.collect::<Vec<_>>())?;
+    let evaluated = |shapes: &[Vec<String>]| -> Result<Robj> {
+        let dims = shapes.iter().map(|shape| dims::evaluate(shape, &values));
+        let dims = dims.collect::<pjrt_base::error::Result<Vec<_>>>()?;
+        Ok(List::from_values(dims.iter().map(|dims| sexp::robj(sexp::new_whole_numbers(dims)))).into())
+    };
+    let (inputs, outputs) = (evaluated(&inputs)?, evaluated(&outputs)?);
+    let (names, sizes): (Vec<_>, Vec<_>) = values.into_iter().unzip();
+    Ok(list!(names = names, sizes = sexp::robj(sexp::new_whole_numbers(&sizes)), inputs = inputs, outputs = outputs)
+        .into())
+}
+
+/// The symbolic dimensions in shapes, by name.
+#[extendr]
+fn exported_dimensions(shapes_of_arrays: Robj) -> Result<Robj> {
+    let shapes = shapes(&shapes_of_arrays)?;
+    let names = dims::variables(shapes.iter().map(Vec::as_slice))?;
+    Ok(names.into_iter().collect::<Vec<_>>().into())
+}
+
+/// The program of a function with these shapes and names of its arguments, and the platform's number, unless it is
+/// negative, as a constant instead of its first argument.
+#[extendr]
+fn exported_refine(program: Robj, platform: i32, shapes_of_arguments: Robj, names: Vec<String>) -> Result<Robj> {
+    let program = program::get(&program)?;
+    room::check_room(8 * program.code().len(), "to fix the shapes of the program")?;
+    let dims: Option<Vec<_>> = sexp::elements(sexp::of(&shapes_of_arguments)).map(sexp::whole_numbers).collect();
+    let Some(dims) = dims else { bail!(InvalidInput, "Shapes must be whole numbers.") };
+    let module = Module::decode(program.code())?;
+    let constants: &[(usize, i32)] = if platform < 0 { &[] } else { &[(0, platform)] };
+    let text = module::refine(&module, &dims, constants)?.text()?;
+    Ok(handle::object(Program::new(text.into_bytes(), Format::Mlir)?.with_input_names(names)))
+}
+
+/// The types of arrays in StableHLO's text, such as "tensor<32x4xf32>".
+#[extendr]
+fn exported_types(dtypes: Vec<String>, shapes_of_arrays: Robj) -> Result<Robj> {
+    let shapes = shapes(&shapes_of_arrays)?;
+    let types = dtypes.iter().zip(&shapes).map(|(dtype, shape)| {
+        let element = physical(dtype)?.info().mlir;
+        Ok(format!("tensor<{}>", shape.iter().map(String::as_str).chain([element]).collect::<Vec<_>>().join("x")))
+    });
+    Ok(types.collect::<Result<Vec<_>>>()?.into())
+}
+
+/// The element type of the arrays that hold a type of JAX.
+fn physical(dtype: &str) -> Result<DType> {
+    Ok(match dtype {
+        "float0" => DType::Pred,
+        _ if dtype.starts_with("key<") => DType::U32,
+        _ => DType::parse(dtype)?,
+    })
+}
+
+/// Writes a program's code to a file.
+#[extendr]
+fn program_write(program: Robj, path: &str) -> Result<Robj> {
+    let program = program::get(&program)?;
+    std::fs::write(path, program.code())
+        .map_err(|error| Error::new(Kind::Io, format!("Cannot write the program to '{path}': {error}.")))?;
+    Ok(().into())
+}
+
+/// Shapes from R: a list of numbers, or of text if a dimension is symbolic.
+fn shapes(list: &Robj) -> Result<Vec<Vec<String>>> {
+    let shape = |shape| match sexp::whole_numbers(shape) {
+        Some(numbers) => Some(numbers.iter().map(i64::to_string).collect()),
+        None => sexp::robj(shape).as_string_vector(),
+    };
+    match sexp::elements(sexp::of(list)).map(shape).collect() {
+        Some(shapes) => Ok(shapes),
+        None => bail!(InvalidInput, "The shapes of an exported function must be numbers or text."),
+    }
+}
+
+extendr_module! {
+    mod refine;
+    fn exported_sizes;
+    fn exported_dimensions;
+    fn exported_refine;
+    fn exported_types;
+    fn program_write;
+}

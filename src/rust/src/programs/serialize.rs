@@ -1,0 +1,170 @@
+//! Executables as bytes and in files; buffers and programs as bytes; and what R's serialize() writes for all of them.
+
+use crate::arrays::buffer;
+use crate::programs::compile::{device_list, dispatch_option};
+use crate::programs::{compile_options, executable, program};
+use crate::r::conditions::Result;
+use crate::r::handle::{sent, Owned};
+use crate::r::{handle, sexp};
+use extendr_api::prelude::*;
+use pjrt_base::mmap;
+use pjrt_core::executable::options::CompileOptions;
+use pjrt_core::executable::serialized::{self, Destination, Serialized};
+use pjrt_core::stored::contained::{self, Contained};
+use pjrt_core::{Buffer, Client, Device, Executable, HostOrder};
+use pjrt_program::program::Program;
+use std::ffi::CStr;
+use std::path::Path;
+
+/// The bytes of an executable. `kept` is the folder that keeps the hashes of plugins' files, or "".
+#[extendr]
+fn executable_serialize(executable: Robj, kept: &str) -> Result<Robj> {
+    Ok(Raw::from_bytes(&executable::get(&executable)?.serialize(folder(kept))?).into())
+}
+
+/// Writes the bytes of an executable to a file.
+#[extendr]
+fn executable_save(executable: Robj, path: &str, kept: &str) -> Result<Robj> {
+    let content = executable::get(&executable)?.serialize(folder(kept))?;
+    serialized::write(Path::new(path), &content)?;
+    Ok(().into())
+}
+
+/// An executable from bytes, for these devices. If the list is empty, for those that it was compiled for, of the
+/// default device's client.
+#[extendr]
+fn executable_deserialize(content: &[u8], devices: Robj, default: Robj, options: Robj, kept: &str) -> Result<Robj> {
+    load(content, &devices, &default, &options, kept)
+}
+
+/// The same from a file.
+#[extendr]
+fn executable_load(path: &str, devices: Robj, default: Robj, options: Robj, kept: &str) -> Result<Robj> {
+    load(&mmap::read(Path::new(path))?, &devices, &default, &options, kept)
+}
+
+fn load(content: &[u8], devices: &Robj, default: &Robj, options: &Robj, kept: &str) -> Result<Robj> {
+    // Errors about damage come before errors about options.
+    let serialized = Serialized::read(content)?;
+    let devices = device_list(devices)?;
+    let client: &Client = match devices.first() {
+        Some(device) => device.client(),
+        None => handle::get::<Device>(sexp::of(default), "device")?.client(),
+    };
+    let options: Option<CompileOptions> =
+        if options.is_null() { None } else { Some(compile_options::get(sexp::of(options))?) };
+    let destination =
+        Destination { client, devices: &devices, options: options.as_ref(), dispatch: dispatch_option()? };
+    Ok(executable::object(serialized.load(&destination, folder(kept))?))
+}
+
+/// The bytes of a buffer. Waits for its content.
+#[extendr]
+fn buffer_serialize(buffer: Robj) -> Result<Robj> {
+    buffer_bytes(buffer::get(sexp::of(&buffer))?)
+}
+
+fn buffer_bytes(buffer: &Buffer) -> Result<Robj> {
+    let (ready, spec) = (buffer.wait()?, buffer.spec());
+    let view = ready.view()?.in_order(spec, HostOrder::RowMajor)?;
+    let bytes = contained::contain_array(spec, view.bytes())?;
+    view.check()?;
+    Ok(Raw::from_bytes(&bytes).into())
+}
+
+/// The bytes of a program.
+#[extendr]
+fn program_serialize(program: Robj) -> Result<Robj> {
+    Ok(Raw::from_bytes(&contained::contain_program(program::get(&program)?)?).into())
+}
+
+/// What bytes contain: a program, or dtype, shape and bytes of a buffer; nil for those of an executable and others.
+#[extendr]
+fn contained_read(content: &[u8]) -> Result<Robj> {
+    if !contained::is_contained(content) {
+        return Ok(().into());
+    }
+    Ok(match contained::read(content)? {
+        Contained::Program(program) => handle::object(program),
+        Contained::Array(spec, content) => {
+            let dims = sexp::Protected::new(sexp::new_whole_numbers(&spec.dims));
+            list!(dtype = spec.dtype.name(), shape = sexp::robj(dims.sexp()), content = Raw::from_bytes(content)).into()
+        }
+    })
+}
+
+/// What R's serialize() writes for a handle: its bytes and the name of its device, "" for none. Nil if the bytes are more than
+/// `most`, or if it has no value of a buffer, program or executable.
+#[extendr]
+fn sent_parts(x: Robj, kept: &str, most: f64) -> Result<Robj> {
+    let x = sexp::of(&x);
+    let at = |client: &Client, index: usize| format!("{}:{index}", client.platform());
+    let parts = if let Some(buffer) = handle::find::<Buffer>(x) {
+        if buffer.spec().bytes() as f64 > most {
+            return Ok(().into());
+        }
+        (buffer_bytes(buffer)?, at(buffer.client(), buffer.device_index()))
+    } else if let Some(program) = handle::find::<Program>(x) {
+        (Raw::from_bytes(&contained::contain_program(program)?).into(), String::new())
+    } else if let Some(executable) = handle::find::<Executable>(x) {
+        let bytes = Raw::from_bytes(&executable.serialize(folder(kept))?);
+        (bytes.into(), at(executable.client(), 0))
+    } else {
+        return Ok(().into());
+    };
+    Ok(list!(bytes = parts.0, device = parts.1).into())
+}
+
+/// What came with a null pointer: see `sent_content()` in R/serialize.R. Nil for nothing.
+#[extendr]
+fn sent_content(x: Robj) -> Robj {
+    sexp::robj(sent::content(sexp::of(&x)).unwrap_or(sexp::nil()))
+}
+
+/// The handle whose content the failed call needs; nil for none.
+#[extendr]
+fn sent_needed() -> Robj {
+    sexp::robj(sent::take_needed())
+}
+
+/// Moves the value of a new handle to a null pointer of the same class, which came with content. Returns whether the classes are
+/// the same.
+#[extendr]
+fn sent_adopt(x: Robj, from: Robj) -> Robj {
+    let (to, from) = (sexp::of(&x), sexp::of(&from));
+    let is_for = |class: &CStr| sent::content(to).is_some() && sexp::inherits(to, class);
+    // SAFETY: R protects the arguments; `find` says that `from` has a value of the type, and only null pointers have content.
+    unsafe {
+        if handle::find::<Buffer>(from).is_some() && is_for(Buffer::CLASS) {
+            sent::adopt::<Buffer>(to, from);
+        } else if handle::find::<Program>(from).is_some() && is_for(Program::CLASS) {
+            sent::adopt::<Program>(to, from);
+        } else if handle::find::<Executable>(from).is_some() && is_for(Executable::CLASS) {
+            sent::adopt::<Executable>(to, from);
+            executable::note(to);
+        } else {
+            return false.into();
+        }
+    }
+    true.into()
+}
+
+/// The folder that keeps the hashes of plugins' files; none for an empty name.
+pub fn folder(kept: &str) -> Option<&Path> {
+    Some(Path::new(kept)).filter(|path| !path.as_os_str().is_empty())
+}
+
+extendr_module! {
+    mod serialize;
+    fn executable_serialize;
+    fn executable_save;
+    fn executable_deserialize;
+    fn executable_load;
+    fn buffer_serialize;
+    fn program_serialize;
+    fn contained_read;
+    fn sent_parts;
+    fn sent_content;
+    fn sent_needed;
+    fn sent_adopt;
+}

@@ -1,0 +1,153 @@
+//! Failures on their way to R: each becomes a classed R condition, made by `signal_failure()` in R/conditions.R.
+
+use crate::r::describe::describe;
+use crate::r::sexp::{self, Protected};
+use extendr_api::prelude::*;
+use extendr_ffi::*;
+use pjrt_base::error::{Error, Kind};
+use pjrt_base::reason::{Hint, Reason};
+use std::cell::RefCell;
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The error type of a bridge function.
+#[derive(Debug)]
+pub struct Failure(pub Error);
+
+/// The result of a bridge function.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure(error)
+    }
+}
+
+/// For functions with typed arguments: the failure as the value of extendr's error condition, which `call_native()`
+/// in R passes on to `signal_failure()`.
+impl From<Failure> for Robj {
+    fn from(failure: Failure) -> Self {
+        let value = failure_list(&failure.0);
+        sexp::robj(value)
+    }
+}
+
+/// The value of an argument that must be TRUE or FALSE.
+pub fn flag(x: SEXP, argument: &str) -> Result<bool> {
+    match sexp::flag(x) {
+        Some(value) => Ok(value),
+        None => bail!(InvalidType, "`{argument}` must be TRUE or FALSE, not {}.", describe(x)),
+    }
+}
+
+/// The same for an argument that may be nil: then an R option, FALSE by default, says it.
+pub fn flag_or_option(x: SEXP, argument: &str, option: &CStr) -> Result<bool> {
+    if !sexp::is_nil(x) {
+        return flag(x, argument);
+    }
+    let value = sexp::option(option);
+    match sexp::flag(value) {
+        Some(value) => Ok(value),
+        None if sexp::is_nil(value) => Ok(false),
+        None => {
+            bail!(
+                InvalidType,
+                "`options({} = )` must be TRUE or FALSE, not {}.",
+                option.to_string_lossy(),
+                describe(value)
+            )
+        }
+    }
+}
+
+thread_local! {
+    /// The failure on its way to R: kept here so that no frame owns anything when R jumps.
+    static STAGED: RefCell<Option<Error>> = const { RefCell::new(None) };
+}
+
+/// Raises a failure as an R condition. Returns only from an interrupt that the user resumes. The caller owns nothing else: R
+/// leaves this by a long jump.
+pub fn signal(failure: Error) {
+    STAGED.with(|staged| *staged.borrow_mut() = Some(failure));
+    let arguments = STAGED.with(|staged| {
+        // SAFETY: only this thread fills the cell, and R may jump from here without leaving it borrowed.
+        let error = unsafe { (*staged.as_ptr()).as_ref() };
+        error.map_or(sexp::nil(), failure_list)
+    });
+    // SAFETY: on R's main thread. R itself undoes the protection when it jumps.
+    unsafe {
+        Rf_protect(arguments);
+        sexp::call_ours(c"signal_failure", arguments);
+        Rf_unprotect(1);
+    }
+}
+
+/// The fields of a failure, as `signal_failure()` takes them; not protected.
+fn failure_list(error: &Error) -> SEXP {
+    let class = Protected::new(sexp::new_string(error.kind().class()));
+    let message = Protected::new(sexp::new_string(error.message()));
+    let hints = Protected::new(sexp::vector(SEXPTYPE::VECSXP, error.hints().len()));
+    for (i, hint) in error.hints().iter().enumerate() {
+        let hint = match hint {
+            Hint::Text(text) => sexp::new_string(text),
+            Hint::Reason(reason) => reason_list(reason),
+        };
+        sexp::set_at(hints.sexp(), i, hint);
+    }
+    let text = |value: Option<&str>| Protected::new(value.map_or(sexp::nil(), sexp::new_string));
+    let call_name = text(error.call_name());
+    let platform = text(error.platform());
+    let raised = Protected::new(if error.kind() == Kind::Interrupted { take_raised() } else { sexp::nil() });
+    let code = Protected::new(error.code().map_or(sexp::nil(), |code| sexp::new_whole_numbers(&[i64::from(code)])));
+    sexp::named_list(&[
+        ("class", class.sexp()),
+        ("message", message.sexp()),
+        ("hints", hints.sexp()),
+        ("call_name", call_name.sexp()),
+        ("platform", platform.sexp()),
+        ("code", code.sexp()),
+        ("condition", raised.sexp()),
+    ])
+}
+
+/// A reason's name and fields, which `advice` in R/conditions.R words; not protected.
+fn reason_list(reason: &Reason) -> SEXP {
+    let mut fields = reason.fields();
+    fields.push(("reason", vec![reason.name().to_owned()]));
+    let empty: Vec<(&str, SEXP)> = fields.iter().map(|(name, _)| (*name, sexp::nil())).collect();
+    let list = Protected::new(sexp::named_list(&empty));
+    for (i, (_, texts)) in fields.iter().enumerate() {
+        let field = sexp::vector(SEXPTYPE::STRSXP, texts.len());
+        sexp::set_at(list.sexp(), i, field);
+        for (j, text) in texts.iter().enumerate() {
+            sexp::set_text(field, j, text);
+        }
+    }
+    list.sexp()
+}
+
+/// The R error that ended a wait; nil if the user interrupted it.
+static RAISED: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Keeps the R error that ended a wait until the failure is raised.
+pub fn keep_raised(error: SEXP) {
+    sexp::preserve(error);
+    drop_raised(RAISED.swap(error, Ordering::Relaxed));
+}
+
+/// Takes that error, which only R owns from now on; not protected.
+fn take_raised() -> SEXP {
+    let raised = RAISED.swap(std::ptr::null_mut(), Ordering::Relaxed);
+    drop_raised(raised);
+    if raised.is_null() {
+        sexp::nil()
+    } else {
+        raised
+    }
+}
+
+fn drop_raised(raised: SEXP) {
+    if !raised.is_null() {
+        sexp::release(raised);
+    }
+}

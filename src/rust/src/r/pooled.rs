@@ -1,0 +1,155 @@
+//! R vectors in memory from the pool: R asks for their address and length, and a finalizer returns the memory.
+
+use crate::r::sexp::{self, Protected};
+use extendr_ffi::*;
+use pjrt_base::error::Result;
+use pjrt_core::host::pool::Block;
+use std::ffi::c_void;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The memory behind such a vector.
+struct Content {
+    block: Block,
+    len: R_xlen_t,
+}
+
+/// R's class for each kind of vector.
+static CLASSES: [(SEXPTYPE, AtomicPtr<SEXPREC>); 5] = [
+    (SEXPTYPE::RAWSXP, AtomicPtr::new(null_mut())),
+    (SEXPTYPE::LGLSXP, AtomicPtr::new(null_mut())),
+    (SEXPTYPE::INTSXP, AtomicPtr::new(null_mut())),
+    (SEXPTYPE::REALSXP, AtomicPtr::new(null_mut())),
+    (SEXPTYPE::CPLXSXP, AtomicPtr::new(null_mut())),
+];
+
+/// Registers the classes with R when it loads the library.
+///
+/// # Safety
+/// `library` is the `DllInfo` that R passes to `R_init_pjrt`.
+pub unsafe fn register(library: *mut DllInfo) {
+    let name = c"pooled".as_ptr();
+    let package = c"pjrt".as_ptr();
+    for (kind, place) in &CLASSES {
+        let class = match *kind {
+            SEXPTYPE::RAWSXP => {
+                let class = R_make_altraw_class(name, package, library);
+                R_set_altraw_Elt_method(class, Some(element));
+                class
+            }
+            SEXPTYPE::LGLSXP => {
+                let class = R_make_altlogical_class(name, package, library);
+                R_set_altlogical_Elt_method(class, Some(element));
+                class
+            }
+            SEXPTYPE::INTSXP => {
+                let class = R_make_altinteger_class(name, package, library);
+                R_set_altinteger_Elt_method(class, Some(element));
+                class
+            }
+            SEXPTYPE::REALSXP => {
+                let class = R_make_altreal_class(name, package, library);
+                R_set_altreal_Elt_method(class, Some(element));
+                class
+            }
+            _ => {
+                let class = R_make_altcomplex_class(name, package, library);
+                R_set_altcomplex_Elt_method(class, Some(element));
+                class
+            }
+        };
+        R_set_altrep_Length_method(class, Some(length));
+        R_set_altvec_Dataptr_method(class, Some(address));
+        R_set_altvec_Dataptr_or_null_method(class, Some(read_only_address));
+        place.store(class.ptr, Ordering::Relaxed);
+    }
+}
+
+/// A vector without memory: R has allocated everything else, so filling it cannot fail.
+pub struct Pooled {
+    vector: SEXP,
+    /// Bytes of a value.
+    width: usize,
+}
+
+impl Pooled {
+    /// A vector of length 0, of a numeric type; not protected. R may leave this by a long jump.
+    pub fn new(kind: SEXPTYPE) -> Self {
+        let class =
+            CLASSES.iter().find(|(of, _)| *of == kind).map_or(null_mut(), |(_, ptr)| ptr.load(Ordering::Relaxed));
+        // SAFETY: on R's main thread, after `register`. The address that `release` takes is null until `fill`.
+        unsafe {
+            let owner = Protected::new(R_MakeExternalPtr(null_mut(), sexp::nil(), sexp::nil()));
+            R_RegisterCFinalizerEx(owner.sexp(), Some(release), Rboolean::FALSE);
+            let vector = R_new_altrep(R_altrep_class_t { ptr: class }, owner.sexp(), sexp::nil());
+            Pooled { vector, width: width(kind) }
+        }
+    }
+
+    /// The R object.
+    pub fn sexp(&self) -> SEXP {
+        self.vector
+    }
+
+    /// Gives the vector its memory, where there is room for `len` values, all of which somebody has yet to write.
+    ///
+    /// # Errors
+    /// `Internal` when the memory has less room.
+    ///
+    /// # Safety
+    /// The vector has been protected since it was made, and is not filled twice.
+    pub unsafe fn fill(self, block: Block, len: usize) -> Result<SEXP> {
+        if len.checked_mul(self.width).is_none_or(|bytes| bytes > block.size()) {
+            bail!(Internal, "{} bytes cannot hold {len} values of {} bytes.", block.size(), self.width);
+        }
+        let content = Box::new(Content { block, len: len as R_xlen_t });
+        // SAFETY: the caller protects the vector, whose owner's finalizer takes the content back.
+        unsafe { R_SetExternalPtrAddr(R_altrep_data1(self.vector), Box::into_raw(content).cast()) };
+        Ok(self.vector)
+    }
+}
+
+/// Bytes of a value of such a vector.
+fn width(kind: SEXPTYPE) -> usize {
+    match kind {
+        SEXPTYPE::RAWSXP => 1,
+        SEXPTYPE::LGLSXP | SEXPTYPE::INTSXP => 4,
+        SEXPTYPE::REALSXP => 8,
+        _ => 16,
+    }
+}
+
+/// # Safety
+/// `x` is a vector of these classes, and the content is used while it is alive.
+unsafe fn content<'a>(x: SEXP) -> Option<&'a Content> {
+    R_ExternalPtrAddr(R_altrep_data1(x)).cast::<Content>().as_ref()
+}
+
+// R calls these: they must not unwind.
+
+unsafe extern "C" fn length(x: SEXP) -> R_xlen_t {
+    content(x).map_or(0, |content| content.len)
+}
+
+unsafe extern "C" fn address(x: SEXP, _writable: Rboolean) -> *mut c_void {
+    content(x).map_or(null_mut(), |content| content.block.data().as_ptr().cast())
+}
+
+unsafe extern "C" fn read_only_address(x: SEXP) -> *const c_void {
+    address(x, Rboolean::FALSE)
+}
+
+unsafe extern "C" fn element<T: Copy>(x: SEXP, index: R_xlen_t) -> T {
+    *address(x, Rboolean::FALSE).cast::<T>().offset(index)
+}
+
+/// Called by R once the vector is garbage.
+unsafe extern "C" fn release(owner: SEXP) {
+    let content = R_ExternalPtrAddr(owner).cast::<Content>();
+    R_ClearExternalPtr(owner);
+    if !content.is_null() {
+        // SAFETY: made by `fill`. A panic must not reach R.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(Box::from_raw(content))));
+    }
+}
