@@ -1,4 +1,5 @@
-//! The bridge between R and `pjrt-core`: converts R values to core types and back. One module per R file.
+//! The bridge between R and `pjrt-core`: converts R values to core types and back. Must not know how core works. Its folders
+//! are layers, lowest first; a file has the name of the R file that calls it.
 //!
 //! Functions that are called often take and return plain R values (`entry` functions below); all others have typed
 //! arguments by extendr. All of it runs on R's main thread.
@@ -182,14 +183,14 @@ fn classes() -> Vec<r::handle::Class> {
         class_of::<&'static pjrt_core::Plugin>(),
         class_of::<pjrt_core::Client>(),
         class_of::<pjrt_core::Device>(),
-        class_of::<pjrt_core::Memory>(),
+        class_of::<pjrt_core::MemorySpace>(),
         class_of::<pjrt_core::Buffer>(),
         class_of::<pjrt_program::program::Program>(),
         class_of::<pjrt_core::Executable>(),
         class_of::<execution::execute::ExecutionOptions>(),
         class_of::<arrays::r#async::Promise>(),
         class_of::<pjrt_core::Compiling>(),
-        class_of::<files::safetensors::Open>(),
+        class_of::<files::safetensors::OpenFile>(),
         class_of::<pjrt_data::tree::Tree>(),
         class_of::<functions::dispatcher::Dispatcher>(),
         class_of::<functions::function::Callable>(),

@@ -36,7 +36,7 @@ pub enum Ran {
     Interrupted,
 }
 
-struct State {
+struct CallbackQueue {
     queue: VecDeque<Arc<dyn Callback>>,
     /// The host runs none any more.
     is_closed: bool,
@@ -46,8 +46,8 @@ struct State {
     generation: u32,
 }
 
-static STATE: Mutex<State> =
-    Mutex::new(State { queue: VecDeque::new(), is_closed: false, is_paused: false, generation: 0 });
+static STATE: Mutex<CallbackQueue> =
+    Mutex::new(CallbackQueue { queue: VecDeque::new(), is_closed: false, is_paused: false, generation: 0 });
 
 static IS_ANY: AtomicBool = AtomicBool::new(false);
 
@@ -257,7 +257,7 @@ fn wake_if_idle() {
     }
 }
 
-impl State {
+impl CallbackQueue {
     fn forget_parents(&mut self) {
         let generation = process::generation();
         if self.generation != generation {

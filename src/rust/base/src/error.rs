@@ -139,6 +139,13 @@ impl Kind {
 }
 
 /// A failure: its kind, a message, hints, and the PJRT call and the platform if they are known.
+///
+/// ```
+/// use pjrt_base::error::{Error, Kind};
+/// let error = Error::new(Kind::InvalidInput, "`x` must not be negative: got -1.").hint("Take its absolute value.");
+/// assert_eq!((error.kind(), error.kind().class()), (Kind::InvalidInput, "invalid_value"));
+/// assert_eq!(error.message(), "`x` must not be negative: got -1.");
+/// ```
 #[derive(Debug, Clone)]
 pub struct Error(Box<Inner>);
 

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 pub type Scheduler = fn(c_int);
 
 #[derive(Debug)]
-struct State {
+struct WakePipe {
     /// The ends for reading and writing.
     pipe: Option<(c_int, c_int)>,
     /// The pipe holds a byte that the host has not read.
@@ -20,8 +20,8 @@ struct State {
     generation: u32,
 }
 
-static STATE: Mutex<State> =
-    Mutex::new(State { pipe: None, is_woken: false, scheduler: None, is_ended: false, generation: 0 });
+static STATE: Mutex<WakePipe> =
+    Mutex::new(WakePipe { pipe: None, is_woken: false, scheduler: None, is_ended: false, generation: 0 });
 
 /// Opens the pipe of this process, and returns its end for reading, for the host's loop to watch. `None` if it is open
 /// already, and where the system has none. After [`end`], the host is woken again.
@@ -83,7 +83,7 @@ pub fn end() {
     }
 }
 
-impl State {
+impl WakePipe {
     fn leave_parents(&mut self) {
         let generation = process::generation();
         if self.generation != generation {

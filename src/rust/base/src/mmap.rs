@@ -25,7 +25,7 @@ pub use signal_stacks::SignalStacks;
 pub struct MappedFile {
     path: PathBuf,
     file: File,
-    state: State,
+    state: FileStamp,
     mapped: OnceCell<Mapped>,
     _counted: Counted,
 }
@@ -76,14 +76,14 @@ fn limit_of_files() -> usize {
 
 /// The attributes that show a change of the file.
 #[derive(Debug, PartialEq)]
-struct State {
+struct FileStamp {
     len: u64,
     modified: Option<SystemTime>,
 }
 
-impl State {
-    fn of(metadata: &Metadata) -> State {
-        State { len: metadata.len(), modified: metadata.modified().ok() }
+impl FileStamp {
+    fn of(metadata: &Metadata) -> FileStamp {
+        FileStamp { len: metadata.len(), modified: metadata.modified().ok() }
     }
 }
 
@@ -101,7 +101,7 @@ impl MappedFile {
     /// `Io` if the system refuses, or if the path is not a file.
     pub fn open(path: &Path) -> Result<Arc<MappedFile>> {
         let (file, metadata) = open(path)?;
-        let state = State::of(&metadata);
+        let state = FileStamp::of(&metadata);
         let mapped = OnceCell::new();
         Ok(Arc::new(MappedFile { path: path.into(), file, state, mapped, _counted: Counted::new() }))
     }
@@ -155,7 +155,7 @@ impl MappedFile {
             return Err(changed(&self.path));
         }
         let metadata = self.file.metadata().map_err(|error| unreadable(&self.path, &error))?;
-        if State::of(&metadata) != self.state {
+        if FileStamp::of(&metadata) != self.state {
             return Err(changed(&self.path));
         }
         Ok(())

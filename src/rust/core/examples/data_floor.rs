@@ -5,7 +5,7 @@
 //! result over without a copy. `PJRT_PLUGIN_PATH_CPU` names the plugin.
 
 use half::{bf16, f16};
-use pjrt_core::{Buffer, Client, Device, HostMemory, Plugin, Value};
+use pjrt_core::{Buffer, Client, Device, HostMemory, Plugin, PluginValue};
 use pjrt_data::{array::Spec, dtype::DType};
 use std::fmt::Write;
 use std::hint::black_box;
@@ -132,7 +132,7 @@ fn download<S: Copy + Default>(
 
 fn main() -> Result<(), Failure> {
     let plugin = Plugin::load(Path::new(&std::env::var("PJRT_PLUGIN_PATH_CPU")?))?;
-    let client = Client::create(plugin, &[("cpu_device_count".into(), Value::Int(1))])?;
+    let client = Client::create(plugin, &[("cpu_device_count".into(), PluginValue::Int(1))])?;
     let floor = Floor { device: client.devices().next().ok_or("no device")? };
     // Numbers of all magnitudes around one, the same in every run.
     let doubles: Vec<f64> = (1..=10_000_000).map(|i| (f64::from(i) * 0.618).fract() * 4.0 - 2.0).collect();

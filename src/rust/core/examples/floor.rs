@@ -3,7 +3,7 @@
 
 use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::executable::options::CompileOptions;
-use pjrt_core::{Buffer, Client, Executable, HostMemory, Plugin, Value};
+use pjrt_core::{Buffer, Client, Executable, HostMemory, Plugin, PluginValue};
 use pjrt_data::{array::Spec, dtype::DType};
 use pjrt_program::program::Format;
 use pjrt_program::program::Program;
@@ -34,7 +34,7 @@ fn program(text: String) -> Result<Program, Failure> {
 
 fn main() -> Result<(), Failure> {
     let plugin = Plugin::load(Path::new(&std::env::var("PJRT_PLUGIN_PATH_CPU")?))?;
-    let client = Client::create(plugin, &[("cpu_device_count".into(), Value::Int(1))])?;
+    let client = Client::create(plugin, &[("cpu_device_count".into(), PluginValue::Int(1))])?;
     let device = client.devices().next().ok_or("no device")?;
     let upload = |dims: &[i64]| -> Result<Buffer, Failure> {
         let spec = Spec::new(DType::F32, dims)?;

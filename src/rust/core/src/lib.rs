@@ -39,13 +39,13 @@ pub mod dlpack;
 
 pub use buffer::Buffer;
 pub use client::device::Device;
-pub use client::memory_space::Memory;
+pub use client::memory_space::MemorySpace;
 pub use client::Client;
 pub use compile::queue::Compiling;
 pub use executable::Executable;
 pub use host::array::{HostArray, HostContent, HostOrder};
 pub use host::memory::HostMemory;
-pub use pjrt_ffi::api::{Api, Value};
+pub use pjrt_ffi::api::{Api, PluginValue};
 pub use runtime::plugin::Plugin;
 
 /// The version of the PJRT C API that this crate was made for, major and minor.

@@ -8,7 +8,7 @@ use pjrt_base::{error::Kind, error::Result};
 use pjrt_core::buffer::slice::{Axis, Slice};
 use pjrt_core::executable::execute::{Dispatch, ExecuteOptions};
 use pjrt_core::executable::options::CompileOptions;
-use pjrt_core::{Buffer, Client, Compiling, Executable, HostMemory, Plugin, Value};
+use pjrt_core::{Buffer, Client, Compiling, Executable, HostMemory, Plugin, PluginValue};
 use pjrt_data::{array::Spec, dtype::DType};
 use pjrt_program::program::Format;
 use pjrt_program::program::Program;
@@ -94,7 +94,13 @@ fn a_call_that_the_plugin_lacks_raises_an_error_that_names_it() {
 
 #[test]
 fn client_options_that_abort_the_plugin_are_refused() {
-    for bad in [Value::Int(0), Value::Int(-1), Value::Int(1 << 33), Value::Bool(true), Value::Float(2.0)] {
+    for bad in [
+        PluginValue::Int(0),
+        PluginValue::Int(-1),
+        PluginValue::Int(1 << 33),
+        PluginValue::Bool(true),
+        PluginValue::Float(2.0),
+    ] {
         let error = Client::create(plugin(), &[("cpu_device_count".into(), bad)]).unwrap_err();
         assert_eq!(error.kind(), Kind::InvalidInput);
     }
@@ -114,7 +120,7 @@ fn a_client_knows_its_devices_and_memories() {
 #[test]
 fn facts_of_clients_and_devices_hold_for_any_number_of_devices() {
     for count in [1, 2, 4] {
-        let client = Client::create(plugin(), &[("cpu_device_count".into(), Value::Int(count as i64))]).unwrap();
+        let client = Client::create(plugin(), &[("cpu_device_count".into(), PluginValue::Int(count as i64))]).unwrap();
         assert_eq!((client.process_index(), client.addressable_devices()), (0, count));
         assert!(client.all_devices().eq(client.devices()));
         for (i, device) in client.devices().enumerate() {
@@ -158,7 +164,7 @@ fn buffers_are_copied_to_memory_spaces_also_before_they_are_made() {
     assert!(!coming.is_ready().unwrap(), "the program must outlast the calls");
     let far = coming.copy_to_memory(&client().memories().last().unwrap()).unwrap();
     assert_eq!(download(&far), download(&coming));
-    let other = Client::create(plugin(), &[("cpu_device_count".into(), Value::Int(1))]).unwrap();
+    let other = Client::create(plugin(), &[("cpu_device_count".into(), PluginValue::Int(1))]).unwrap();
     for memory in other.memories() {
         let elsewhere = made.copy_to_memory(&memory).unwrap();
         assert_eq!(elsewhere.memory().unwrap(), Some(memory));
@@ -237,7 +243,7 @@ fn inputs_that_do_not_fit_never_reach_the_plugin() {
         let error = run(&add, inputs).unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
     }
-    let other = Client::create(plugin(), &[("cpu_device_count".into(), Value::Int(1))]).unwrap();
+    let other = Client::create(plugin(), &[("cpu_device_count".into(), PluginValue::Int(1))]).unwrap();
     let foreign = upload_to(&other.devices().next().unwrap(), &[2, 2], &[0.0; 4]);
     assert_eq!(run(&add, &[&x, &foreign]).unwrap_err().kind(), Kind::DeviceMismatch);
     let moved = foreign.copy_to(&device(0)).unwrap();
@@ -292,7 +298,7 @@ fn a_deleted_buffer_serves_operations_started_before() {
 
 #[test]
 fn nothing_of_a_closed_client_can_be_used() {
-    let mine = Client::create(plugin(), &[("cpu_device_count".into(), Value::Int(2))]).unwrap();
+    let mine = Client::create(plugin(), &[("cpu_device_count".into(), PluginValue::Int(2))]).unwrap();
     let here = mine.devices().nth(1).unwrap();
     let x = upload_to(&here, &[2, 2], &[1.0, 2.0, 3.0, 4.0]);
     let program = program(ADD);
@@ -490,7 +496,7 @@ fn column_major_outputs_say_so() {
 
 #[test]
 fn bytes_alive_are_counted() {
-    let other = Client::create(plugin(), &[("cpu_device_count".into(), Value::Int(1))]).unwrap();
+    let other = Client::create(plugin(), &[("cpu_device_count".into(), PluginValue::Int(1))]).unwrap();
     let buffer = upload_to(&other.devices().next().unwrap(), &[1000], &[0.0; 1000]);
     assert_eq!(other.usage().live_bytes(), 4000);
     drop(buffer);

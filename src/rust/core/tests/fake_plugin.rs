@@ -4,7 +4,7 @@ use pjrt_base::sync::Unpoisoned;
 use pjrt_base::trace::{self, Activity, Lane, Record};
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::runtime::profiler::{self, Profiler};
-use pjrt_core::{Client, Plugin, Value};
+use pjrt_core::{Client, Plugin, PluginValue};
 use pjrt_program::profile::{options, read};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,7 +45,7 @@ fn load(oddity: &str) -> Result<&'static Plugin, Error> {
     plugin
 }
 
-fn attribute(plugin: &Plugin, name: &str) -> Value {
+fn attribute(plugin: &Plugin, name: &str) -> PluginValue {
     plugin.attributes().iter().find(|(key, _)| key == name).unwrap().1.clone()
 }
 
@@ -57,15 +57,15 @@ fn numbers(plugin: &Plugin) -> Vec<u32> {
 fn attributes_of_every_type_are_read() {
     let plugin = load("none").unwrap();
     assert_eq!(plugin.api().version(), (0, 90));
-    assert_eq!(attribute(plugin, "text"), Value::String("a text".into()));
-    assert_eq!(attribute(plugin, "counted_end"), Value::String("text".into()));
-    assert_eq!(attribute(plugin, "no_text"), Value::String(String::new()));
-    assert_eq!(attribute(plugin, "exact"), Value::Int(9_007_199_254_740_993));
-    assert_eq!(attribute(plugin, "integers"), Value::IntList(vec![1, -2, 3]));
-    assert_eq!(attribute(plugin, "no_integers"), Value::IntList(Vec::new()));
-    assert_eq!(attribute(plugin, "number"), Value::Float(0.25));
-    assert_eq!(attribute(plugin, "flag"), Value::Bool(true));
-    assert_eq!(attribute(plugin, "unknown"), Value::Unknown);
+    assert_eq!(attribute(plugin, "text"), PluginValue::String("a text".into()));
+    assert_eq!(attribute(plugin, "counted_end"), PluginValue::String("text".into()));
+    assert_eq!(attribute(plugin, "no_text"), PluginValue::String(String::new()));
+    assert_eq!(attribute(plugin, "exact"), PluginValue::Int(9_007_199_254_740_993));
+    assert_eq!(attribute(plugin, "integers"), PluginValue::IntList(vec![1, -2, 3]));
+    assert_eq!(attribute(plugin, "no_integers"), PluginValue::IntList(Vec::new()));
+    assert_eq!(attribute(plugin, "number"), PluginValue::Float(0.25));
+    assert_eq!(attribute(plugin, "flag"), PluginValue::Bool(true));
+    assert_eq!(attribute(plugin, "unknown"), PluginValue::Unknown);
     assert_eq!(plugin.stablehlo_versions(), None);
 }
 
@@ -79,7 +79,7 @@ fn older_and_newer_plugins_work_for_the_calls_they_have() {
     assert!(error.message().contains("0.40") && error.hints()[0].contains("newer plugin"), "{error}");
     // It refuses argument structs without its newest fields, and finds zeros there.
     let newer = load("newer").unwrap();
-    assert_eq!(attribute(newer, "integer"), Value::Int(-7));
+    assert_eq!(attribute(newer, "integer"), PluginValue::Int(-7));
     assert_eq!(create(newer).code(), Some(9));
     let error = load("much-newer").unwrap_err();
     assert_eq!(error.code(), Some(3));

@@ -9,7 +9,7 @@ use pjrt_base::error::Kind;
 use pjrt_core::executable::execute::{ExecuteOptions, HostContext};
 use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::Executable;
-use pjrt_handlers::host::{set_runner, Ended, HostCall, Value};
+use pjrt_handlers::host::{set_runner, AttributeValue, Ended, HostCall};
 use pjrt_handlers::registry::{known, Known};
 use pjrt_handlers::{register, unregister, Failure, Handler};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ fn run(call: &HostCall) -> Ended {
     let (context, number) = call.context();
     let device = context.and_then(|context| context.downcast_ref::<HostContext>()?.device(number));
     assert_eq!(device, Some(common::device(0)));
-    assert_eq!(call.attributes(), [("by".to_owned(), Value::Integer(2))]);
+    assert_eq!(call.attributes(), [("by".to_owned(), AttributeValue::Integer(2))]);
     if INTERRUPTS.swap(false, Ordering::Relaxed) {
         return Ended::Interrupted;
     }

@@ -13,7 +13,7 @@ use pjrt_core::executable::execute::{Dispatch, ExecuteOptions};
 use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::executable::serialized::{Destination, Serialized};
 use pjrt_core::executable::Placement;
-use pjrt_core::{compile, Buffer, Client, Device, Executable, Plugin, Value};
+use pjrt_core::{compile, Buffer, Client, Device, Executable, Plugin, PluginValue};
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 use pjrt_program::hlo::{HloModuleProto, ProgramShapeProto, ShapeProto};
@@ -115,7 +115,8 @@ fn the_process_of_a_rank() {
     if let "sum" | "reversed" = script {
         return run_programs(plugin, script, &place);
     }
-    let create = || Client::create_distributed(plugin, &[("script".into(), Value::String(script.into()))], &place);
+    let create =
+        || Client::create_distributed(plugin, &[("script".into(), PluginValue::String(script.into()))], &place);
     match create() {
         Ok(client) => {
             let (own, all) = (client.devices().count(), client.all_devices().count());
@@ -173,7 +174,7 @@ fn run_program(program: &Executable) -> Result<String> {
 
 /// What every process of a job does with two devices of each.
 fn run_programs(plugin: &'static Plugin, script: &str, place: &Distributed) {
-    let options = [("script".into(), Value::String(script.into())), ("each".into(), Value::Int(2))];
+    let options = [("script".into(), PluginValue::String(script.into())), ("each".into(), PluginValue::Int(2))];
     let client = Client::create_distributed(plugin, &options, place).unwrap();
     let of_ids = |ids: &[i32]| -> Vec<Device> {
         ids.iter().map(|&id| client.all_devices().find(|device| device.id() == id).unwrap()).collect()
@@ -189,7 +190,7 @@ fn run_programs(plugin: &'static Plugin, script: &str, place: &Distributed) {
     let all = compile::compile(None, &by_default, &program, &partitions).unwrap();
     println!("default: {}", run_program(&all).unwrap());
 
-    let four = [("devices".into(), Value::Int(4)), ("processes".into(), Value::Int(2))];
+    let four = [("devices".into(), PluginValue::Int(4)), ("processes".into(), PluginValue::Int(2))];
     let absent = System::Absent(Arc::new(AbsentTopology::create(plugin, "fake", "absent", &four).unwrap()));
     let unloaded = compile_for(&absent, &program, &partitions, None).unwrap();
     let of = &unloaded.signature;
@@ -279,7 +280,7 @@ fn programs_run_on_the_devices_of_every_process() {
 
 fn absent(name: &str) -> System {
     let plugin = Plugin::load(library()).unwrap();
-    let options = [("devices".into(), Value::Int(2))];
+    let options = [("devices".into(), PluginValue::Int(2))];
     System::Absent(Arc::new(AbsentTopology::create(plugin, "fake", name, &options).unwrap()))
 }
 

@@ -8,9 +8,9 @@ use pjrt_core::buffer::slice::{Axis, Slice};
 use pjrt_core::cache::{Cache, InProcess};
 use pjrt_core::executable::execute::{ExecuteOptions, Outputs};
 use pjrt_core::executable::options::CompileOptions;
-use pjrt_core::host::pool::Block;
+use pjrt_core::host::pool::PoolBlock;
 use pjrt_core::runtime::event::Event;
-use pjrt_core::{Buffer, Client, Compiling, Device, Executable, HostMemory, Memory, Plugin, Value};
+use pjrt_core::{Buffer, Client, Compiling, Device, Executable, HostMemory, MemorySpace, Plugin, PluginValue};
 use pjrt_data::array::Spec;
 use pjrt_program::program::Program;
 use std::sync::Mutex;
@@ -20,7 +20,7 @@ use std::sync::Mutex;
 #[test]
 fn held_objects_are_shared_between_threads() {
     fn shared<T: Send + Sync>() {}
-    shared::<Block>();
+    shared::<PoolBlock>();
     shared::<Buffer>();
     shared::<Cache>();
     shared::<Client>();
@@ -32,7 +32,7 @@ fn held_objects_are_shared_between_threads() {
     shared::<Executable>();
     shared::<ExecuteOptions>();
     shared::<HostMemory>();
-    shared::<Memory>();
+    shared::<MemorySpace>();
     shared::<Outputs>();
     shared::<Slice>();
     shared::<Plugin>();
@@ -40,7 +40,7 @@ fn held_objects_are_shared_between_threads() {
     shared::<InProcess>();
     shared::<Spec>();
     shared::<Transfer>();
-    shared::<Value>();
+    shared::<PluginValue>();
 }
 
 const N: i64 = 1000;

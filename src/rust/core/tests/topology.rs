@@ -5,7 +5,7 @@ use pjrt_base::sync::Unpoisoned;
 use pjrt_core::client::topology::{AbsentTopology, System};
 use pjrt_core::compile::queue::compile_for;
 use pjrt_core::executable::options::CompileOptions;
-use pjrt_core::{Client, Plugin, Value};
+use pjrt_core::{Client, Plugin, PluginValue};
 use pjrt_program::program::{Format, Program};
 use std::path::Path;
 use std::process::Command;
@@ -25,7 +25,7 @@ fn load(oddity: &str) -> &'static Plugin {
     Plugin::load(&library).unwrap()
 }
 
-fn attribute(made: &AbsentTopology, name: &str) -> Option<Value> {
+fn attribute(made: &AbsentTopology, name: &str) -> Option<PluginValue> {
     made.topology().attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
 }
 
@@ -51,30 +51,31 @@ fn every_topology_is_destroyed_once_even_after_a_failure() {
         let made = AbsentTopology::create(plugin, "abacus", "", &[]).unwrap();
         attribute(&made, "living").unwrap()
     };
-    assert_eq!(living(), Value::Int(1));
+    assert_eq!(living(), PluginValue::Int(1));
     let kept: Vec<_> = (0..3).map(|_| AbsentTopology::create(plugin, "abacus", "1x2", &[]).unwrap()).collect();
-    assert_eq!(living(), Value::Int(4));
+    assert_eq!(living(), PluginValue::Int(4));
     drop(kept);
     for _ in 0..5 {
-        let error = AbsentTopology::create(plugin, "abacus", "", &[("fails".into(), Value::Bool(true))]).unwrap_err();
+        let error =
+            AbsentTopology::create(plugin, "abacus", "", &[("fails".into(), PluginValue::Bool(true))]).unwrap_err();
         assert_eq!((error.code(), error.call_name()), (Some(13), Some("PJRT_TopologyDescription_Attributes")));
         assert_eq!(error.message(), "The beads are lost.");
     }
-    assert_eq!(living(), Value::Int(1));
+    assert_eq!(living(), PluginValue::Int(1));
     let made = AbsentTopology::create(plugin, "abacus", "", &[]).unwrap();
     std::thread::spawn(move || drop(made)).join().unwrap();
-    assert_eq!(living(), Value::Int(1));
+    assert_eq!(living(), PluginValue::Int(1));
 }
 
 #[test]
 fn options_of_every_type_reach_the_plugin() {
     let plugin = load("options");
     let options = [
-        ("text".to_owned(), Value::String("a text".into())),
-        ("whole".into(), Value::Int(1 << 40)),
-        ("wholes".into(), Value::IntList(vec![1, -2, 3])),
-        ("number".into(), Value::Float(0.25)),
-        ("flag".into(), Value::Bool(true)),
+        ("text".to_owned(), PluginValue::String("a text".into())),
+        ("whole".into(), PluginValue::Int(1 << 40)),
+        ("wholes".into(), PluginValue::IntList(vec![1, -2, 3])),
+        ("number".into(), PluginValue::Float(0.25)),
+        ("flag".into(), PluginValue::Bool(true)),
     ];
     let made = AbsentTopology::create(plugin, "abacus", "", &options).unwrap();
     for (name, value) in &options {
@@ -90,7 +91,9 @@ fn bad_names_and_options_are_the_plugins_errors() {
         assert_eq!(error.code(), Some(INVALID_ARGUMENT), "{name}");
         assert!(error.message().contains("name"), "{error}");
     }
-    for option in [("other", Value::Bool(true)), ("text", Value::Int(1)), ("whole", Value::String("1".into()))] {
+    for option in
+        [("other", PluginValue::Bool(true)), ("text", PluginValue::Int(1)), ("whole", PluginValue::String("1".into()))]
+    {
         let error = AbsentTopology::create(plugin, "abacus", "", &[(option.0.into(), option.1)]).unwrap_err();
         assert_eq!(error.code(), Some(INVALID_ARGUMENT));
     }

@@ -6,6 +6,13 @@ use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::trace::Details;
 
 /// Type, shape and memory order of an array.
+///
+/// ```
+/// use pjrt_data::{array::Spec, dtype::DType};
+/// let spec = Spec::new(DType::parse("bf16")?, &[2, 3])?;
+/// assert_eq!((spec.len(), spec.bytes(), spec.to_string()), (6, 12, "bf16[2x3]".to_owned()));
+/// # Ok::<(), pjrt_base::error::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     pub dtype: DType,

@@ -17,7 +17,7 @@ const DEEPEST: usize = 20;
 
 /// The contents of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Header {
+pub struct NpyHeader {
     pub element: Element,
     /// The bytes of an element's numbers, if they are big-endian.
     pub swapped: Option<usize>,
@@ -89,12 +89,12 @@ pub fn size(start: &[u8]) -> Parsed<usize> {
     Ok(VERSIONED + width + length)
 }
 
-impl Header {
+impl NpyHeader {
     /// Parses a header, the first [`size`] bytes of a file.
     ///
     /// # Errors
     /// `Problem`, also for types that PJRT lacks.
-    pub fn parse(bytes: &[u8]) -> Parsed<Header> {
+    pub fn parse(bytes: &[u8]) -> Parsed<NpyHeader> {
         let skipped = if bytes.get(6) == Some(&1) { VERSIONED + 2 } else { VERSIONED + 4 };
         let text = bytes.get(skipped..).unwrap_or_default();
         let mut text = Text { rest: text.trim_ascii(), depth: 0 };
@@ -134,7 +134,7 @@ impl Header {
             }
             _ => return Err(invalid("its header's `descr` is missing or wrong")),
         };
-        Ok(Header { element, swapped, is_column_major, dims })
+        Ok(NpyHeader { element, swapped, is_column_major, dims })
     }
 }
 
@@ -315,13 +315,13 @@ mod tests {
         bytes
     }
 
-    fn read(text: &str) -> Parsed<Header> {
+    fn read(text: &str) -> Parsed<NpyHeader> {
         let bytes = file(1, text);
         assert_eq!(size(&bytes), Ok(bytes.len()));
-        Header::parse(&bytes)
+        NpyHeader::parse(&bytes)
     }
 
-    fn of(descr: &str) -> Parsed<Header> {
+    fn of(descr: &str) -> Parsed<NpyHeader> {
         read(&format!("{{'descr': {descr}, 'fortran_order': False, 'shape': (3, 4), }}   \n"))
     }
 
@@ -331,7 +331,7 @@ mod tests {
         for version in 1..=3 {
             let bytes = file(version, text);
             assert_eq!(size(&bytes), Ok(bytes.len()));
-            let header = Header::parse(&bytes).unwrap();
+            let header = NpyHeader::parse(&bytes).unwrap();
             assert_eq!(header.element, Element::Known(DType::F32));
             assert_eq!((header.swapped, header.is_column_major, header.dims), (None, true, vec![2, 3]));
         }

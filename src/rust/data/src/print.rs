@@ -1,6 +1,6 @@
 //! The text of a printed buffer's elements: a matrix, or slices of one, in aligned columns.
 //!
-//! Works on host bytes that a [`Source`] fetches, and requests only what can be printed. Must not know where the bytes
+//! Works on host bytes that a [`ElementSource`] fetches, and requests only what can be printed. Must not know where the bytes
 //! come from, nor the header and footer around them.
 
 use crate::convert::{NA_INTEGER, NA_INTEGER64};
@@ -35,7 +35,7 @@ impl Default for Options {
 const ELEMENTS_PER_LOOK: usize = 1024;
 
 /// A source of elements.
-pub trait Source {
+pub trait ElementSource {
     /// The bytes of `len` elements from element `start` on, in row-major order: host width, native endian, one byte per
     /// element for narrower types.
     ///
@@ -44,7 +44,7 @@ pub trait Source {
     fn read(&mut self, start: usize, len: usize) -> Result<&[u8]>;
 }
 
-/// A [`Source`] whose elements are in memory already, dense and row-major.
+/// A [`ElementSource`] whose elements are in memory already, dense and row-major.
 #[derive(Debug, Clone, Copy)]
 pub struct HostBytes<'a> {
     bytes: &'a [u8],
@@ -58,7 +58,7 @@ impl<'a> HostBytes<'a> {
     }
 }
 
-impl Source for HostBytes<'_> {
+impl ElementSource for HostBytes<'_> {
     fn read(&mut self, start: usize, len: usize) -> Result<&[u8]> {
         let range = start.saturating_mul(self.width)..start.saturating_add(len).saturating_mul(self.width);
         self.bytes.get(range).ok_or_else(|| {
@@ -82,7 +82,7 @@ impl Source for HostBytes<'_> {
 /// # Errors
 /// `InvalidInput` for a limit of zero rows or a width below 2, `Interrupted` if the user interrupts, and any error of
 /// `source`.
-pub fn render(dtype: DType, dims: &[usize], source: &mut dyn Source, options: &Options) -> Result<String> {
+pub fn render(dtype: DType, dims: &[usize], source: &mut dyn ElementSource, options: &Options) -> Result<String> {
     check(options)?;
     if dims.contains(&0) {
         return Ok(String::new());
@@ -151,7 +151,7 @@ const TEXT: usize = 64;
 struct Page<'a> {
     reader: Reader,
     texts: Texts,
-    source: &'a mut dyn Source,
+    source: &'a mut dyn ElementSource,
     /// Characters of a line after its leading space.
     limit: usize,
     rows_left: u64,
@@ -247,7 +247,7 @@ impl Cells {
     /// Reads the first `columns` elements of each of `rows` rows, which lie `stride` elements apart.
     fn fetch(
         &mut self,
-        source: &mut dyn Source,
+        source: &mut dyn ElementSource,
         width: usize,
         start: usize,
         stride: usize,

@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use pjrt_base::{error::Kind, error::Result};
 use pjrt_data::dtype::DType;
-use pjrt_data::print::{render, HostBytes, Options, Source};
+use pjrt_data::print::{render, ElementSource, HostBytes, Options};
 
 const CUT: &str = " ... [output was truncated, set max_rows = -1 to see all]\n";
 const ALL: Options = Options { max_rows: None, max_width: None, max_rows_slice: None, decimals: 4 };
@@ -41,7 +41,7 @@ struct Counting {
     bytes: Vec<u8>,
 }
 
-impl Source for Counting {
+impl ElementSource for Counting {
     fn read(&mut self, start: usize, len: usize) -> Result<&[u8]> {
         self.elements += len;
         self.reads += 1;

@@ -304,7 +304,7 @@ pub use crate::call;
 
 /// A value of an attribute, a cost property or a client option.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum PluginValue {
     String(String),
     Int(i64),
     IntList(Vec<i64>),
@@ -318,21 +318,21 @@ pub enum Value {
 ///
 /// # Safety
 /// `values` must point to `len` named values of the plugin.
-pub unsafe fn named_values(values: *const PJRT_NamedValue, len: usize) -> Vec<(String, Value)> {
+pub unsafe fn named_values(values: *const PJRT_NamedValue, len: usize) -> Vec<(String, PluginValue)> {
     let one = |v: &PJRT_NamedValue| {
         let data = &v.__bindgen_anon_1;
         let value = match v.type_ {
-            PJRT_NamedValue_Type::PJRT_NamedValue_kString => Value::String(text(data.string_value, v.value_size)),
-            PJRT_NamedValue_Type::PJRT_NamedValue_kInt64 => Value::Int(data.int64_value),
+            PJRT_NamedValue_Type::PJRT_NamedValue_kString => PluginValue::String(text(data.string_value, v.value_size)),
+            PJRT_NamedValue_Type::PJRT_NamedValue_kInt64 => PluginValue::Int(data.int64_value),
             PJRT_NamedValue_Type::PJRT_NamedValue_kInt64List => {
-                Value::IntList(slice(data.int64_array_value, v.value_size).to_vec())
+                PluginValue::IntList(slice(data.int64_array_value, v.value_size).to_vec())
             }
-            PJRT_NamedValue_Type::PJRT_NamedValue_kFloat => Value::Float(data.float_value),
+            PJRT_NamedValue_Type::PJRT_NamedValue_kFloat => PluginValue::Float(data.float_value),
             // The byte may hold any value.
             PJRT_NamedValue_Type::PJRT_NamedValue_kBool => {
-                Value::Bool((&raw const data.bool_value).cast::<u8>().read() != 0)
+                PluginValue::Bool((&raw const data.bool_value).cast::<u8>().read() != 0)
             }
-            _ => Value::Unknown,
+            _ => PluginValue::Unknown,
         };
         (text(v.name, v.name_size), value)
     };

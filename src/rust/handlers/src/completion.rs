@@ -127,11 +127,11 @@ impl Future {
     }
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+type CompletionJob = Box<dyn FnOnce() + Send>;
 
 /// Threads that complete futures: as many as programs go on at once, because a part of a program may wait for another part.
 struct Threads {
-    jobs: VecDeque<Job>,
+    jobs: VecDeque<CompletionJob>,
     /// The number of threads without a job.
     idle: usize,
     /// The child of a fork has none of its parent's.
@@ -144,7 +144,7 @@ static CHANGED: Condvar = Condvar::new();
 /// The number of jobs that wait, for threads that poll.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
-fn run(job: Job) {
+fn run(job: CompletionJob) {
     let Some(mut threads) = process::lock(&THREADS) else { return };
     let generation = process::generation();
     if threads.generation != generation {
@@ -194,7 +194,7 @@ fn work() {
 }
 
 impl Threads {
-    fn take(&mut self) -> Option<Job> {
+    fn take(&mut self) -> Option<CompletionJob> {
         let job = self.jobs.pop_front();
         WAITING.store(self.jobs.len(), Ordering::SeqCst);
         job

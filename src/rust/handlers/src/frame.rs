@@ -530,12 +530,12 @@ struct Shared {
     count: usize,
     next: AtomicUsize,
     is_aborted: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<Helpers>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct Helpers {
     helping: usize,
     is_closed: bool,
 }

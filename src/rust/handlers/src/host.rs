@@ -20,7 +20,7 @@ pub struct HostCall {
     function: u64,
     arguments: Vec<Operand>,
     results: Vec<Operand>,
-    attributes: Vec<(String, Value)>,
+    attributes: Vec<(String, AttributeValue)>,
     launch: Option<Launch>,
     device: Option<i32>,
     /// Taken by who tells the program.
@@ -41,7 +41,7 @@ unsafe impl Sync for Operand {}
 
 /// The value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum AttributeValue {
     Bool(bool),
     Integer(i128),
     Float(f64),
@@ -49,7 +49,7 @@ pub enum Value {
     String(Vec<u8>),
     /// The elements of an array, in native byte order.
     Array(DType, Vec<u8>),
-    Dictionary(Vec<(String, Value)>),
+    Dictionary(Vec<(String, AttributeValue)>),
     /// Of a type that is not known here.
     Other,
 }
@@ -109,7 +109,7 @@ impl HostCall {
     }
 
     /// The attributes by name, in the order of the names.
-    pub fn attributes(&self) -> &[(String, Value)] {
+    pub fn attributes(&self) -> &[(String, AttributeValue)] {
         &self.attributes
     }
 
@@ -215,21 +215,24 @@ pub(super) fn start(frame: &Frame<'_>, function: u64, target: &str) -> Outcome {
     waiter.wait()
 }
 
-fn values(attributes: Attributes<'_>) -> Vec<(String, Value)> {
-    attributes.iter().map(|(name, value)| (String::from_utf8_lossy(name).into_owned(), Value::of(value))).collect()
+fn values(attributes: Attributes<'_>) -> Vec<(String, AttributeValue)> {
+    attributes
+        .iter()
+        .map(|(name, value)| (String::from_utf8_lossy(name).into_owned(), AttributeValue::of(value)))
+        .collect()
 }
 
-impl Value {
-    fn of(attribute: Attribute<'_>) -> Value {
+impl AttributeValue {
+    fn of(attribute: Attribute<'_>) -> AttributeValue {
         match attribute {
-            Attribute::Bool(value) => Value::Bool(value),
-            Attribute::Integer(value) => Value::Integer(value),
-            Attribute::F32(value) => Value::Float(value.into()),
-            Attribute::F64(value) => Value::Float(value),
-            Attribute::String(bytes) => Value::String(bytes.into()),
-            Attribute::Array(dtype, bytes) => Value::Array(dtype, bytes.into()),
-            Attribute::Dictionary(attributes) => Value::Dictionary(values(attributes)),
-            Attribute::Other => Value::Other,
+            Attribute::Bool(value) => AttributeValue::Bool(value),
+            Attribute::Integer(value) => AttributeValue::Integer(value),
+            Attribute::F32(value) => AttributeValue::Float(value.into()),
+            Attribute::F64(value) => AttributeValue::Float(value),
+            Attribute::String(bytes) => AttributeValue::String(bytes.into()),
+            Attribute::Array(dtype, bytes) => AttributeValue::Array(dtype, bytes.into()),
+            Attribute::Dictionary(attributes) => AttributeValue::Dictionary(values(attributes)),
+            Attribute::Other => AttributeValue::Other,
         }
     }
 }

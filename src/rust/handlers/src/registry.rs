@@ -29,7 +29,7 @@ pub const HOST: &str = "host";
 
 /// A handler for one platform.
 #[derive(Debug)]
-struct Entry {
+struct Registration {
     target: String,
     platform: String,
     built_in: Option<RustHandler>,
@@ -42,9 +42,9 @@ struct Entry {
 }
 
 #[derive(Debug, Default)]
-struct Registry {
+struct HandlerRegistry {
     /// One for each slot in use.
-    entries: Vec<Entry>,
+    entries: Vec<Registration>,
     /// Those that have custom calls.
     plugins: Vec<&'static Api>,
     problems: Vec<Problem>,
@@ -66,10 +66,10 @@ fn built_in() -> impl Iterator<Item = (&'static str, &'static str, RustHandler)>
     of_hosts.map(|(target, handler)| (target, HOST, handler)).chain(of_cuda)
 }
 
-static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(|| {
-    let mut registry = Registry::default();
+static REGISTRY: LazyLock<Mutex<HandlerRegistry>> = LazyLock::new(|| {
+    let mut registry = HandlerRegistry::default();
     for (target, platform, handler) in built_in() {
-        registry.entries.push(Entry::new(target, platform.into()));
+        registry.entries.push(Registration::new(target, platform.into()));
         let slot = registry.entries.len() - 1;
         registry.entries[slot].built_in = Some(handler);
         registry.entries[slot].apply(slot);
@@ -77,7 +77,7 @@ static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(|| {
     Mutex::new(registry)
 });
 
-fn registry() -> MutexGuard<'static, Registry> {
+fn registry() -> MutexGuard<'static, HandlerRegistry> {
     REGISTRY.lock().unpoisoned()
 }
 
@@ -108,7 +108,7 @@ pub fn register(target: &str, platform: &str, handler: Handler) -> Result<()> {
     let slot = match registry.find(target, &platform) {
         Some(slot) => slot,
         None if registry.entries.len() < slots::COUNT => {
-            registry.entries.push(Entry::new(target, platform));
+            registry.entries.push(Registration::new(target, platform));
             registry.entries.len() - 1
         }
         None => {
@@ -206,13 +206,13 @@ pub(crate) fn is_supported(api: &Api) -> bool {
 
 /// The platforms for which a target has handlers.
 pub fn platforms(target: &str) -> Vec<String> {
-    let has_handler = |entry: &&Entry| entry.target == target && entry.handler().is_some();
+    let has_handler = |entry: &&Registration| entry.target == target && entry.handler().is_some();
     registry().entries.iter().filter(has_handler).map(|entry| entry.platform.clone()).collect()
 }
 
 /// The targets that have handlers for a platform.
 pub(crate) fn targets(platform: &str) -> Vec<String> {
-    let has_handler = |entry: &&Entry| entry.platform == platform && entry.handler().is_some();
+    let has_handler = |entry: &&Registration| entry.platform == platform && entry.handler().is_some();
     registry().entries.iter().filter(has_handler).map(|entry| entry.target.clone()).collect()
 }
 
@@ -221,9 +221,16 @@ pub fn take_problems() -> Vec<Problem> {
     std::mem::take(&mut registry().problems)
 }
 
-impl Entry {
-    fn new(target: &str, platform: String) -> Entry {
-        Entry { target: target.into(), platform, built_in: None, users: None, plugins: Vec::new(), refusal: None }
+impl Registration {
+    fn new(target: &str, platform: String) -> Registration {
+        Registration {
+            target: target.into(),
+            platform,
+            built_in: None,
+            users: None,
+            plugins: Vec::new(),
+            refusal: None,
+        }
     }
 
     /// The handler that comes first.
@@ -243,7 +250,7 @@ impl Entry {
     }
 }
 
-impl Registry {
+impl HandlerRegistry {
     fn find(&self, target: &str, platform: &str) -> Option<usize> {
         self.entries.iter().position(|entry| entry.target == target && entry.platform == platform)
     }
@@ -457,9 +464,9 @@ mod tests {
 
     #[test]
     fn a_refused_handler_is_a_problem_if_it_is_the_users_or_for_hosts() {
-        let entries = vec![Entry::new("name", HOST.into()), Entry::new("name", cuda::PLATFORM.into())];
+        let entries = vec![Registration::new("name", HOST.into()), Registration::new("name", cuda::PLATFORM.into())];
         let plugins = vec![plugin(Some(refuses))];
-        let mut registry = Registry { entries, plugins, problems: Vec::new() };
+        let mut registry = HandlerRegistry { entries, plugins, problems: Vec::new() };
         registry.tell_all(0);
         registry.tell_all(1);
         assert_eq!(registry.problems.iter().map(|it| it.platform.as_str()).collect::<Vec<_>>(), [HOST]);

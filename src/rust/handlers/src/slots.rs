@@ -29,7 +29,7 @@ pub(super) enum Callee {
 }
 
 #[derive(Debug)]
-struct Content {
+struct SlotContent {
     target: Box<str>,
     callee: Callee,
 }
@@ -40,14 +40,14 @@ const COLUMNS: usize = 16;
 /// The number of slots.
 pub(super) const COUNT: usize = ROWS * COLUMNS;
 
-static CONTENTS: [RwLock<Option<Arc<Content>>>; COUNT] = [const { RwLock::new(None) }; COUNT];
+static CONTENTS: [RwLock<Option<Arc<SlotContent>>>; COUNT] = [const { RwLock::new(None) }; COUNT];
 
 /// The function of each slot.
 static ENTRIES: [[ForeignHandler; COLUMNS]; ROWS] = entries();
 
 /// Sets what a slot calls from now on.
 pub(super) fn set(slot: usize, target: &str, callee: Callee) {
-    let content = Arc::new(Content { target: target.into(), callee });
+    let content = Arc::new(SlotContent { target: target.into(), callee });
     *CONTENTS[slot].write().unpoisoned() = Some(content);
 }
 
@@ -90,7 +90,7 @@ unsafe fn call(slot: usize, frame: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error
     // Not locked during the call, which may register handlers.
     let content = CONTENTS[slot].read().unpoisoned().clone();
     let outcome = match content.as_deref() {
-        Some(Content { callee: Callee::Foreign(handler), target }) => {
+        Some(SlotContent { callee: Callee::Foreign(handler), target }) => {
             // What the handler returns is the plugin's.
             match exception::caught(*handler, frame) {
                 Ok(error) => return error,
@@ -99,11 +99,11 @@ unsafe fn call(slot: usize, frame: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error
                 }
             }
         }
-        Some(Content { callee: Callee::Rust(handler), target }) => run(handler, frame, target),
-        Some(Content { callee: Callee::Host(function), target }) => {
+        Some(SlotContent { callee: Callee::Rust(handler), target }) => run(handler, frame, target),
+        Some(SlotContent { callee: Callee::Host(function), target }) => {
             run(|frame: &Frame<'_>| host::start(frame, *function, target), frame, target)
         }
-        Some(Content { callee: Callee::Nothing, target }) => Err(Failure::new(
+        Some(SlotContent { callee: Callee::Nothing, target }) => Err(Failure::new(
             XLA_FFI_Error_Code::XLA_FFI_Error_Code_NOT_FOUND.0,
             format!("The custom call '{target}' has no handler any more."),
         )),

@@ -23,12 +23,12 @@ const LAST_PAUSE: Duration = Duration::from_millis(50);
 /// The keys of this process, and what it has to tell the others.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
-    state: Mutex<State>,
+    state: Mutex<BoardContent>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BoardContent {
     values: HashMap<Vec<u8>, Vec<u8>>,
     sums: HashMap<Vec<u8>, i64>,
     /// Changes for the next round.
@@ -84,7 +84,7 @@ fn read<'a>(message: &mut &'a [u8]) -> Option<Change<'a>> {
     }
 }
 
-impl State {
+impl BoardContent {
     fn put(&mut self, key: &[u8], value: &[u8]) {
         self.values.insert(key.to_vec(), value.to_vec());
     }
@@ -187,7 +187,7 @@ impl Board {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BoardContent> {
         self.state.lock().unpoisoned()
     }
 
@@ -195,7 +195,7 @@ impl Board {
     fn wait<T>(
         &self,
         patience: &Patience<'_>,
-        mut found: impl FnMut(&mut State) -> Result<Option<T>>,
+        mut found: impl FnMut(&mut BoardContent) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
         let mut state = self.state();
         loop {

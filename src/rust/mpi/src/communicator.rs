@@ -57,7 +57,7 @@ impl Op {
 
 /// What a process contributes.
 #[derive(Debug, Clone, Copy)]
-pub enum Input<'a> {
+pub enum Contribution<'a> {
     Bytes(&'a [u8]),
     /// What is in the memory of the output.
     InPlace,
@@ -89,7 +89,14 @@ pub trait Communicator: Send {
     fn start(&mut self) -> Result<Facts>;
     /// Ends MPI, if `start` initialized it.
     fn finish(&mut self) -> Result<()>;
-    fn all_reduce(&mut self, group: &[i32], op: Op, dtype: DType, input: Input<'_>, output: &mut [u8]) -> Result<()>;
+    fn all_reduce(
+        &mut self,
+        group: &[i32],
+        op: Op,
+        dtype: DType,
+        input: Contribution<'_>,
+        output: &mut [u8],
+    ) -> Result<()>;
     /// The output has a part for each process.
     fn all_gather(&mut self, group: &[i32], input: &[u8], output: &mut [u8]) -> Result<()>;
     /// The input has a part for each process.
@@ -288,13 +295,20 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         Ok(())
     }
 
-    fn all_reduce(&mut self, group: &[i32], op: Op, dtype: DType, input: Input<'_>, output: &mut [u8]) -> Result<()> {
-        if let Input::Bytes(input) = input {
+    fn all_reduce(
+        &mut self,
+        group: &[i32],
+        op: Op,
+        dtype: DType,
+        input: Contribution<'_>,
+        output: &mut [u8],
+    ) -> Result<()> {
+        if let Contribution::Bytes(input) = input {
             same_size(input.len(), output.len())?;
         }
         if is_half(dtype) {
-            let mut numbers = widened(dtype, if let Input::Bytes(input) = input { input } else { output });
-            self.all_reduce(group, op, DType::F32, Input::InPlace, bytes_of(&mut numbers))?;
+            let mut numbers = widened(dtype, if let Contribution::Bytes(input) = input { input } else { output });
+            self.all_reduce(group, op, DType::F32, Contribution::InPlace, bytes_of(&mut numbers))?;
             narrow(dtype, &numbers, output);
             return Ok(());
         }
@@ -303,8 +317,8 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         let step = self.limit * dtype.host_bytes();
         for (part, out) in output.chunks_mut(step).enumerate() {
             let from = match input {
-                Input::Bytes(input) => input[part * step..].as_ptr().cast(),
-                Input::InPlace => self.in_place(),
+                Contribution::Bytes(input) => input[part * step..].as_ptr().cast(),
+                Contribution::InPlace => self.in_place(),
             };
             let count = (out.len() / dtype.host_bytes()) as c_int;
             // SAFETY: both have so many elements of this type.

@@ -24,10 +24,10 @@ use std::time::Duration;
 pub use crate::communicator::Facts as World;
 
 /// What communicates: it gets the open communication.
-pub type Job = Box<dyn FnOnce(&mut dyn Communicator) + Send>;
+pub type MpiJob = Box<dyn FnOnce(&mut dyn Communicator) + Send>;
 
 /// An open communication.
-struct Open {
+struct OpenWorld {
     facts: Facts,
     file: PathBuf,
     place: Place,
@@ -45,18 +45,18 @@ enum Keys {
 /// Where MPI is called.
 enum Place {
     /// On our thread.
-    Thread(Sender<Job>),
+    Thread(Sender<MpiJob>),
     /// On the host's thread.
     Host(Arc<Mutex<Box<dyn Communicator>>>),
 }
 
-enum State {
+enum WorldState {
     Closed,
-    Open(Open),
+    Open(OpenWorld),
     Finished,
 }
 
-static STATE: Mutex<State> = Mutex::new(State::Closed);
+static STATE: Mutex<WorldState> = Mutex::new(WorldState::Closed);
 
 /// Initializes MPI, or joins it. All processes must call it. A second call returns the same. Must be called on the host's thread.
 ///
@@ -67,9 +67,9 @@ pub fn start(named: Option<&Path>) -> Result<(Facts, PathBuf)> {
         return Err(process::forked());
     };
     match &*state {
-        State::Open(open) => return Ok((open.facts.clone(), open.file.clone())),
-        State::Finished => bail!(InvalidInput, "MPI has ended in this process, and cannot be initialized again."),
-        State::Closed => {}
+        WorldState::Open(open) => return Ok((open.facts.clone(), open.file.clone())),
+        WorldState::Finished => bail!(InvalidInput, "MPI has ended in this process, and cannot be initialized again."),
+        WorldState::Closed => {}
     }
     let (mut mpi, file) = library::open(named)?;
     let (facts, place, keys) = if mpi.is_bound_to_a_thread() {
@@ -78,14 +78,14 @@ pub fn start(named: Option<&Path>) -> Result<(Facts, PathBuf)> {
     } else {
         start_thread(mpi)?
     };
-    let open = Open { facts: facts.clone(), file: file.clone(), place, keys };
-    *state = State::Open(open);
+    let open = OpenWorld { facts: facts.clone(), file: file.clone(), place, keys };
+    *state = WorldState::Open(open);
     Ok((facts, file))
 }
 
 /// Initializes or joins MPI on a thread of its own, which runs the jobs.
 fn start_thread(mut mpi: Box<dyn Communicator>) -> Result<(Facts, Place, Keys)> {
-    let (sender, jobs) = channel::<Job>();
+    let (sender, jobs) = channel::<MpiJob>();
     let (report, outcome) = channel();
     let started = std::thread::Builder::new().name("pjrt-mpi".into()).spawn(move || {
         let _stacks = SignalStacks::of_this_thread();
@@ -112,7 +112,7 @@ pub fn store(prefix: &[u8], patience: &Patience<'_>) -> Result<BoardStore> {
     let Some(mut state) = process::lock(&STATE).filter(|_| process::generation() == 0) else {
         return Err(process::forked());
     };
-    let State::Open(open) = &mut *state else {
+    let WorldState::Open(open) = &mut *state else {
         bail!(InvalidInput, "MPI is not initialized in this process.");
     };
     let Some(board) = open.keys.board(open.facts.rank)? else {
@@ -147,7 +147,7 @@ pub fn facts() -> Option<Facts> {
         return None;
     }
     match &*process::lock(&STATE)? {
-        State::Open(open) => Some(open.facts.clone()),
+        WorldState::Open(open) => Some(open.facts.clone()),
         _ => None,
     }
 }
@@ -156,9 +156,9 @@ pub fn facts() -> Option<Facts> {
 ///
 /// # Errors
 /// `InvalidInput` if nothing is open, and `Forked`.
-pub fn submit(job: Job) -> Result<()> {
+pub fn submit(job: MpiJob) -> Result<()> {
     let Some(state) = process::lock(&STATE) else { return Err(process::forked()) };
-    let State::Open(open) = &*state else {
+    let WorldState::Open(open) = &*state else {
         return Err(Error::new(Kind::InvalidInput, "MPI is not initialized in this process."));
     };
     match &open.place {
@@ -182,10 +182,10 @@ pub fn submit(job: Job) -> Result<()> {
 /// MPI's own.
 pub fn finish() -> Result<()> {
     let Some(mut state) = process::lock(&STATE) else { return Ok(()) };
-    if !matches!(&*state, State::Open(_)) {
+    if !matches!(&*state, WorldState::Open(_)) {
         return Ok(());
     }
-    let State::Open(open) = std::mem::replace(&mut *state, State::Finished) else { return Ok(()) };
+    let WorldState::Open(open) = std::mem::replace(&mut *state, WorldState::Finished) else { return Ok(()) };
     drop(state);
     match open.place {
         Place::Thread(sender) => {
@@ -203,12 +203,12 @@ pub fn finish() -> Result<()> {
 /// What the work gives on the thread for MPI, after what is queued there. A channel's receiver could not wait once the process
 /// ends.
 fn on_thread<T: Send + 'static>(
-    sender: &Sender<Job>,
+    sender: &Sender<MpiJob>,
     work: impl FnOnce(&mut dyn Communicator) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let done = Arc::new((Mutex::new(None), Condvar::new()));
     let report = done.clone();
-    let job: Job = Box::new(move |mpi| {
+    let job: MpiJob = Box::new(move |mpi| {
         *report.0.lock().unpoisoned() = Some(work(mpi));
         report.1.notify_all();
     });
@@ -224,7 +224,7 @@ fn on_thread<T: Send + 'static>(
     }
 }
 
-fn run(mpi: &mut dyn Communicator, jobs: &Receiver<Job>) {
+fn run(mpi: &mut dyn Communicator, jobs: &Receiver<MpiJob>) {
     loop {
         // What is being sent goes on only while MPI is called.
         let is_sending = mpi.progress().unwrap_or(false);
@@ -240,7 +240,7 @@ fn run(mpi: &mut dyn Communicator, jobs: &Receiver<Job>) {
 }
 
 /// The next job. The calls of a program follow each other closely.
-fn next_of(jobs: &Receiver<Job>) -> std::result::Result<Job, RecvTimeoutError> {
+fn next_of(jobs: &Receiver<MpiJob>) -> std::result::Result<MpiJob, RecvTimeoutError> {
     let mut next = Err(TryRecvError::Empty);
     spin::until(spin::SHORT, || {
         next = jobs.try_recv();
@@ -253,7 +253,7 @@ fn next_of(jobs: &Receiver<Job>) -> std::result::Result<Job, RecvTimeoutError> {
 fn go_on_sending(mpi: &Arc<Mutex<Box<dyn Communicator>>>) {
     if mpi.lock().unpoisoned().progress().unwrap_or(false) {
         std::thread::sleep(Duration::from_micros(50));
-        let next: Job = Box::new(|_| ());
+        let next: MpiJob = Box::new(|_| ());
         callbacks::push(Arc::new(HostJob { mpi: mpi.clone(), job: Mutex::new(Some(next)) }));
     }
 }
@@ -261,7 +261,7 @@ fn go_on_sending(mpi: &Arc<Mutex<Box<dyn Communicator>>>) {
 /// A job for the host's thread.
 struct HostJob {
     mpi: Arc<Mutex<Box<dyn Communicator>>>,
-    job: Mutex<Option<Job>>,
+    job: Mutex<Option<MpiJob>>,
 }
 
 impl Callback for HostJob {

@@ -15,7 +15,7 @@ use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::buffer::upload::{Upload, UploadRoute};
 use pjrt_core::client::holdings;
 use pjrt_core::host::array::HostPieces;
-use pjrt_core::{Buffer, Device, HostArray, HostContent, HostOrder, Memory};
+use pjrt_core::{Buffer, Device, HostArray, HostContent, HostOrder, MemorySpace};
 use pjrt_data::array::Spec;
 use pjrt_data::convert::{Check, HostValues, LossReport};
 use pjrt_data::dtype::{DType, HostType};
@@ -191,7 +191,7 @@ pub fn zeros(dtype: DType, dims: &[i64], device: &Device) -> Result<SEXP> {
 pub extern "C-unwind" fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> SEXP {
     entry(|| {
         let source = get(buffer)?;
-        let target: &Memory = handle::get(memory, "memory")?;
+        let target: &MemorySpace = handle::get(memory, "memory")?;
         if source.memory()?.as_ref() == Some(target) {
             return Ok(buffer);
         }

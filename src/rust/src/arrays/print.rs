@@ -13,7 +13,7 @@ use pjrt_core::buffer::read::Ready;
 use pjrt_core::HostOrder;
 use pjrt_data::array::Spec;
 use pjrt_data::literal::Formatter;
-use pjrt_data::print::{render, HostBytes, Options, Source};
+use pjrt_data::print::{render, ElementSource, HostBytes, Options};
 
 /// The lines that show a buffer's elements, in pieces of some lines each. Negative limits mean no limit.
 #[extendr]
@@ -111,7 +111,7 @@ struct DeviceBytes<'a> {
     read: Vec<u8>,
 }
 
-impl Source for DeviceBytes<'_> {
+impl ElementSource for DeviceBytes<'_> {
     fn read(&mut self, start: usize, len: usize) -> pjrt_base::error::Result<&[u8]> {
         let width = self.ready.buffer().dtype().host_bytes();
         self.read.resize(len * width, 0);

@@ -20,7 +20,7 @@ use pjrt_data::array::Spec;
 use pjrt_data::convert::Check;
 use pjrt_data::dtype::{DType, HostType};
 use pjrt_handlers::frame::Failure;
-use pjrt_handlers::host::{self, Ended, HostCall, Operand, Value};
+use pjrt_handlers::host::{self, AttributeValue, Ended, HostCall, Operand};
 use pjrt_handlers::registry::{self, Handler, HOST};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -198,7 +198,7 @@ fn buffer_of(call: &HostCall, argument: &Operand) -> Result<SEXP> {
 }
 
 /// The attributes of a call as a named list; not protected.
-fn attribute_list(attributes: &[(String, Value)]) -> SEXP {
+fn attribute_list(attributes: &[(String, AttributeValue)]) -> SEXP {
     let empty: Vec<(&str, SEXP)> = attributes.iter().map(|(name, _)| (name.as_str(), sexp::nil())).collect();
     let list = Protected::new(sexp::named_list(&empty));
     for (i, (_, value)) in attributes.iter().enumerate() {
@@ -209,18 +209,18 @@ fn attribute_list(attributes: &[(String, Value)]) -> SEXP {
 }
 
 /// An attribute as an R value; not protected.
-fn attribute(value: &Value) -> SEXP {
+fn attribute(value: &AttributeValue) -> SEXP {
     const EXACT: i128 = 1 << 53;
     match value {
-        Value::Bool(value) => sexp::new_flag(*value),
-        Value::Integer(value) if value.abs() <= EXACT => sexp::new_whole_numbers(&[*value as i64]),
+        AttributeValue::Bool(value) => sexp::new_flag(*value),
+        AttributeValue::Integer(value) if value.abs() <= EXACT => sexp::new_whole_numbers(&[*value as i64]),
         // R's doubles do not hold it.
-        Value::Integer(value) => sexp::new_string(&value.to_string()),
-        Value::Float(value) => sexp::new_doubles(&[*value]),
-        Value::String(bytes) => sexp::new_string(&String::from_utf8_lossy(bytes)),
-        Value::Array(dtype, bytes) => elements_of(*dtype, bytes).unwrap_or(sexp::nil()),
-        Value::Dictionary(attributes) => attribute_list(attributes),
-        Value::Other => sexp::nil(),
+        AttributeValue::Integer(value) => sexp::new_string(&value.to_string()),
+        AttributeValue::Float(value) => sexp::new_doubles(&[*value]),
+        AttributeValue::String(bytes) => sexp::new_string(&String::from_utf8_lossy(bytes)),
+        AttributeValue::Array(dtype, bytes) => elements_of(*dtype, bytes).unwrap_or(sexp::nil()),
+        AttributeValue::Dictionary(attributes) => attribute_list(attributes),
+        AttributeValue::Other => sexp::nil(),
     }
 }
 

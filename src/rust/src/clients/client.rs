@@ -10,7 +10,7 @@ use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
 use pjrt_core::client::distributed::Distributed;
 use pjrt_core::client::shared_store::SharedStore;
-use pjrt_core::{Client, Plugin, Value};
+use pjrt_core::{Client, Plugin, PluginValue};
 use std::ffi::{c_char, CStr};
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ fn store_shown(address: &str) -> Result<Robj> {
 }
 
 /// Options of these names, types and values.
-pub fn options_of(names: Vec<String>, types: &[String], values: &List) -> Result<Vec<(String, Value)>> {
+pub fn options_of(names: Vec<String>, types: &[String], values: &List) -> Result<Vec<(String, PluginValue)>> {
     let mut options = Vec::with_capacity(names.len());
     for ((name, kind), (_, value)) in names.into_iter().zip(types).zip(values.iter()) {
         let Some(value) = option_value(kind, &value) else {
@@ -76,15 +76,15 @@ pub fn options_of(names: Vec<String>, types: &[String], values: &List) -> Result
 }
 
 /// The value of an option. Whole numbers come as text, because R has no 64-bit integers.
-fn option_value(kind: &str, value: &Robj) -> Option<Value> {
+fn option_value(kind: &str, value: &Robj) -> Option<PluginValue> {
     let whole =
         |value: &Robj| value.as_str_vector()?.iter().map(|text| text.parse().ok()).collect::<Option<Vec<i64>>>();
     match kind {
-        "string" => value.as_str().map(|text| Value::String(text.to_owned())),
-        "int64" => whole(value)?.first().map(|&number| Value::Int(number)),
-        "int64 list" => whole(value).map(Value::IntList),
-        "float" => value.as_real().map(|number| Value::Float(number as f32)),
-        "bool" => value.as_bool().map(Value::Bool),
+        "string" => value.as_str().map(|text| PluginValue::String(text.to_owned())),
+        "int64" => whole(value)?.first().map(|&number| PluginValue::Int(number)),
+        "int64 list" => whole(value).map(PluginValue::IntList),
+        "float" => value.as_real().map(|number| PluginValue::Float(number as f32)),
+        "bool" => value.as_bool().map(PluginValue::Bool),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use crate::clients::client;
 use crate::plugins::plugin::attributes_to_r;
 use crate::r::conditions::Result;
-use crate::r::handle::{self, Kept};
+use crate::r::handle::{self, ClientLists};
 use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::{SEXP, SEXPTYPE};
@@ -13,7 +13,7 @@ use pjrt_core::{Client, Device};
 owned!(Device, c"PJRTDevice");
 
 thread_local! {
-    static DEVICES: Kept = const { Kept::new(Vec::new()) };
+    static DEVICES: ClientLists = const { ClientLists::new(Vec::new()) };
 }
 
 /// The list of all devices of a client by position. Those that this process can use come first.

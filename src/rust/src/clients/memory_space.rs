@@ -2,17 +2,17 @@
 
 use crate::clients::device;
 use crate::r::conditions::Result;
-use crate::r::handle::{self, Kept};
+use crate::r::handle::{self, ClientLists};
 use crate::r::sexp;
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
 use pjrt_base::error::UNIMPLEMENTED;
-use pjrt_core::{Buffer, Client, Device, Memory};
+use pjrt_core::{Buffer, Client, Device, MemorySpace};
 
-owned!(Memory, c"PJRTMemory");
+owned!(MemorySpace, c"PJRTMemory");
 
 thread_local! {
-    static MEMORIES: Kept = const { Kept::new(Vec::new()) };
+    static MEMORIES: ClientLists = const { ClientLists::new(Vec::new()) };
 }
 
 /// The list of a client's memory spaces.
@@ -35,7 +35,7 @@ pub fn forget(client: &Client) {
 }
 
 /// The one R object of a memory space, or NULL for none.
-fn object(memory: Option<Memory>) -> Robj {
+fn object(memory: Option<MemorySpace>) -> Robj {
     memory.map_or(().into(), |m| sexp::robj(sexp::at(all(m.client()), m.index())))
 }
 
@@ -71,7 +71,7 @@ fn device_default_memory(device: Robj) -> Result<Robj> {
 /// Information about a memory space.
 #[extendr]
 fn memory_info(memory: Robj) -> Result<Robj> {
-    let memory: &Memory = handle::get(sexp::of(&memory), "memory")?;
+    let memory: &MemorySpace = handle::get(sexp::of(&memory), "memory")?;
     let object = |d: Device| sexp::robj(device::object(d.client(), d.index()));
     let devices: Vec<_> = memory.devices().map(object).collect();
     Ok(list!(

@@ -21,7 +21,7 @@ use std::ffi::CStr;
 /// Options of an execution as R gives them.
 pub struct ExecutionOptions {
     options: ExecuteOptions,
-    kept: Kept,
+    kept: KeptInputs,
 }
 
 owned!(
@@ -32,7 +32,7 @@ owned!(
 );
 
 /// Inputs whose memory the program must not take over, to be looked up among an executable's.
-enum Kept {
+enum KeptInputs {
     Names(Vec<String>),
     /// From 1.
     Numbers(Vec<usize>),
@@ -53,11 +53,11 @@ impl ExecutionOptions {
     }
 }
 
-impl Kept {
+impl KeptInputs {
     fn is_empty(&self) -> bool {
         match self {
-            Kept::Names(names) => names.is_empty(),
-            Kept::Numbers(numbers) => numbers.is_empty(),
+            KeptInputs::Names(names) => names.is_empty(),
+            KeptInputs::Numbers(numbers) => numbers.is_empty(),
         }
     }
 
@@ -65,7 +65,7 @@ impl Kept {
     fn indices(&self, executable: &Executable) -> Result<Vec<usize>> {
         let inputs = &executable.signature().inputs;
         match self {
-            Kept::Numbers(numbers) => match numbers.iter().find(|&&number| number > inputs.len()) {
+            KeptInputs::Numbers(numbers) => match numbers.iter().find(|&&number| number > inputs.len()) {
                 Some(number) => bail!(
                     InvalidInput,
                     "`keep_inputs` has the number {number}, but the program takes {}.",
@@ -73,7 +73,7 @@ impl Kept {
                 ),
                 None => Ok(numbers.iter().map(|number| number - 1).collect()),
             },
-            Kept::Names(wanted) => {
+            KeptInputs::Names(wanted) => {
                 let names: Vec<_> = inputs.iter().map(|input| input.name.as_str()).collect();
                 let mut indices = Vec::with_capacity(wanted.len());
                 for name in wanted {
@@ -122,9 +122,9 @@ fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj, ke
     check_indices(&non_donatable)?;
     let non_donatable = non_donatable.into_iter().map(i64::from).collect();
     let kept = match (kept.as_string_vector(), kept.as_integer_slice()) {
-        (Some(names), _) => Kept::Names(names),
-        (None, Some(numbers)) => Kept::Numbers(numbers.iter().map(|&number| number.max(1) as usize).collect()),
-        (None, None) => Kept::Names(Vec::new()),
+        (Some(names), _) => KeptInputs::Names(names),
+        (None, Some(numbers)) => KeptInputs::Numbers(numbers.iter().map(|&number| number.max(1) as usize).collect()),
+        (None, None) => KeptInputs::Names(Vec::new()),
     };
     let options = ExecuteOptions { non_donatable, launch_id, device: device.cloned() };
     Ok(handle::object(ExecutionOptions { options, kept }))
@@ -135,7 +135,7 @@ pub fn new_options(non_donatable: &[i32], launch_id: i32) -> Result<SEXP> {
     check_indices(non_donatable)?;
     let non_donatable = non_donatable.iter().map(|&index| i64::from(index)).collect();
     let options = ExecuteOptions { non_donatable, launch_id, device: None };
-    Ok(handle::wrap(ExecutionOptions { options, kept: Kept::Names(Vec::new()) }))
+    Ok(handle::wrap(ExecutionOptions { options, kept: KeptInputs::Names(Vec::new()) }))
 }
 
 fn check_indices(non_donatable: &[i32]) -> Result<()> {
@@ -150,8 +150,8 @@ fn check_indices(non_donatable: &[i32]) -> Result<()> {
 fn execute_options_describe(options: Robj) -> Result<Robj> {
     let ExecutionOptions { options, kept } = handle::get(sexp::of(&options), "options")?;
     let kept = match kept {
-        Kept::Names(names) => names.clone(),
-        Kept::Numbers(numbers) => numbers.iter().map(ToString::to_string).collect(),
+        KeptInputs::Names(names) => names.clone(),
+        KeptInputs::Numbers(numbers) => numbers.iter().map(ToString::to_string).collect(),
     };
     Ok(list!(
         non_donatable = options.non_donatable.iter().map(|&i| i as i32).collect::<Vec<_>>(),

@@ -2,7 +2,7 @@
 
 use crate::arrays::buffer::{self, needs};
 use crate::execution::execute::position;
-use crate::files::safetensors::Open;
+use crate::files::safetensors::OpenFile;
 use crate::memory;
 use crate::programs::executable;
 use crate::r::conditions::Result;
@@ -78,7 +78,7 @@ fn buffer_share(source: Robj, start: Robj, size: Robj, dims: Robj, device: Robj)
 /// The same for a tensor in an open model, given by its position from 1.
 #[extendr]
 fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims: Robj, device: Robj) -> Result<Robj> {
-    let open: &Open = handle::get(sexp::of(&file), "x")?;
+    let open: &OpenFile = handle::get(sexp::of(&file), "x")?;
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     let model = open.model()?;
     let share = share(&start, &size, &dims)?;
@@ -89,7 +89,7 @@ fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims: Rob
 /// The type and shape of a tensor in an open model.
 #[extendr]
 fn safetensors_tensor(file: Robj, tensor: i32) -> Result<Robj> {
-    let open: &Open = handle::get(sexp::of(&file), "x")?;
+    let open: &OpenFile = handle::get(sexp::of(&file), "x")?;
     let model = open.model()?;
     let tensor = model.tensor(tensor as usize - 1)?;
     let shape = sexp::robj(sexp::new_whole_numbers(&tensor.dims));

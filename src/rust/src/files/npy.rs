@@ -11,7 +11,7 @@ use extendr_api::prelude::*;
 use extendr_ffi::SEXPTYPE;
 use pjrt_base::counted::counted;
 use pjrt_base::mmap;
-use pjrt_core::numpy::{Array, ArrayFile};
+use pjrt_core::numpy::{ArrayFile, NpyArray};
 use pjrt_core::stored::{Loading, Stored};
 use pjrt_core::Device;
 use pjrt_data::dtype::DType;
@@ -74,7 +74,7 @@ fn npy_load_files(paths: Vec<String>, device: Robj, show: bool, columns: i32) ->
     Ok(sexp::robj(list.sexp()))
 }
 
-fn in_place_if_large(array: &Array) -> Stored<'_> {
+fn in_place_if_large(array: &NpyArray) -> Stored<'_> {
     array.stored(array.spec().bytes() >= WORTH_A_FILE && mmap::has_room_for_files())
 }
 
@@ -110,7 +110,7 @@ fn unknown(name: &str, known: &[&str]) -> pjrt_base::error::Error {
 }
 
 /// Refuses a type that is not that of any array, since arrays are not converted.
-fn check_type(arrays: &[Array], dtype: Option<DType>) -> Result<()> {
+fn check_type(arrays: &[NpyArray], dtype: Option<DType>) -> Result<()> {
     let Some(dtype) = dtype else { return Ok(()) };
     let other = arrays.iter().map(|array| array.spec().dtype).find(|&other| other != dtype);
     match other {

@@ -18,15 +18,15 @@ use std::path::Path;
 use std::rc::Rc;
 
 /// An open model, and the device for its tensors.
-pub struct Open {
+pub struct OpenFile {
     /// `None` once it is closed.
     model: RefCell<Option<Rc<Model>>>,
     device: Option<Device>,
 }
 
-owned!(Open, c"PJRTSafetensors");
+owned!(OpenFile, c"PJRTSafetensors");
 
-impl Open {
+impl OpenFile {
     /// The model, unless it is closed.
     pub fn model(&self) -> Result<Rc<Model>> {
         match &*self.model.borrow() {
@@ -36,7 +36,7 @@ impl Open {
     }
 }
 
-fn get(file: &Robj) -> Result<&Open> {
+fn get(file: &Robj) -> Result<&OpenFile> {
     handle::get(sexp::of(file), "x")
 }
 
@@ -45,7 +45,7 @@ fn get(file: &Robj) -> Result<&Open> {
 fn safetensors_open(path: &str, device: Robj) -> Result<Robj> {
     let device: Option<&Device> = if device.is_null() { None } else { Some(handle::get(sexp::of(&device), "device")?) };
     let model = Model::open(Path::new(path))?;
-    Ok(handle::object(Open { model: RefCell::new(Some(Rc::new(model))), device: device.cloned() }))
+    Ok(handle::object(OpenFile { model: RefCell::new(Some(Rc::new(model))), device: device.cloned() }))
 }
 
 /// Closes it. Loaded tensors stay.
@@ -107,7 +107,7 @@ fn safetensors_describe(file: Robj) -> Result<Robj> {
 /// With `show`, long work shows its progress on a console of `columns`.
 pub extern "C-unwind" fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, columns: SEXP) -> SEXP {
     entry(|| {
-        let open: &Open = handle::get(file, "x")?;
+        let open: &OpenFile = handle::get(file, "x")?;
         let Some(device) = &open.device else { bail!(Internal, "The file was opened without a device.") };
         let show = flag(show, "show")?;
         let columns = sexp::number(columns).unwrap_or(0.0) as usize;

@@ -13,7 +13,7 @@ use crate::r::describe::describe;
 use crate::r::entry::entry;
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::sexp::{self, Protected};
-use entry::Entry;
+use entry::CompiledCall;
 use extendr_ffi::*;
 use pjrt_base::error::{Error, Kind};
 use pjrt_core::Device;
@@ -38,7 +38,7 @@ pub struct Dispatcher {
     /// Whether there is a `context`: avals are then of another form.
     is_newer: bool,
     /// By the hash of the key.
-    entries: RefCell<HashMap<u64, Vec<Rc<Entry>>>>,
+    entries: RefCell<HashMap<u64, Vec<Rc<CompiledCall>>>>,
     /// Places in the R list of entries that are not in use.
     free: RefCell<Vec<usize>>,
     /// Counts the uses, for the order of the entries.
@@ -204,8 +204,8 @@ impl Call<'_> {
     }
 
     /// The entry for a request. R may leave this by a long jump.
-    fn find(&self, request: &Request) -> Option<Rc<Entry>> {
-        let alike: SmallVec<[Rc<Entry>; 4]> =
+    fn find(&self, request: &Request) -> Option<Rc<CompiledCall>> {
+        let alike: SmallVec<[Rc<CompiledCall>; 4]> =
             self.dispatcher.entries.borrow().get(&request.hash()).into_iter().flatten().cloned().collect();
         // A comparison may translate strings, for which R allocates.
         let alike = ManuallyDrop::new(alike);
@@ -236,10 +236,10 @@ impl Dispatcher {
     }
 
     /// Adds an entry, after removing the ones that were used least recently.
-    fn insert(&self, call: &Call, request: &Request, compiled: SEXP) -> Result<Rc<Entry>> {
+    fn insert(&self, call: &Call, request: &Request, compiled: SEXP) -> Result<Rc<CompiledCall>> {
         let kept = Protected::new(entry::new_kept(call, request, compiled)?);
         // Functions of the user were called by then, which may have added the same entry.
-        let entry = Entry::new(call, request, kept.sexp())?;
+        let entry = CompiledCall::new(call, request, kept.sexp())?;
         while self.len() >= self.capacity {
             self.evict(call.parts);
         }

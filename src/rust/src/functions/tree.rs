@@ -249,7 +249,7 @@ pub struct Walked {
     /// The names of each list with names.
     names: SmallVec<[SEXP; 4]>,
     /// Holds those that were made by the walk.
-    made: Vec<Kept>,
+    made: Vec<PreservedObject>,
 }
 
 /// A list during a walk: its address, the strings of its names (null for none), the next element, and their number.
@@ -331,7 +331,7 @@ fn enter<const STRUCTURE: bool>(list: SEXP, walked: &mut Walked) -> Result<Frame
     // SAFETY: asks for a mark of an R object.
     if unsafe { ALTREP(list) } != 0 {
         // Its elements may be made as they are asked for.
-        let copy = Kept::made(|| copy_elements(list))?;
+        let copy = PreservedObject::made(|| copy_elements(list))?;
         frame.list = copy.0;
         walked.made.push(copy);
     }
@@ -362,12 +362,12 @@ fn missing_name() -> Failure {
 }
 
 /// An R object that is kept until this is dropped.
-pub struct Kept(SEXP);
+pub struct PreservedObject(SEXP);
 
-impl Kept {
+impl PreservedObject {
     /// A copy of a list that R may make element by element.
-    pub fn copy_of(list: SEXP) -> Result<Kept> {
-        Kept::made(|| copy_elements(list))
+    pub fn copy_of(list: SEXP) -> Result<PreservedObject> {
+        PreservedObject::made(|| copy_elements(list))
     }
 
     pub fn sexp(&self) -> SEXP {
@@ -375,7 +375,7 @@ impl Kept {
     }
 
     /// Keeps the object that `make` makes, from which R may jump.
-    fn made(make: impl Fn() -> SEXP) -> Result<Kept> {
+    fn made(make: impl Fn() -> SEXP) -> Result<PreservedObject> {
         let mut made = sexp::nil();
         let is_made = sexp::guarded(|| {
             made = make();
@@ -384,11 +384,11 @@ impl Kept {
         if !is_made {
             bail!(InvalidInput, "A list or its names cannot be read: R raised an error, or had no memory.");
         }
-        Ok(Kept(made))
+        Ok(PreservedObject(made))
     }
 }
 
-impl Drop for Kept {
+impl Drop for PreservedObject {
     fn drop(&mut self) {
         sexp::release(self.0);
     }
@@ -402,7 +402,7 @@ fn copy_elements(list: SEXP) -> SEXP {
 }
 
 /// A character vector whose elements R stores, in UTF-8: this one, or a copy.
-fn plain_text(x: SEXP) -> Result<(SEXP, Option<Kept>)> {
+fn plain_text(x: SEXP) -> Result<(SEXP, Option<PreservedObject>)> {
     const UTF8: c_int = 1;
     // SAFETY: a character vector, whose elements are read only if R stores them.
     let is_plain = unsafe {
@@ -415,7 +415,7 @@ fn plain_text(x: SEXP) -> Result<(SEXP, Option<Kept>)> {
     if is_plain {
         return Ok((x, None));
     }
-    let copy = Kept::made(|| translate(x))?;
+    let copy = PreservedObject::made(|| translate(x))?;
     Ok((copy.0, Some(copy)))
 }
 
@@ -460,7 +460,7 @@ pub unsafe fn bytes_of<'a>(element: SEXP) -> &'a [u8] {
 pub struct Texts<'a> {
     vector: SEXP,
     argument: &'a str,
-    _made: Option<Kept>,
+    _made: Option<PreservedObject>,
 }
 
 impl<'a> Texts<'a> {

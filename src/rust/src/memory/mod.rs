@@ -16,7 +16,7 @@ use pjrt_core::client::history::Span;
 pub use pjrt_core::client::retry::with_retry;
 use pjrt_core::client::{self, holdings};
 use pjrt_core::dlpack;
-use pjrt_core::host::pool::{self, Block};
+use pjrt_core::host::pool::{self, PoolBlock};
 use pjrt_core::runtime::oom;
 use pjrt_core::Client;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -233,7 +233,7 @@ pub fn pooled_vector(kind: SEXPTYPE, len: usize, width: usize) -> Result<SEXP> {
     weight(bytes / 2);
     let vector = Pooled::new(kind);
     let _protected = Protected::new(vector.sexp());
-    let block = with_retry(asked, || Block::new(bytes))?;
+    let block = with_retry(asked, || PoolBlock::new(bytes))?;
     // SAFETY: protected just now.
     Ok(unsafe { vector.fill(block, len)? })
 }

@@ -4,7 +4,9 @@ use crate::r::conditions::Result;
 use crate::r::entry::interrupt_pending;
 use crate::r::progress::Bar;
 use extendr_api::prelude::*;
-use pjrt_plugins::install::{all_installed, install, installed, refused, uninstall, Manifest, Request, Source, Store};
+use pjrt_plugins::install::{
+    all_installed, install, installed, refused, uninstall, Manifest, PluginSource, Request, Store,
+};
 use std::path::Path;
 
 /// A site's folder, or a cache if the package's folder is `""`.
@@ -46,10 +48,10 @@ fn plugin_install(
         cache_dir: Path::new(cache_dir),
         version: given(version),
         source: match source {
-            "auto" => Source::Auto,
-            "index" => Source::Index,
-            "release" => Source::Release,
-            "file" => Source::File,
+            "auto" => PluginSource::Auto,
+            "index" => PluginSource::Index,
+            "release" => PluginSource::Release,
+            "file" => PluginSource::File,
             other => bail!(InvalidInput, "There is no plugin source \"{other}\"."),
         },
         path: given(path).map(Path::new),

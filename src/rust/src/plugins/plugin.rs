@@ -3,7 +3,7 @@
 use crate::r::conditions::Result;
 use crate::r::{handle, sexp};
 use extendr_api::prelude::*;
-use pjrt_core::{Plugin, Value};
+use pjrt_core::{Plugin, PluginValue};
 use std::path::Path;
 
 owned!(&'static Plugin, c"PJRTPlugin");
@@ -51,7 +51,7 @@ fn plugin_stablehlo_versions(plugin: Robj) -> Result<Robj> {
 }
 
 /// Attributes as a named list.
-pub fn attributes_to_r(attributes: &[(String, Value)]) -> Robj {
+pub fn attributes_to_r(attributes: &[(String, PluginValue)]) -> Robj {
     let names = attributes.iter().map(|(name, _)| name.as_str());
     let values = attributes.iter().map(|(_, value)| value_to_r(value));
     List::from_names_and_values(names, values).map_or(().into(), Robj::from)
@@ -61,14 +61,14 @@ pub fn get(plugin: &Robj) -> Result<&'static Plugin> {
     Ok(handle::get::<&'static Plugin>(sexp::of(plugin), "plugin")?)
 }
 
-fn value_to_r(value: &Value) -> Robj {
+fn value_to_r(value: &PluginValue) -> Robj {
     match value {
-        Value::String(text) => text.as_str().into(),
-        Value::Int(number) => whole_numbers_to_r(&[*number]),
-        Value::IntList(numbers) => whole_numbers_to_r(numbers),
-        Value::Float(f) => f64::from(*f).into(),
-        Value::Bool(b) => (*b).into(),
-        Value::Unknown => Rbool::na().into(),
+        PluginValue::String(text) => text.as_str().into(),
+        PluginValue::Int(number) => whole_numbers_to_r(&[*number]),
+        PluginValue::IntList(numbers) => whole_numbers_to_r(numbers),
+        PluginValue::Float(f) => f64::from(*f).into(),
+        PluginValue::Bool(b) => (*b).into(),
+        PluginValue::Unknown => Rbool::na().into(),
     }
 }
 

@@ -8,7 +8,7 @@ use extendr_api::prelude::*;
 use extendr_ffi::{Rboolean, SEXP, SEXPTYPE};
 use pjrt_core::executable::inspect::MemoryKinds;
 use pjrt_core::executable::{Origin, Placement, Signature, WeakExecutable};
-use pjrt_core::{Executable, Value};
+use pjrt_core::{Executable, PluginValue};
 use pjrt_data::array::Spec;
 use pjrt_program::sharding::{Sharding, Shardings};
 use std::cell::RefCell;
@@ -125,9 +125,9 @@ fn executable_origin(executable: Robj) -> Result<Robj> {
 #[extendr]
 fn executable_costs(executable: Robj) -> Result<Robj> {
     let costs = get(&executable)?.costs()?;
-    let number = |value: &Value| match value {
-        Value::Float(f) => Rfloat::from(f64::from(*f)),
-        Value::Int(i) => Rfloat::from(*i as f64),
+    let number = |value: &PluginValue| match value {
+        PluginValue::Float(f) => Rfloat::from(f64::from(*f)),
+        PluginValue::Int(i) => Rfloat::from(*i as f64),
         _ => Rfloat::na(),
     };
     named_numbers(costs.iter().map(|(name, value)| (name.as_str(), number(value))))

@@ -220,12 +220,12 @@ pub fn is_null(x: SEXP) -> bool {
 }
 
 /// Lists of handles that R keeps until their client is closed, by the client's id.
-pub type Kept = RefCell<Vec<(u64, SEXP)>>;
+pub type ClientLists = RefCell<Vec<(u64, SEXP)>>;
 
 /// A client's list, so that its members are always the same R objects. The first call creates it with this length and
 /// fills it. Each call creates a new one for a closed client. Not protected.
 pub fn kept(
-    lists: &'static LocalKey<Kept>,
+    lists: &'static LocalKey<ClientLists>,
     client: &Client,
     len: impl FnOnce() -> usize,
     fill: impl FnOnce(SEXP),
@@ -248,7 +248,7 @@ thread_local! {
 
 /// Releases a client's list. Its members stay until [`release_forgotten`]: a finalizer may have closed the client in
 /// the middle of a call that uses them.
-pub fn forget(lists: &'static LocalKey<Kept>, client: &Client) {
+pub fn forget(lists: &'static LocalKey<ClientLists>, client: &Client) {
     lists.with_borrow_mut(|lists| {
         let place = lists.iter().position(|(id, _)| *id == client.id());
         let list = place.map(|place| lists.swap_remove(place).1);

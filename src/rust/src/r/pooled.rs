@@ -3,15 +3,15 @@
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::*;
 use pjrt_base::error::Result;
-use pjrt_core::host::pool::Block;
+use pjrt_core::host::pool::PoolBlock;
 use std::ffi::c_void;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The memory behind such a vector.
-struct Content {
-    block: Block,
+struct PooledMemory {
+    block: PoolBlock,
     len: R_xlen_t,
 }
 
@@ -99,11 +99,11 @@ impl Pooled {
     ///
     /// # Safety
     /// The vector has been protected since it was made, and is not filled twice.
-    pub unsafe fn fill(self, block: Block, len: usize) -> Result<SEXP> {
+    pub unsafe fn fill(self, block: PoolBlock, len: usize) -> Result<SEXP> {
         if len.checked_mul(self.width).is_none_or(|bytes| bytes > block.size()) {
             bail!(Internal, "{} bytes cannot hold {len} values of {} bytes.", block.size(), self.width);
         }
-        let content = Box::new(Content { block, len: len as R_xlen_t });
+        let content = Box::new(PooledMemory { block, len: len as R_xlen_t });
         // SAFETY: the caller protects the vector, whose owner's finalizer takes the content back.
         unsafe { R_SetExternalPtrAddr(R_altrep_data1(self.vector), Box::into_raw(content).cast()) };
         Ok(self.vector)
@@ -122,8 +122,8 @@ fn width(kind: SEXPTYPE) -> usize {
 
 /// # Safety
 /// `x` is a vector of these classes, and the content is used while it is alive.
-unsafe fn content<'a>(x: SEXP) -> Option<&'a Content> {
-    R_ExternalPtrAddr(R_altrep_data1(x)).cast::<Content>().as_ref()
+unsafe fn content<'a>(x: SEXP) -> Option<&'a PooledMemory> {
+    R_ExternalPtrAddr(R_altrep_data1(x)).cast::<PooledMemory>().as_ref()
 }
 
 // R calls these: they must not unwind.
@@ -146,7 +146,7 @@ unsafe extern "C" fn element<T: Copy>(x: SEXP, index: R_xlen_t) -> T {
 
 /// Called by R once the vector is garbage.
 unsafe extern "C" fn release(owner: SEXP) {
-    let content = R_ExternalPtrAddr(owner).cast::<Content>();
+    let content = R_ExternalPtrAddr(owner).cast::<PooledMemory>();
     R_ClearExternalPtr(owner);
     if !content.is_null() {
         // SAFETY: made by `fill`. A panic must not reach R.

@@ -12,7 +12,7 @@ use extendr_api::prelude::*;
 use extendr_ffi::{R_RegisterCFinalizerEx, Rboolean, SEXP};
 use pjrt_base::error::{self, Kind};
 use pjrt_base::{callbacks, console};
-use pjrt_core::{Buffer, Client, Compiling, Device, Executable, Memory};
+use pjrt_core::{Buffer, Client, Compiling, Device, Executable, MemorySpace};
 
 /// `buffer_delete(buffer)`: frees its memory as soon as nothing needs it any more.
 pub extern "C-unwind" fn buffer_delete(buffer: SEXP) -> SEXP {
@@ -61,7 +61,7 @@ fn fate(x: SEXP) -> &'static str {
         client.check_open()
     } else if let Some(device) = handle::find::<Device>(x) {
         device.client().check_open()
-    } else if let Some(memory) = handle::find::<Memory>(x) {
+    } else if let Some(memory) = handle::find::<MemorySpace>(x) {
         memory.client().check_open()
     } else if let Some(executable) = handle::find::<Executable>(x) {
         executable.client().check_open()

@@ -42,7 +42,7 @@ impl Buffer {
     /// `UnsupportedDtype` for elements that are not numbers; `InvalidInput` for missing values in a type without NaN,
     /// and for arrays that break the interface's rules; the plugin's own errors.
     pub fn from_arrow(device: &Device, pair: Pair, later: impl FnOnce(Pair) + Send + 'static) -> Result<Buffer> {
-        let pair = Kept { pair: Some(pair), later: Some(later) };
+        let pair = LentPair { pair: Some(pair), later: Some(later) };
         device.check_addressable()?;
         let found = pair.find()?;
         let bytes = found.spec.bytes();
@@ -63,12 +63,12 @@ impl Buffer {
 }
 
 /// A pair, given back wherever its use ends.
-struct Kept<F: FnOnce(Pair)> {
+struct LentPair<F: FnOnce(Pair)> {
     pair: Option<Pair>,
     later: Option<F>,
 }
 
-impl<F: FnOnce(Pair)> Drop for Kept<F> {
+impl<F: FnOnce(Pair)> Drop for LentPair<F> {
     fn drop(&mut self) {
         if let (Some(pair), Some(later)) = (self.pair.take(), self.later.take()) {
             later(pair);
@@ -76,7 +76,7 @@ impl<F: FnOnce(Pair)> Drop for Kept<F> {
     }
 }
 
-impl<F: FnOnce(Pair)> Kept<F> {
+impl<F: FnOnce(Pair)> LentPair<F> {
     fn find(&self) -> Result<Found> {
         match &self.pair {
             // SAFETY: the pair owns structs that its producer filled.

@@ -4,7 +4,7 @@ use crate::buffer::backing::Backing;
 use crate::buffer::Buffer;
 use crate::client::device::Device;
 use crate::client::holdings;
-use crate::client::memory_space::Memory;
+use crate::client::memory_space::MemorySpace;
 use crate::client::retry::with_retry;
 use crate::host::array::HostOrder;
 use pjrt_base::error::Result;
@@ -34,7 +34,7 @@ impl Buffer {
     ///
     /// # Errors
     /// As [`Buffer::copy_to`].
-    pub fn copy_to_memory(&self, memory: &Memory) -> Result<Buffer> {
+    pub fn copy_to_memory(&self, memory: &MemorySpace) -> Result<Buffer> {
         let is_near = memory.client().same(&self.0.client);
         let own = memory.devices().find(|device| is_near && device.index() == self.0.device);
         let Some(device) = own.or_else(|| memory.devices().next()) else {
@@ -63,11 +63,11 @@ impl Buffer {
     }
 
     /// Starts a copy, now or, when the buffer is not made yet, after that.
-    fn copy(&self, device: Device, memory: Option<Memory>) -> Result<Buffer> {
+    fn copy(&self, device: Device, memory: Option<MemorySpace>) -> Result<Buffer> {
         self.check_alive()?;
         let client = device.client();
         client.handle()?;
-        let index = memory.as_ref().map(Memory::index);
+        let index = memory.as_ref().map(MemorySpace::index);
         // A copy within a plugin keeps the memory order.
         let spec = self.0.spec.clone();
         let backing = Backing::of(&[self])?.map(Arc::new);
@@ -97,7 +97,7 @@ impl Buffer {
         Ok(())
     }
 
-    fn start_copy(&self, device: &Device, memory: Option<&Memory>) -> Result<*mut PJRT_Buffer> {
+    fn start_copy(&self, device: &Device, memory: Option<&MemorySpace>) -> Result<*mut PJRT_Buffer> {
         let (api, buffer) = (self.0.client.plugin().api(), self.made()?);
         let copied = match memory {
             Some(memory) => call!(api, PJRT_Buffer_CopyToMemory { buffer: buffer, dst_memory: memory.facts().handle })

@@ -1,7 +1,7 @@
 //! The living buffers of a client: those that were not dropped, deleted or donated, and take memory.
 
 use crate::buffer::{Buffer, Inner, ALIVE};
-use crate::client::memory_space::Memory;
+use crate::client::memory_space::MemorySpace;
 use crate::client::Client;
 use crate::runtime::registry::Resource;
 use pjrt_base::coarse;
@@ -34,7 +34,7 @@ impl Buffer {
     }
 
     /// The memory space it lies in, as far as is known without a wait.
-    pub fn known_memory(&self) -> Option<Memory> {
+    pub fn known_memory(&self) -> Option<MemorySpace> {
         if self.unfinished_launch().is_some() && !self.0.client.shares_host_memory() {
             return None;
         }

@@ -17,7 +17,7 @@ use crate::buffer::backing::Backing;
 use crate::buffer::read::Ready;
 use crate::client::device::Device;
 use crate::client::holdings;
-use crate::client::memory_space::Memory;
+use crate::client::memory_space::MemorySpace;
 use crate::client::Client;
 use crate::runtime::dispatch::Dispatched;
 use crate::runtime::event::{Event, OnDrop};
@@ -237,11 +237,11 @@ impl Buffer {
     ///
     /// # Errors
     /// As [`Buffer::wait`].
-    pub fn memory(&self) -> Result<Option<Memory>> {
+    pub fn memory(&self) -> Result<Option<MemorySpace>> {
         self.check_alive()?;
         let client = &self.0.client;
         if let Some(index) = self.0.memory {
-            return Ok(Some(Memory::new(client.clone(), index)));
+            return Ok(Some(MemorySpace::new(client.clone(), index)));
         }
         if self.unfinished_launch().is_some() && client.shares_host_memory() {
             // If all memory is the host's, programs know no other memory space.

@@ -61,6 +61,20 @@ impl Arrived<'_> {
 }
 
 /// A transfer to the host that is under way.
+///
+/// ```
+/// # use pjrt_core::{Buffer, Client, Plugin};
+/// # use pjrt_data::{array::Spec, dtype::DType};
+/// # let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+/// # let client = Client::create(Plugin::load(path.as_ref())?, &[])?;
+/// # let device = client.devices().next().unwrap();
+/// let buffer = Buffer::from_bytes(&device, Spec::new(DType::U8, &[3])?, &[1, 2, 3])?;
+/// let transfer = buffer.start_read()?;
+/// // Other work can be done here.
+/// let view = transfer.wait()?.view();
+/// assert_eq!(view.bytes(), [1, 2, 3]);
+/// # Ok::<(), pjrt_base::error::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Transfer {
     client: Client,

@@ -59,6 +59,22 @@ impl Axis {
 }
 
 /// A part of an array: the elements of all combinations of its axes. The first axis varies fastest.
+///
+/// ```
+/// # use pjrt_core::buffer::slice::{Axis, Slice};
+/// # use pjrt_core::{Buffer, Client, Plugin};
+/// # use pjrt_data::{array::Spec, dtype::DType};
+/// # let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+/// # let client = Client::create(Plugin::load(path.as_ref())?, &[])?;
+/// # let device = client.devices().next().unwrap();
+/// let buffer = Buffer::from_bytes(&device, Spec::new(DType::U8, &[2, 3])?, &[1, 2, 3, 4, 5, 6])?;
+/// // The first and the last column, by the offsets of their elements: the row varies fastest.
+/// let part = Slice::new(vec![Axis::new(2, |row| 3 * row), Axis::new(2, |column| 2 * column)]);
+/// let memory = buffer.wait()?.read_part(&part)?;
+/// // SAFETY: all elements are there.
+/// assert_eq!(unsafe { memory.bytes() }, [1, 4, 3, 6]);
+/// # Ok::<(), pjrt_base::error::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slice {
     axes: Vec<Axis>,

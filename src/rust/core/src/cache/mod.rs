@@ -21,7 +21,7 @@ mod store;
 
 pub use key::Key;
 use store::Store;
-pub use store::{Entry, Removed};
+pub use store::{CacheEntry, Removed};
 
 /// A cache; clones share it.
 #[derive(Debug, Clone)]
@@ -114,7 +114,7 @@ impl Cache {
     }
 
     /// The entries, the last used first.
-    pub fn list(&self) -> Vec<Entry> {
+    pub fn list(&self) -> Vec<CacheEntry> {
         self.store.list()
     }
 

@@ -3,7 +3,7 @@
 
 use super::key::Key;
 use crate::client::plugin_hash;
-use crate::executable::serialized::{self, Header};
+use crate::executable::serialized::{self, ExecutableHeader};
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::private_fs::TEMPORARY;
@@ -43,13 +43,13 @@ struct Stored {
 
 /// An entry as a list shows it.
 #[derive(Debug)]
-pub struct Entry {
+pub struct CacheEntry {
     /// The key in hexadecimal digits.
     pub key: String,
     pub bytes: u64,
     pub used: SystemTime,
     /// The file's description of itself; `None` if it cannot be read.
-    pub header: Option<Header>,
+    pub header: Option<ExecutableHeader>,
 }
 
 /// The result of a removal.
@@ -131,10 +131,10 @@ impl Store {
     }
 
     /// The entries, most recently used first.
-    pub fn list(&self) -> Vec<Entry> {
+    pub fn list(&self) -> Vec<CacheEntry> {
         let mut all = self.stored();
         all.sort_by_key(|stored| std::cmp::Reverse(stored.used));
-        let entry = |stored: Stored| Entry {
+        let entry = |stored: Stored| CacheEntry {
             key: stored.path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
             bytes: stored.bytes,
             used: stored.used,
@@ -262,7 +262,7 @@ fn shrink(mut all: Vec<Stored>, max_bytes: u64) -> (Removed, u64) {
 }
 
 /// The header of an entry's file.
-fn header(path: &Path) -> Option<Header> {
+fn header(path: &Path) -> Option<ExecutableHeader> {
     let mut start = Vec::new();
     trusted_fs::open(path).ok()?.take(HEADER_MAX).read_to_end(&mut start).ok()?;
     serialized::peek(&start)

@@ -1,12 +1,24 @@
 //! Devices of a client. A plugin's description of them is read once, when the client is created.
 
-use crate::client::memory_space::{Memory, MemoryFacts};
+use crate::client::memory_space::{MemoryFacts, MemorySpace};
 use crate::client::Client;
 use pjrt_base::error::{Error, Kind, Result};
-use pjrt_ffi::api::{call, named_values, slice, text, Api, Value};
+use pjrt_ffi::api::{call, named_values, slice, text, Api, PluginValue};
 use pjrt_sys::*;
 
 /// A device of a client.
+///
+/// ```
+/// # use pjrt_core::{Client, Plugin};
+/// # let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+/// # let client = Client::create(Plugin::load(path.as_ref())?, &[])?;
+/// let device = client.devices().next().unwrap();
+/// assert!(device.is_addressable());
+/// // A device has memory spaces, and arrays are in one of them.
+/// let memory = device.default_memory().unwrap();
+/// assert!(memory.devices().any(|other| other.id() == device.id()));
+/// # Ok::<(), pjrt_base::error::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Device {
     client: Client,
@@ -27,7 +39,7 @@ pub struct Description {
     /// The plugin's longer string, for logs.
     pub debug_label: String,
     /// Other attributes, e.g. coordinates or the number of cores.
-    pub attributes: Vec<(String, Value)>,
+    pub attributes: Vec<(String, PluginValue)>,
 }
 
 /// A plugin's description of one device of a client.
@@ -127,13 +139,13 @@ impl Device {
     }
 
     /// The memory spaces it can use.
-    pub fn memories(&self) -> impl Iterator<Item = Memory> + '_ {
-        self.facts().memories.iter().map(|&index| Memory::new(self.client.clone(), index))
+    pub fn memories(&self) -> impl Iterator<Item = MemorySpace> + '_ {
+        self.facts().memories.iter().map(|&index| MemorySpace::new(self.client.clone(), index))
     }
 
     /// The default memory space of its buffers.
-    pub fn default_memory(&self) -> Option<Memory> {
-        self.facts().default_memory.map(|index| Memory::new(self.client.clone(), index))
+    pub fn default_memory(&self) -> Option<MemorySpace> {
+        self.facts().default_memory.map(|index| MemorySpace::new(self.client.clone(), index))
     }
 
     /// Statistics of the device's memory allocator, in bytes except for `num_allocs`: all that the plugin returns.

@@ -7,7 +7,7 @@ use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process::{self, ExitDeadline, ShownWait};
 use pjrt_base::sync::Unpoisoned;
-use pjrt_ffi::api::Value;
+use pjrt_ffi::api::PluginValue;
 use pjrt_ffi::poison;
 use pjrt_store::{Patience, Store, DEADLINE_EXCEEDED};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -69,7 +69,7 @@ impl Client {
     /// processes are missing, which it names, or if the plugin takes too long; the errors of the store; `Interrupted`.
     pub fn create_distributed(
         plugin: &'static Plugin,
-        options: &[(String, Value)],
+        options: &[(String, PluginValue)],
         place: &Distributed,
     ) -> Result<Client> {
         if place.rank >= place.size {
@@ -85,7 +85,7 @@ impl Client {
         let mut options = options.to_vec();
         for (name, number) in [(NODE, place.rank), (NODES, place.size)] {
             if !options.iter().any(|(given, _)| given == name) {
-                options.push((name.to_owned(), Value::Int(number as i64)));
+                options.push((name.to_owned(), PluginValue::Int(number as i64)));
             }
         }
         let cancel = Arc::new(Cancel::new(place.timeout));
@@ -162,7 +162,7 @@ pub(super) fn finish(patience: &ExitDeadline) -> bool {
 /// The creation, on its own thread.
 fn create(
     plugin: &'static Plugin,
-    options: &[(String, Value)],
+    options: &[(String, PluginValue)],
     place: &Distributed,
     cancel: &Arc<Cancel>,
 ) -> Result<Client> {

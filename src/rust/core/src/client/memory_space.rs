@@ -8,7 +8,7 @@ use pjrt_sys::*;
 
 /// A memory space of a client.
 #[derive(Debug, Clone)]
-pub struct Memory {
+pub struct MemorySpace {
     client: Client,
     index: usize,
 }
@@ -28,9 +28,9 @@ unsafe impl Send for MemoryFacts {}
 // SAFETY: as above.
 unsafe impl Sync for MemoryFacts {}
 
-impl Memory {
+impl MemorySpace {
     pub(crate) fn new(client: Client, index: usize) -> Self {
-        Memory { client, index }
+        MemorySpace { client, index }
     }
 
     pub(crate) fn facts(&self) -> &MemoryFacts {
@@ -71,7 +71,7 @@ impl Memory {
     }
 }
 
-impl PartialEq for Memory {
+impl PartialEq for MemorySpace {
     fn eq(&self, other: &Self) -> bool {
         self.index == other.index && self.client.same(&other.client)
     }

@@ -26,14 +26,14 @@ use crate::client::work::Work;
 use crate::runtime::dispatch::Dispatched;
 use crate::runtime::plugin::Plugin;
 use crate::runtime::registry::{Registry, Resource};
-use memory_space::{Memory, MemoryFacts};
+use memory_space::{MemoryFacts, MemorySpace};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::mmap::SignalStacks;
 use pjrt_base::process::{self, ExitDeadline};
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
 use pjrt_base::sync::Unpoisoned;
-use pjrt_ffi::api::{call, text, Value};
+use pjrt_ffi::api::{call, text, PluginValue};
 use pjrt_ffi::poison;
 use pjrt_plugins::cuda;
 use pjrt_sys::*;
@@ -101,7 +101,7 @@ impl Client {
     /// # Errors
     /// `InvalidInput` for an option that would make the plugin abort, `DriverMissing`, `DriverTooOld` and
     /// `LibraryMissing` if CUDA lacks something, and the plugin's own errors.
-    pub fn create(plugin: &'static Plugin, options: &[(String, Value)]) -> Result<Client> {
+    pub fn create(plugin: &'static Plugin, options: &[(String, PluginValue)]) -> Result<Client> {
         process::watch_forks();
         check_generation()?;
         let client = Client::make(plugin, options, None)?;
@@ -112,7 +112,7 @@ impl Client {
     /// Creates a client that is not in the list of open ones. With an `exchange`, the plugin reaches other processes.
     fn make(
         plugin: &'static Plugin,
-        options: &[(String, Value)],
+        options: &[(String, PluginValue)],
         exchange: Option<&'static Exchange>,
     ) -> Result<Client> {
         check_options(options)?;
@@ -261,8 +261,8 @@ impl Client {
     }
 
     /// The memory spaces that this process can use.
-    pub fn memories(&self) -> impl Iterator<Item = Memory> + '_ {
-        (0..self.0.memories.len()).map(|index| Memory::new(self.clone(), index))
+    pub fn memories(&self) -> impl Iterator<Item = MemorySpace> + '_ {
+        (0..self.0.memories.len()).map(|index| MemorySpace::new(self.clone(), index))
     }
 
     /// Whether device memory is ordinary memory of this process that can be shared.
@@ -485,9 +485,9 @@ fn check_generation() -> Result<()> {
     Ok(())
 }
 
-fn check_options(options: &[(String, Value)]) -> Result<()> {
+fn check_options(options: &[(String, PluginValue)]) -> Result<()> {
     for (name, value) in options {
-        if name == "cpu_device_count" && !matches!(value, Value::Int(1..=MAX_CPU_DEVICES)) {
+        if name == "cpu_device_count" && !matches!(value, PluginValue::Int(1..=MAX_CPU_DEVICES)) {
             bail!(InvalidInput, "`cpu_device_count` must be a whole number from 1 to {MAX_CPU_DEVICES}.");
         }
     }
@@ -495,7 +495,7 @@ fn check_options(options: &[(String, Value)]) -> Result<()> {
 }
 
 /// The C form of an option, which borrows from it.
-pub(crate) fn named_value((name, value): &(String, Value)) -> Result<PJRT_NamedValue> {
+pub(crate) fn named_value((name, value): &(String, PluginValue)) -> Result<PJRT_NamedValue> {
     let mut out: PJRT_NamedValue = pjrt_ffi::api::blank_struct();
     out.struct_size = size_of::<PJRT_NamedValue>();
     out.name = name.as_ptr().cast();
@@ -503,29 +503,29 @@ pub(crate) fn named_value((name, value): &(String, Value)) -> Result<PJRT_NamedV
     out.value_size = 1;
     let data = &mut out.__bindgen_anon_1;
     out.type_ = match value {
-        Value::String(s) => {
+        PluginValue::String(s) => {
             data.string_value = s.as_ptr().cast();
             out.value_size = s.len();
             PJRT_NamedValue_Type::PJRT_NamedValue_kString
         }
-        Value::Int(i) => {
+        PluginValue::Int(i) => {
             data.int64_value = *i;
             PJRT_NamedValue_Type::PJRT_NamedValue_kInt64
         }
-        Value::IntList(list) => {
+        PluginValue::IntList(list) => {
             data.int64_array_value = list.as_ptr();
             out.value_size = list.len();
             PJRT_NamedValue_Type::PJRT_NamedValue_kInt64List
         }
-        Value::Float(f) => {
+        PluginValue::Float(f) => {
             data.float_value = *f;
             PJRT_NamedValue_Type::PJRT_NamedValue_kFloat
         }
-        Value::Bool(b) => {
+        PluginValue::Bool(b) => {
             data.bool_value = *b;
             PJRT_NamedValue_Type::PJRT_NamedValue_kBool
         }
-        Value::Unknown => bail!(InvalidInput, "Client option `{name}` has a type that plugins do not support."),
+        PluginValue::Unknown => bail!(InvalidInput, "Client option `{name}` has a type that plugins do not support."),
     };
     Ok(out)
 }

@@ -6,7 +6,7 @@ use crate::client::plugin_hash;
 use crate::client::CPU;
 use crate::runtime::plugin::Plugin;
 use pjrt_base::error::Result;
-use pjrt_ffi::api::Value;
+use pjrt_ffi::api::PluginValue;
 use prost::Message;
 use std::path::Path;
 
@@ -101,14 +101,14 @@ fn listed(items: &[String]) -> String {
     }
 }
 
-fn text(value: &Value) -> String {
+fn text(value: &PluginValue) -> String {
     match value {
-        Value::String(text) => text.clone(),
-        Value::Int(i) => i.to_string(),
-        Value::IntList(list) => list.iter().map(i64::to_string).collect::<Vec<_>>().join("."),
-        Value::Float(f) => f.to_string(),
-        Value::Bool(b) => b.to_string(),
-        Value::Unknown => String::new(),
+        PluginValue::String(text) => text.clone(),
+        PluginValue::Int(i) => i.to_string(),
+        PluginValue::IntList(list) => list.iter().map(i64::to_string).collect::<Vec<_>>().join("."),
+        PluginValue::Float(f) => f.to_string(),
+        PluginValue::Bool(b) => b.to_string(),
+        PluginValue::Unknown => String::new(),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::client::{check_generation, named_value, Client};
 use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Result, UNIMPLEMENTED};
 use pjrt_base::process;
-use pjrt_ffi::api::{bytes, call, named_values, slice, text, Api, Value};
+use pjrt_ffi::api::{bytes, call, named_values, slice, text, Api, PluginValue};
 use pjrt_sys::*;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct Topology {
     pub platform: String,
     pub platform_version: String,
     pub devices: Vec<Description>,
-    pub attributes: Vec<(String, Value)>,
+    pub attributes: Vec<(String, PluginValue)>,
     /// The plugin's serialized form, equal for equal topologies; `None` if the plugin has none.
     pub serialized: Option<Vec<u8>>,
 }
@@ -112,7 +112,7 @@ impl AbsentTopology {
         plugin: &'static Plugin,
         platform: &str,
         name: &str,
-        options: &[(String, Value)],
+        options: &[(String, PluginValue)],
     ) -> Result<AbsentTopology> {
         process::watch_forks();
         check_generation()?;

@@ -1,6 +1,6 @@
 //! A client's pending work, and the threads that do it.
 
-use crate::runtime::dispatch::{Dispatcher, InFlight, Running};
+use crate::runtime::dispatch::{InFlight, LaunchThread, Running};
 use crate::runtime::event::Signal;
 use pjrt_base::callbacks;
 use pjrt_base::error::Result;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 #[derive(Debug)]
 pub(crate) struct Work {
     dispatchers: Dispatchers,
-    uploader: Dispatcher,
+    uploader: LaunchThread,
     /// Compilations that may still run.
     compiles: Mutex<Vec<Weak<Signal>>>,
     /// Copies to the host in progress.
@@ -28,14 +28,14 @@ pub(crate) struct Work {
 /// One dispatcher for each device, so that devices work side by side.
 #[derive(Debug)]
 struct Dispatchers {
-    devices: Vec<Dispatcher>,
+    devices: Vec<LaunchThread>,
     /// Those for launches from callbacks: the threads of the programs that call them may be busy until they return.
     of_callbacks: OnceLock<Box<Dispatchers>>,
 }
 
 impl Dispatchers {
     fn new(poison: &'static Poison, devices: usize) -> Dispatchers {
-        let devices = (0..devices).map(|device| Dispatcher::new(poison, format!("pjrt-dispatch-{device}"))).collect();
+        let devices = (0..devices).map(|device| LaunchThread::new(poison, format!("pjrt-dispatch-{device}"))).collect();
         Dispatchers { devices, of_callbacks: OnceLock::new() }
     }
 
@@ -50,7 +50,7 @@ impl Dispatchers {
     }
 
     /// All of them.
-    fn all(&self) -> impl Iterator<Item = &Dispatcher> {
+    fn all(&self) -> impl Iterator<Item = &LaunchThread> {
         std::iter::successors(Some(self), |level| level.of_callbacks.get().map(|level| &**level))
             .flat_map(|level| &level.devices)
     }
@@ -62,7 +62,7 @@ impl Work {
         Work {
             dispatchers: Dispatchers::new(poison, devices),
             poison,
-            uploader: Dispatcher::new(poison, "pjrt-upload"),
+            uploader: LaunchThread::new(poison, "pjrt-upload"),
             compiles: Mutex::default(),
             transfers: InFlight::new(poison),
             in_flight: (0..devices).map(|_| InFlight::new(poison)).collect(),
@@ -79,12 +79,12 @@ impl Work {
     }
 
     /// The thread for launches on a device that would block their caller; in a callback, another one.
-    pub(crate) fn dispatcher(&self, device: usize) -> &Dispatcher {
+    pub(crate) fn dispatcher(&self, device: usize) -> &LaunchThread {
         self.dispatcher_at(callbacks::depth(), device)
     }
 
     /// The thread for launches on a device from so many callbacks, each in a wait of the one before.
-    pub(crate) fn dispatcher_at(&self, depth: usize, device: usize) -> &Dispatcher {
+    pub(crate) fn dispatcher_at(&self, depth: usize, device: usize) -> &LaunchThread {
         &self.dispatchers.at_depth(self.poison, depth).devices[device]
     }
 
@@ -107,7 +107,7 @@ impl Work {
     }
 
     /// The thread that writes arrays for devices in the background.
-    pub(crate) fn uploader(&self) -> &Dispatcher {
+    pub(crate) fn uploader(&self) -> &LaunchThread {
         &self.uploader
     }
 
@@ -117,7 +117,7 @@ impl Work {
     }
 
     /// Its threads; launches wait for uploads, never the reverse.
-    pub(crate) fn threads(&self) -> impl Iterator<Item = &Dispatcher> {
+    pub(crate) fn threads(&self) -> impl Iterator<Item = &LaunchThread> {
         std::iter::once(&self.uploader).chain(self.dispatchers.all())
     }
 
@@ -128,7 +128,7 @@ impl Work {
     pub(crate) fn wait_queued(&self) -> Result<()> {
         let compiles: Vec<_> = self.compiles.lock().unpoisoned().iter().filter_map(Weak::upgrade).collect();
         compiles.iter().try_for_each(|compile| compile.wait())?;
-        self.threads().try_for_each(Dispatcher::wait_idle)
+        self.threads().try_for_each(LaunchThread::wait_idle)
     }
 
     /// Waits for what was started on the devices.

@@ -41,6 +41,31 @@ const FIRST_COMPILE: usize = 448 << 20;
 static COMPILES_IN: AtomicU32 = AtomicU32::new(0);
 
 /// A compilation in progress. If nobody holds this any more, the compilation continues, and its executable is dropped.
+///
+/// ```
+/// # use pjrt_core::cache::{Cache, InProcess};
+/// # use pjrt_core::executable::options::CompileOptions;
+/// # use pjrt_core::{Client, Compiling, Plugin};
+/// # use pjrt_program::program::{Format, Program};
+/// # use std::sync::Arc;
+/// # let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+/// # let client = Client::create(Plugin::load(path.as_ref())?, &[])?;
+/// # let devices: Vec<_> = client.devices().collect();
+/// let text = "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }";
+/// let program = Program::new(text.into(), Format::Mlir)?;
+/// let folder = std::env::temp_dir().join(format!("pjrt-cache-{}", std::process::id()));
+/// let in_process = Arc::new(InProcess::default());
+/// let cache = Cache::new(&folder, 1 << 30, in_process.clone());
+/// for _ in 0..2 {
+///     let compiling = Compiling::start(Some(&cache), &devices, &program, &CompileOptions::default())?;
+///     let executable = compiling.wait()?;
+///     assert_eq!(executable.signature().inputs.len(), 1);
+/// }
+/// // The second time, the program was loaded from the cache.
+/// assert_eq!((in_process.counts().misses, in_process.counts().hits), (1, 1));
+/// # std::fs::remove_dir_all(folder).unwrap();
+/// # Ok::<(), pjrt_base::error::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Compiling {
     client: Client,
@@ -211,7 +236,7 @@ fn submit<T: Send + Sync + 'static>(
         // Run once, so this is the first outcome.
         let _ = promised.outcome.set(outcome);
     };
-    Queue::lock().add(Job { run: Some(Box::new(run)), result, poison: plugin.api().poison() }, most)
+    Queue::lock().add(CompileJob { run: Some(Box::new(run)), result, poison: plugin.api().poison() }, most)
 }
 
 /// The outcome of a compilation, once there is one.
@@ -256,14 +281,14 @@ impl<T: Send + Sync> Awaited for Pending<T> {
 type Compile<T> = Box<dyn FnOnce() -> Result<T> + Send>;
 
 /// A program to compile.
-struct Job {
+struct CompileJob {
     run: Option<Box<dyn FnOnce() + Send>>,
     result: Arc<dyn Awaited>,
     /// The plugin that compiles it.
     poison: &'static Poison,
 }
 
-impl Job {
+impl CompileJob {
     fn run(mut self) {
         if let Some(run) = self.run.take() {
             run();
@@ -281,7 +306,7 @@ fn usable_client(devices: &[Device], options: &CompileOptions) -> Result<Client>
     Ok(client)
 }
 
-impl Drop for Job {
+impl Drop for CompileJob {
     fn drop(&mut self) {
         self.result.end();
     }
@@ -294,7 +319,7 @@ fn cut_short() -> Error {
 
 /// The programs that wait for a thread, and the threads.
 struct Queue {
-    waiting: VecDeque<Job>,
+    waiting: VecDeque<CompileJob>,
     /// The plugin that each working thread is in. A poisoned plugin may keep its thread forever.
     running: Vec<&'static Poison>,
     /// Ended threads, joined later so that none is ending when the process does.
@@ -310,7 +335,7 @@ impl Queue {
     }
 
     /// Starts a thread for `job` unless there are `most` already.
-    fn add(&mut self, job: Job, most: usize) -> Result<()> {
+    fn add(&mut self, job: CompileJob, most: usize) -> Result<()> {
         while let Some(ended) = self.threads.iter().position(JoinHandle::is_finished) {
             join(self.threads.swap_remove(ended));
         }
@@ -334,7 +359,7 @@ impl Queue {
     }
 
     /// The next program for a thread that has done one for the plugin of `done`; without one, the thread ends.
-    fn next(&mut self, done: &'static Poison) -> Option<Job> {
+    fn next(&mut self, done: &'static Poison) -> Option<CompileJob> {
         let next = if self.working() <= processors() { self.waiting.pop_front() } else { None };
         if let Some(at) = self.running.iter().position(|running| std::ptr::eq(*running, done)) {
             self.running.swap_remove(at);
@@ -383,7 +408,7 @@ fn finish(patience: &ExitDeadline) -> bool {
 }
 
 /// The work of a thread.
-fn work(first: Job) {
+fn work(first: CompileJob) {
     let mut next = Some(first);
     while let Some(job) = next {
         let poison = job.poison;
@@ -419,7 +444,7 @@ mod tests {
                 running.fetch_sub(1, Ordering::SeqCst);
                 promised.outcome.set(ended).unwrap();
             };
-            let job = Job { run: Some(Box::new(run)), result: result.clone(), poison };
+            let job = CompileJob { run: Some(Box::new(run)), result: result.clone(), poison };
             Queue::lock().add(job, processors()).unwrap();
             result
         };

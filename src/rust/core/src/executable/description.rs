@@ -2,11 +2,11 @@
 
 use crate::client::Client;
 use crate::executable::hint::DispatchHint;
-use crate::executable::{Input, Signature};
+use crate::executable::{ProgramInput, Signature};
 use pjrt_base::error::Result;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
-use pjrt_ffi::api::{bytes, call, named_values, slice, text, Api, Args, Value};
+use pjrt_ffi::api::{bytes, call, named_values, slice, text, Api, Args, PluginValue};
 use pjrt_handlers::lapack;
 use pjrt_program::hlo::{HloModuleProto, HloModuleProtoWithConfig};
 use pjrt_program::names::{self, InputNames};
@@ -106,7 +106,7 @@ impl Description {
         let mut recorded =
             |i: usize| recorded.get_mut(i).and_then(Option::take).filter(|name| !names::is_generated(name));
         let given = |i: usize| given.filter(|names| names.len() == count).map(|names| names[i].clone());
-        let inputs = parameters.into_iter().enumerate().map(|(i, spec)| Input {
+        let inputs = parameters.into_iter().enumerate().map(|(i, spec)| ProgramInput {
             name: given(i).or_else(|| recorded(i)).or_else(|| in_source.get(i).cloned()).unwrap_or_default(),
             spec: Arc::new(spec),
             donated: false,
@@ -153,7 +153,7 @@ impl Description {
     }
 
     /// The compiler's estimates of the costs of a run.
-    pub fn costs(&self) -> Result<Vec<(String, Value)>> {
+    pub fn costs(&self) -> Result<Vec<(String, PluginValue)>> {
         let api = self.api;
         let found = call!(api, PJRT_Executable_GetCostAnalysis { executable: self.handle })?;
         // SAFETY: the plugin has just returned this array.
@@ -176,7 +176,7 @@ impl Description {
         };
         let cost = |name: &str| {
             properties.iter().find(|(n, _)| n == name).map_or(0.0, |(_, value)| match value {
-                Value::Float(f) => *f,
+                PluginValue::Float(f) => *f,
                 _ => 0.0,
             })
         };

@@ -6,7 +6,7 @@ use crate::client::device::Device;
 use crate::client::holdings;
 use crate::client::retry::with_retry;
 use crate::client::Client;
-use crate::executable::{Executable, Input, Placement, Signature};
+use crate::executable::{Executable, Placement, ProgramInput, Signature};
 use crate::runtime::event::Event;
 use pjrt_base::callbacks;
 use pjrt_base::counted::counted;
@@ -345,7 +345,7 @@ impl Executable {
 
     #[cold]
     fn count_error(&self, got: usize) -> Error {
-        let input = |input: &Input| match input.name.as_str() {
+        let input = |input: &ProgramInput| match input.name.as_str() {
             "" => input.spec.to_string(),
             name => format!("`{name}`: {}", input.spec),
         };

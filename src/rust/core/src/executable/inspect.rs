@@ -3,7 +3,7 @@
 use crate::executable::options::UsedOptions;
 use crate::executable::Executable;
 use pjrt_base::error::Result;
-use pjrt_ffi::api::{call, slice, text, Value};
+use pjrt_ffi::api::{call, slice, text, PluginValue};
 use pjrt_program::hlo::{HloModuleProto, ShapeProto, TUPLE};
 
 /// The memory spaces of an executable's inputs and outputs by kind; `None` if unknown.
@@ -37,7 +37,7 @@ impl Executable {
     }
 
     /// The compiler's estimates of the costs of a run: `flops`, `bytes accessed` and more, sorted by name.
-    pub fn costs(&self) -> Result<Vec<(String, Value)>> {
+    pub fn costs(&self) -> Result<Vec<(String, PluginValue)>> {
         let mut costs =
             self.describe()?.costs().map_err(|e| e.unsupported(self.client().platform(), "Cost analysis is"))?;
         costs.sort_by(|a, b| a.0.cmp(&b.0));

@@ -21,7 +21,7 @@ use crate::executable::hint::{DispatchHint, RunHistory};
 use crate::executable::options::{CompileOptions, UsedOptions};
 pub use crate::executable::placement::Placement;
 use crate::executable::placement::Places;
-use crate::executable::source::Source;
+use crate::executable::source::AdaptedProgram;
 use crate::runtime::registry::{Resource, Slot};
 use pjrt_base::error::Result;
 use pjrt_base::process;
@@ -165,7 +165,7 @@ struct Loaded {
 
 /// One input of an executable.
 #[derive(Debug, Clone)]
-pub struct Input {
+pub struct ProgramInput {
     /// Its name in the program's source, `%x` in MLIR text; empty if unknown.
     pub name: String,
     pub spec: Arc<Spec>,
@@ -177,7 +177,7 @@ pub struct Input {
 #[derive(Debug)]
 pub struct Signature {
     pub name: String,
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<ProgramInput>,
     /// For inputs that are given by name.
     input_names: InputNames,
     pub outputs: Vec<Arc<Spec>>,
@@ -229,7 +229,7 @@ impl Executable {
         let read = trace::span(Activity::Phase, || Details::named("check the program"));
         device::check_any_addressable(devices)?;
         let client = devices[0].client();
-        let source = Source::new(program, client.shares_host_memory())?;
+        let source = AdaptedProgram::new(program, client.shares_host_memory())?;
         let program = source.program();
         let api = client.plugin().api();
         drop(read);

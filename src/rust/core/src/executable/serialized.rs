@@ -26,7 +26,7 @@ const CONTAINER: Container = Container { magic: b"\x93PJRTEXE", format: 1 };
 
 /// A container's description of its executable.
 #[derive(Clone, PartialEq, Message)]
-pub struct Header {
+pub struct ExecutableHeader {
     #[prost(message, required, tag = "1")]
     pub target: Target,
     /// The serialized compile options, with the devices that it was made for.
@@ -67,7 +67,7 @@ pub struct Header {
 /// A container that has passed the check for damage.
 #[derive(Debug)]
 pub struct Serialized<'a> {
-    pub header: Header,
+    pub header: ExecutableHeader,
     used: UsedOptions,
     payload: &'a [u8],
 }
@@ -100,7 +100,8 @@ impl Executable {
         let Some(device) = self.client().devices().nth(self.first_device()) else {
             bail!(Internal, "The executable has no device.");
         };
-        let header = Header::new(Target::of(&device, kept)?, self.signature(), self.hint(), self.provenance(), key);
+        let header =
+            ExecutableHeader::new(Target::of(&device, kept)?, self.signature(), self.hint(), self.provenance(), key);
         self.with_payload(|payload| header.contain(payload))?
     }
 
@@ -153,11 +154,11 @@ fn unreadable(problem: Problem) -> Error {
 const AGAIN: &str = "Compile the program here and save it again.";
 
 /// A container's description of itself from its first bytes, unchecked, for lists. `None` if it is incomplete.
-pub(crate) fn peek(start: &[u8]) -> Option<Header> {
-    Header::read(CONTAINER.peek(start).ok()?)
+pub(crate) fn peek(start: &[u8]) -> Option<ExecutableHeader> {
+    ExecutableHeader::read(CONTAINER.peek(start).ok()?)
 }
 
-impl Header {
+impl ExecutableHeader {
     /// The description of an executable for a target, with a key of the cache if it has one.
     pub(crate) fn new(
         target: Target,
@@ -165,8 +166,8 @@ impl Header {
         hint: DispatchHint,
         provenance: &Provenance,
         key: &[u8],
-    ) -> Header {
-        Header {
+    ) -> ExecutableHeader {
+        ExecutableHeader {
             target,
             options: provenance.options.clone(),
             name: signature.name.clone(),
@@ -191,8 +192,8 @@ impl Header {
     }
 
     /// `None` for invalid text. Text ends at a null character in C.
-    fn read(bytes: &[u8]) -> Option<Header> {
-        let header = Header::decode(bytes).ok()?;
+    fn read(bytes: &[u8]) -> Option<ExecutableHeader> {
+        let header = ExecutableHeader::decode(bytes).ok()?;
         let is_text = |text: &String| !text.contains('\0');
         let is_whole = is_text(&header.name)
             && is_text(&header.target.platform)
@@ -210,7 +211,7 @@ impl<'a> Serialized<'a> {
     pub fn read(container: &'a [u8]) -> Result<Serialized<'a>> {
         let damaged = || unreadable(Problem::Damaged);
         let (header, payload) = CONTAINER.read(container).map_err(unreadable)?;
-        let header = Header::read(header).ok_or_else(damaged)?;
+        let header = ExecutableHeader::read(header).ok_or_else(damaged)?;
         let used = UsedOptions::decode(&header.options).ok_or_else(damaged)?;
         Ok(Serialized { header, used, payload })
     }
@@ -362,7 +363,7 @@ mod tests {
 
     fn container() -> Vec<u8> {
         let options = crate::executable::options::tests::encoded(&CompileOptions::default(), &[0]);
-        let header = Header { options, name: "main".into(), ..Default::default() };
+        let header = ExecutableHeader { options, name: "main".into(), ..Default::default() };
         CONTAINER.write(&header.encode_to_vec(), b"payload")
     }
 

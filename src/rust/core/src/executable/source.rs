@@ -12,24 +12,24 @@ use std::ffi::c_char;
 use std::sync::Arc;
 
 /// A program, adapted to a platform.
-pub(crate) struct Source<'a> {
+pub(crate) struct AdaptedProgram<'a> {
     program: &'a Program,
     /// A copy of its code, for bytecode whose memory is not aligned: MLIR refuses aligned resources in it.
     aligned: Option<Arc<HostMemory>>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> AdaptedProgram<'a> {
     /// Checks and adapts a program. `is_host`: for a CPU of this machine.
     ///
     /// # Errors
     /// `DynamicShape`; `UnsupportedDtype` for types that would crash XLA's CPU compiler.
-    pub fn new(program: &'a Program, is_host: bool) -> Result<Source<'a>> {
+    pub fn new(program: &'a Program, is_host: bool) -> Result<AdaptedProgram<'a>> {
         program.check_shapes()?;
         if is_host {
             narrow::check(program)?;
         }
         let aligned = aligned(program)?;
-        Ok(Source { program, aligned })
+        Ok(AdaptedProgram { program, aligned })
     }
 
     pub fn program(&self) -> &Program {

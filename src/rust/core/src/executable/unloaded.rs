@@ -8,8 +8,8 @@ use crate::client::topology::System;
 use crate::client::CPU;
 use crate::executable::description::Description;
 use crate::executable::options::CompileOptions;
-use crate::executable::serialized::Header;
-use crate::executable::source::Source;
+use crate::executable::serialized::ExecutableHeader;
+use crate::executable::source::AdaptedProgram;
 use crate::executable::{Provenance, Signature};
 use pjrt_base::error::{Error, Kind, Result, NOT_FOUND, UNIMPLEMENTED};
 use pjrt_base::process;
@@ -55,7 +55,7 @@ impl Unloaded {
         let ids = options.ids_in(&topology)?;
         let platform = &*topology.platform;
         let is_host = platform == CPU;
-        let source = Source::new(program, is_host)?;
+        let source = AdaptedProgram::new(program, is_host)?;
         let program = source.program();
         let settings = Settings::read(plugin);
         let toolkit = cuda::tools::data_dir(&plugin.for_cuda()).map(|folder| folder.to_string_lossy().into_owned());
@@ -95,7 +95,7 @@ impl Unloaded {
         let provenance = Provenance::of_compiled(program, &module, options.partitions() > 1, serialized, compile_time);
         let first = topology.devices.iter().find(|device| Some(i64::from(device.id)) == ids.first().copied());
         let target = Target::new(plugin, platform, first.map_or("", |device| &device.kind), kept)?;
-        let header = Header::new(target.clone(), &signature, description.hint(&module), &provenance, &[]);
+        let header = ExecutableHeader::new(target.clone(), &signature, description.hint(&module), &provenance, &[]);
         let container = description
             .with_payload(|payload| header.contain(payload))
             .map_err(|error| error.unsupported(platform, "Saving an executable is"))??;

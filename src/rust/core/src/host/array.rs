@@ -27,6 +27,26 @@ impl HostOrder {
 }
 
 /// An array in memory of the caller.
+///
+/// ```
+/// # use pjrt_core::buffer::upload::Upload;
+/// # use pjrt_core::{Client, HostArray, HostContent, HostOrder, Plugin};
+/// # use pjrt_data::convert::{Check, HostValues};
+/// # use pjrt_data::dtype::{DType, HostType};
+/// # let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+/// # let client = Client::create(Plugin::load(path.as_ref())?, &[])?;
+/// # let device = client.devices().next().unwrap();
+/// let numbers = [1.0f64, 2.0, 3.0, 4.0];
+/// // SAFETY: there are as many numbers.
+/// let values = unsafe { HostValues::new(HostType::Double, numbers.as_ptr().cast(), numbers.len()) };
+/// let array = HostArray { dims: &[2, 2], order: HostOrder::ColumnMajor, content: HostContent::Values(values) };
+/// let upload = Upload::new(&device, DType::F32, &array, Check::Missing)?;
+/// // SAFETY: the numbers live until the buffer is read, and nobody changes them.
+/// let buffer = unsafe { upload.run(()) }?.expect("all values fit");
+/// let expected = [1.0f32, 3.0, 2.0, 4.0].map(f32::to_ne_bytes).concat();
+/// assert_eq!(buffer.read()?.bytes(), expected);
+/// # Ok::<(), pjrt_base::error::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct HostArray<'a> {
     pub dims: &'a [i64],

@@ -1,12 +1,28 @@
 //! Blocks of host memory that a plugin can use in place: 64-byte aligned, shared between this process and the plugin.
 
-use crate::host::pool::{Block, ALIGNMENT};
+use crate::host::pool::{PoolBlock, ALIGNMENT};
 use crate::runtime::event::Event;
 use pjrt_base::error::Result;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// A block of memory, aligned for devices.
+///
+/// ```
+/// # use pjrt_core::{Buffer, Client, HostMemory, Plugin};
+/// # use pjrt_data::{array::Spec, dtype::DType};
+/// # let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+/// # let client = Client::create(Plugin::load(path.as_ref())?, &[])?;
+/// # let device = client.devices().next().unwrap();
+/// let spec = Spec::new(DType::I32, &[1024])?;
+/// let memory = HostMemory::new(spec.bytes())?;
+/// // SAFETY: the memory is as long, and nobody else uses it yet.
+/// unsafe { memory.data().write_bytes(0, memory.len()) };
+/// // The device uses it in place.
+/// let zeros = Buffer::from_host(&device, spec, &memory)?;
+/// assert!(zeros.read()?.bytes().iter().all(|&byte| byte == 0));
+/// # Ok::<(), pjrt_base::error::Error>(())
+/// ```
 pub struct HostMemory {
     data: NonNull<u8>,
     len: usize,
@@ -16,7 +32,7 @@ pub struct HostMemory {
 /// The owner of the memory.
 enum Owner {
     Own {
-        _block: Block,
+        _block: PoolBlock,
     },
     /// Borrowed memory; the owner is told when nobody uses it any more.
     Lent(Option<Box<dyn FnOnce() + Send>>),
@@ -33,7 +49,7 @@ impl HostMemory {
     /// # Errors
     /// The code of `RESOURCE_EXHAUSTED` without enough memory.
     pub fn new(len: usize) -> Result<Arc<Self>> {
-        let block = Block::new(len)?;
+        let block = PoolBlock::new(len)?;
         Ok(Arc::new(HostMemory { data: block.data(), len, owner: Owner::Own { _block: block } }))
     }
 

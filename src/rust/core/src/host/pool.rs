@@ -25,35 +25,35 @@ static LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT_LIMIT);
 static FRESH: AtomicUsize = AtomicUsize::new(0);
 static HANDED_OUT: AtomicUsize = AtomicUsize::new(0);
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
-static KEPT: Mutex<Kept> = Mutex::new(Kept { blocks: Vec::new(), bytes: 0 });
+static KEPT: Mutex<UnusedBlocks> = Mutex::new(UnusedBlocks { blocks: Vec::new(), bytes: 0 });
 
 /// Unused blocks, oldest first.
-struct Kept {
-    blocks: Vec<Memory>,
+struct UnusedBlocks {
+    blocks: Vec<Allocation>,
     bytes: usize,
 }
 
 /// Memory and how it was allocated. Not freed by itself.
-struct Memory {
+struct Allocation {
     data: NonNull<u8>,
     layout: Layout,
 }
 
 // SAFETY: a plain block of bytes that one owner at a time has.
-unsafe impl Send for Memory {}
+unsafe impl Send for Allocation {}
 
-/// An uninitialized block of memory. When dropped, it is kept for the next [`Block::new`].
-pub struct Block(Memory);
+/// An uninitialized block of memory. When dropped, it is kept for the next [`PoolBlock::new`].
+pub struct PoolBlock(Allocation);
 
 // SAFETY: a plain block of bytes; who may write when is up to the owners.
-unsafe impl Sync for Block {}
+unsafe impl Sync for PoolBlock {}
 
-impl Block {
+impl PoolBlock {
     /// A block of at least `len` bytes, aligned to [`ALIGNMENT`].
     ///
     /// # Errors
     /// The code of `RESOURCE_EXHAUSTED` without enough memory.
-    pub fn new(len: usize) -> Result<Block> {
+    pub fn new(len: usize) -> Result<PoolBlock> {
         let kept = take(len);
         let fresh = kept.is_none();
         let memory = kept.or_else(|| allocate(len)).ok_or_else(|| exhausted(len))?;
@@ -63,7 +63,7 @@ impl Block {
             HANDED_OUT.fetch_add(size, Ordering::Relaxed);
             FRESH.fetch_add(if fresh { size } else { 0 }, Ordering::Relaxed);
         }
-        Ok(Block(memory))
+        Ok(PoolBlock(memory))
     }
 
     /// The address of the first byte.
@@ -77,11 +77,11 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for PoolBlock {
     fn drop(&mut self) {
-        let Memory { data, layout } = self.0;
+        let Allocation { data, layout } = self.0;
         IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        keep(Memory { data, layout });
+        keep(Allocation { data, layout });
     }
 }
 
@@ -147,7 +147,7 @@ fn rounded(len: usize) -> Option<usize> {
     len.checked_next_multiple_of(step)
 }
 
-fn take(len: usize) -> Option<Memory> {
+fn take(len: usize) -> Option<Allocation> {
     if len < LARGE {
         return None;
     }
@@ -158,7 +158,7 @@ fn take(len: usize) -> Option<Memory> {
     Some(kept.blocks.remove(place))
 }
 
-fn keep(memory: Memory) {
+fn keep(memory: Allocation) {
     let size = memory.layout.size();
     let limit = limit();
     if size < LARGE || size > limit {
@@ -180,7 +180,7 @@ fn shrink(limit: usize) {
     }
 }
 
-fn oldest_beyond(kept: &mut Kept, limit: usize) -> Option<Memory> {
+fn oldest_beyond(kept: &mut UnusedBlocks, limit: usize) -> Option<Allocation> {
     if kept.bytes <= limit || kept.blocks.is_empty() {
         return None;
     }
@@ -190,11 +190,11 @@ fn oldest_beyond(kept: &mut Kept, limit: usize) -> Option<Memory> {
 }
 
 /// The kept blocks.
-fn table() -> Option<MutexGuard<'static, Kept>> {
+fn table() -> Option<MutexGuard<'static, UnusedBlocks>> {
     process::lock(&KEPT)
 }
 
-fn allocate(len: usize) -> Option<Memory> {
+fn allocate(len: usize) -> Option<Allocation> {
     let size = rounded(len)?;
     let huge = len >= HUGE && huge_pages_pay();
     let align = if huge { HUGE } else { ALIGNMENT };
@@ -207,7 +207,7 @@ fn allocate(len: usize) -> Option<Memory> {
         // SAFETY: advice on whole pages within the block; refusal changes nothing.
         unsafe { libc::madvise(data.as_ptr().cast(), len / HUGE * HUGE, libc::MADV_HUGEPAGE) };
     }
-    Some(Memory { data, layout })
+    Some(Allocation { data, layout })
 }
 
 /// Whether huge pages are fast to obtain. They are not where a hypervisor takes back free huge pages, and must find new
@@ -222,7 +222,7 @@ fn huge_pages_pay() -> bool {
     })
 }
 
-fn free(memory: Memory) {
+fn free(memory: Allocation) {
     // SAFETY: allocated with this layout, freed once.
     unsafe { std::alloc::dealloc(memory.data.as_ptr(), memory.layout) };
 }
@@ -250,16 +250,16 @@ mod tests {
     fn a_large_block_is_aligned_and_used_again() {
         // A size that no other test uses.
         let len = 3_333_333;
-        let first = Block::new(len).unwrap();
+        let first = PoolBlock::new(len).unwrap();
         assert_eq!(first.data().as_ptr() as usize % ALIGNMENT, 0);
         let address = first.data();
         drop(first);
         assert!(kept() >= len);
-        assert_eq!(Block::new(len).unwrap().data(), address);
+        assert_eq!(PoolBlock::new(len).unwrap().data(), address);
     }
 
     #[test]
     fn sizes_beyond_all_memory_raise_an_error() {
-        assert_eq!(Block::new(usize::MAX / 2).err().map(|e| e.kind()), Some(Kind::Pjrt(RESOURCE_EXHAUSTED)));
+        assert_eq!(PoolBlock::new(usize::MAX / 2).err().map(|e| e.kind()), Some(Kind::Pjrt(RESOURCE_EXHAUSTED)));
     }
 }

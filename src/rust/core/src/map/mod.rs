@@ -1,6 +1,6 @@
 //! Arrays in files of plain numbers: in any file from some byte on, and parts of the array in a `.npy` file.
 
-use crate::numpy::{Array, ArrayFile};
+use crate::numpy::{ArrayFile, NpyArray};
 use crate::stored::column_major::{self, ColumnMajor};
 use crate::stored::{Form, Stored};
 use pjrt_base::error::{Error, Kind, Result};
@@ -32,12 +32,12 @@ pub struct Part {
 
 /// An array of a file.
 #[derive(Debug)]
-pub struct Mapping(Content);
+pub struct Mapping(MappedContent);
 
 #[derive(Debug)]
-enum Content {
+enum MappedContent {
     /// All of a `.npy` file.
-    Array(Array),
+    NpyArray(NpyArray),
     /// Plain elements.
     Part { file: Arc<MappedFile>, start: u64, spec: Spec, reorder: Option<ColumnMajor> },
 }
@@ -69,7 +69,7 @@ impl Mapping {
             _ => error,
         })?;
         let dims = match &part.dims {
-            None if part.offset == 0 => return Ok(Mapping(Content::Array(array))),
+            None if part.offset == 0 => return Ok(Mapping(MappedContent::NpyArray(array))),
             None => bail!(InvalidInput, "An array that begins within the data needs a shape."),
             Some(dims) => dims,
         };
@@ -110,14 +110,14 @@ impl Mapping {
         let start = data + part.offset;
         let reorder = is_column_major && column_major::is_needed(&spec);
         let reorder = reorder.then(|| ColumnMajor { file: file.clone(), start, spec: spec.clone() });
-        Ok(Mapping(Content::Part { file: file.clone(), start, spec, reorder }))
+        Ok(Mapping(MappedContent::Part { file: file.clone(), start, spec, reorder }))
     }
 
     /// Where the array is. It is used in place if that is possible and worth an open file.
     pub fn stored(&self) -> Stored<'_> {
         match &self.0 {
-            Content::Array(array) => array.stored(is_worth_a_file(array.spec())),
-            Content::Part { file, start, spec, reorder } => {
+            MappedContent::NpyArray(array) => array.stored(is_worth_a_file(array.spec())),
+            MappedContent::Part { file, start, spec, reorder } => {
                 let form = match reorder {
                     Some(reorder) => Form::Encoded(reorder),
                     // A device copies narrow elements.

@@ -32,7 +32,7 @@ pub(super) fn members(file: &Arc<MappedFile>) -> Result<Option<(Vec<Member>, Vec
         return Ok(None);
     }
     let broken = |error: ZipError| damaged(file, &error);
-    let mut archive = ZipArchive::new(BufReader::new(Source { file, position: 0 })).map_err(broken)?;
+    let mut archive = ZipArchive::new(BufReader::new(ArchiveFile { file, position: 0 })).map_err(broken)?;
     let (mut members, mut others) = (Vec::new(), Vec::new());
     let mut seen = HashSet::new();
     for i in 0..archive.len() {
@@ -84,12 +84,12 @@ fn damaged(file: &MappedFile, error: &ZipError) -> Error {
 }
 
 /// A file as the archive's reader takes it.
-struct Source<'a> {
+struct ArchiveFile<'a> {
     file: &'a MappedFile,
     position: u64,
 }
 
-impl Read for Source<'_> {
+impl Read for ArchiveFile<'_> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
         let left = self.file.len().saturating_sub(self.position);
         let len = target.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -99,7 +99,7 @@ impl Read for Source<'_> {
     }
 }
 
-impl Seek for Source<'_> {
+impl Seek for ArchiveFile<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let position = match to {
             SeekFrom::Start(position) => Some(position),

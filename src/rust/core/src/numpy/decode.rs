@@ -7,7 +7,7 @@ use pjrt_base::error::{Error, Result};
 use pjrt_base::mmap::MappedFile;
 use pjrt_base::process::check_interrupt_sometimes;
 use pjrt_data::array::Spec;
-use pjrt_data::npy::Header;
+use pjrt_data::npy::NpyHeader;
 use std::sync::Arc;
 
 /// Bytes to work on between checks for interrupts.
@@ -32,7 +32,7 @@ impl Decoder {
         file: Arc<MappedFile>,
         member: &Member,
         header_size: usize,
-        header: &Header,
+        header: &NpyHeader,
         spec: &Spec,
     ) -> Option<Decoder> {
         let is_column_major = header.is_column_major && column_major::is_needed(spec);

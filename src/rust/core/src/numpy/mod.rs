@@ -11,7 +11,7 @@ use pjrt_base::mmap::MappedFile;
 use pjrt_base::reason::Reason;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
-use pjrt_data::npy::{self, Element, Header, Problem};
+use pjrt_data::npy::{self, Element, NpyHeader, Problem};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ struct Member {
 
 /// An array whose header has been read.
 #[derive(Debug)]
-pub struct Array {
+pub struct NpyArray {
     member: Member,
     file: Arc<MappedFile>,
     label: String,
@@ -87,7 +87,7 @@ impl ArrayFile {
     /// # Errors
     /// `NpyInvalid`; `UnsupportedDtype` for elements that PJRT lacks, or without a type; `InvalidInput` for a `dtype` of
     /// another size; `FileChanged`, `Io`.
-    pub fn array(&self, array: usize, dtype: Option<DType>) -> Result<Array> {
+    pub fn array(&self, array: usize, dtype: Option<DType>) -> Result<NpyArray> {
         let member = self.members[array].clone();
         if !member.is_deflated && !decode::has_checksum(&self.file, &member)? {
             return Err(self.invalid(&member, "its checksum is wrong"));
@@ -106,7 +106,7 @@ impl ArrayFile {
         }
         let mut bytes = vec![0; size];
         self.read(&member, &mut bytes)?;
-        let header = Header::parse(&bytes).map_err(problem)?;
+        let header = NpyHeader::parse(&bytes).map_err(problem)?;
         let dtype = match (header.element, dtype) {
             (Element::Known(dtype), _) => dtype,
             (Element::Void(bytes), Some(dtype)) if dtype.host_bytes() == bytes => dtype,
@@ -134,7 +134,7 @@ impl ArrayFile {
         let has_type = matches!(header.element, Element::Known(_));
         let is_column_major = header.is_column_major;
         let decoder = Decoder::new(self.file.clone(), &member, size, &header, &spec);
-        Ok(Array { member, file: self.file.clone(), label, spec, has_type, header: size, is_column_major, decoder })
+        Ok(NpyArray { member, file: self.file.clone(), label, spec, has_type, header: size, is_column_major, decoder })
     }
 
     /// Reads the first bytes of a member.
@@ -160,7 +160,7 @@ impl ArrayFile {
     }
 }
 
-impl Array {
+impl NpyArray {
     /// Where the array is. With `in_place`, a device may use the memory of the file if that is possible.
     pub fn stored(&self, in_place: bool) -> Stored<'_> {
         let spec = self.spec.clone();

@@ -125,12 +125,12 @@ impl Dispatched {
     }
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+type LaunchJob = Box<dyn FnOnce() + Send>;
 
 /// A thread that runs jobs in order. The first job starts it; it lives until the process ends.
 #[derive(Debug)]
-pub(crate) struct Dispatcher {
-    sender: Mutex<Option<Sender<Job>>>,
+pub(crate) struct LaunchThread {
+    sender: Mutex<Option<Sender<LaunchJob>>>,
     /// The last job.
     last: Mutex<Weak<Dispatched>>,
     unfinished: Arc<AtomicUsize>,
@@ -138,11 +138,11 @@ pub(crate) struct Dispatcher {
     name: String,
 }
 
-impl Dispatcher {
+impl LaunchThread {
     /// A thread of this name for calls of the plugin that `poison` belongs to.
-    pub(crate) fn new(poison: &'static Poison, name: impl Into<String>) -> Dispatcher {
+    pub(crate) fn new(poison: &'static Poison, name: impl Into<String>) -> LaunchThread {
         let (last, name) = (Mutex::default(), name.into());
-        Dispatcher { sender: Mutex::default(), last, unfinished: Arc::default(), poison, name }
+        LaunchThread { sender: Mutex::default(), last, unfinished: Arc::default(), poison, name }
     }
 
     /// Queues `work`; `launch` signals its end.
@@ -302,8 +302,8 @@ impl Running {
     }
 }
 
-fn start(name: &str) -> Result<Sender<Job>> {
-    let (sender, receiver) = channel::<Job>();
+fn start(name: &str) -> Result<Sender<LaunchJob>> {
+    let (sender, receiver) = channel::<LaunchJob>();
     let run = move || {
         let _stacks = SignalStacks::of_this_thread();
         work(&receiver);
@@ -315,7 +315,7 @@ fn start(name: &str) -> Result<Sender<Job>> {
 }
 
 /// The thread's loop: runs jobs until all senders are gone. If jobs come at short intervals, it polls for the next one.
-fn work(jobs: &Receiver<Job>) {
+fn work(jobs: &Receiver<LaunchJob>) {
     let mut patience = spin::SHORT;
     loop {
         let start = Instant::now();
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn a_fault_in_a_launch_reaches_its_waiter_and_the_next_launch_runs() {
         let poison = Poison::leaked();
-        let dispatcher = Dispatcher::new(poison, "pjrt-dispatch");
+        let dispatcher = LaunchThread::new(poison, "pjrt-dispatch");
         let [broken, sound] = [Duration::ZERO; 2].map(|expected| Dispatched::new(poison, expected));
         dispatcher.submit(broken.clone(), || panic!("on purpose")).unwrap();
         dispatcher.submit(sound.clone(), || Ok(())).unwrap();
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn a_thread_on_which_a_plugin_threw_is_kept_and_what_waits_for_it_ends() {
         let poison = Poison::leaked();
-        let dispatcher = Dispatcher::new(poison, "pjrt-dispatch");
+        let dispatcher = LaunchThread::new(poison, "pjrt-dispatch");
         let [throwing, later] = [Duration::ZERO; 2].map(|expected| Dispatched::new(poison, expected));
         dispatcher
             .submit(throwing.clone(), || {

@@ -4,7 +4,7 @@ use once_cell::sync::OnceCell;
 use pjrt_base::error::{Error, Kind, Result, UNIMPLEMENTED};
 use pjrt_base::reason::Reason;
 use pjrt_base::sync::Unpoisoned;
-use pjrt_ffi::api::{call, named_values, Api, Value};
+use pjrt_ffi::api::{call, named_values, Api, PluginValue};
 use pjrt_ffi::poison::Poison;
 use pjrt_handlers::registry;
 use pjrt_plugins::cuda;
@@ -15,11 +15,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock};
 
 /// A loaded plugin. One exists per library file and lives until the process ends.
+///
+/// ```
+/// # use pjrt_core::{Plugin, API_VERSION};
+/// # let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+/// let plugin = Plugin::load(path.as_ref())?;
+/// assert_eq!(plugin.api().version().0, API_VERSION.0 as i32);
+/// // It is loaded once.
+/// assert!(std::ptr::eq(plugin, Plugin::load(path.as_ref())?));
+/// # Ok::<(), pjrt_base::error::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Plugin {
     api: Api,
     path: PathBuf,
-    attributes: Vec<(String, Value)>,
+    attributes: Vec<(String, PluginValue)>,
     /// Calls after which it may have registered exit handlers.
     pub(crate) first_client: Once,
     pub(crate) first_executable: Once,
@@ -112,14 +122,14 @@ impl Plugin {
     }
 
     /// The plugin's attributes, e.g. `stablehlo_current_version`.
-    pub fn attributes(&self) -> &[(String, Value)] {
+    pub fn attributes(&self) -> &[(String, PluginValue)] {
         &self.attributes
     }
 
     /// The versions of StableHLO that the plugin reads, if it lists them.
     pub fn stablehlo_versions(&self) -> Option<Versions> {
         let version = |name: &str| match self.attributes().iter().find(|(key, _)| key == name)? {
-            (_, Value::IntList(numbers)) => <[i64; 3]>::try_from(numbers.as_slice()).ok().map(Version),
+            (_, PluginValue::IntList(numbers)) => <[i64; 3]>::try_from(numbers.as_slice()).ok().map(Version),
             _ => None,
         };
         let (minimum, current) = (version("stablehlo_minimum_version")?, version("stablehlo_current_version")?);
@@ -129,7 +139,7 @@ impl Plugin {
     /// The attributes for CUDA plugins.
     pub(crate) fn for_cuda(&self) -> cuda::Loaded<'_> {
         let cuda_version = self.attributes().iter().find_map(|(name, value)| match value {
-            Value::Int(version) if name == "cuda_version" => Some(*version),
+            PluginValue::Int(version) if name == "cuda_version" => Some(*version),
             _ => None,
         });
         cuda::Loaded { path: self.path(), cuda_version }
@@ -141,7 +151,7 @@ fn lost() -> MutexGuard<'static, Vec<(PathBuf, &'static Poison)>> {
 }
 
 /// Initializes the plugin, and reads its attributes.
-fn set_up(api: &Api) -> Result<Vec<(String, Value)>> {
+fn set_up(api: &Api) -> Result<Vec<(String, PluginValue)>> {
     where_there(call!(api, PJRT_Plugin_Initialize {}))?;
     match where_there(call!(api, PJRT_Plugin_Attributes {}))? {
         // SAFETY: the plugin has just returned this array, which lives as long as the process.

@@ -12,6 +12,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The tensors of a file or of the files of an index. Headers are read when they are first needed.
+///
+/// ```
+/// # use pjrt_core::safetensors::{save, Model, Saving};
+/// # use pjrt_core::stored::Loading;
+/// # use pjrt_core::{Buffer, Client, Plugin};
+/// # use pjrt_data::{array::Spec, dtype::DType};
+/// # let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+/// # let client = Client::create(Plugin::load(path.as_ref())?, &[])?;
+/// # let device = client.devices().next().unwrap();
+/// # let folder = std::env::temp_dir().join(format!("pjrt-model-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// let weight = Buffer::from_bytes(&device, Spec::new(DType::U8, &[2])?, &[1, 2])?;
+/// let how = Saving { path: &folder.join("model.safetensors"), metadata: &[], max_shard_size: None };
+/// let path = save(&[("weight".into(), weight)], &how, &mut |_| {})?;
+///
+/// let model = Model::open(&path)?;
+/// assert_eq!(model.names().collect::<Vec<_>>(), ["weight"]);
+/// let buffers = Loading::new(model.stored(&[0])?, &device)?.run(&mut |_| {})?;
+/// assert_eq!(buffers[0].read()?.bytes(), [1, 2]);
+/// # std::fs::remove_dir_all(folder).unwrap();
+/// # Ok::<(), pjrt_base::error::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Model {
     path: PathBuf,

@@ -42,7 +42,7 @@ pub fn load_part(model: &Model, tensor: usize, share: &Share, device: &Device) -
     let width = whole.dtype.host_bytes();
     let elements = share.filled(width, |target| {
         let mut block =
-            Block { file: &opened.file, start: tensor.start, width, in_byte, runs: Vec::new(), bytes: Vec::new() };
+            ReadRun { file: &opened.file, start: tensor.start, width, in_byte, runs: Vec::new(), bytes: Vec::new() };
         share.runs(&tensor.dims, |run| block.add(run, target))?;
         block.read(target)
     })?;
@@ -51,7 +51,7 @@ pub fn load_part(model: &Model, tensor: usize, share: &Share, device: &Device) -
 }
 
 /// Runs of elements that are close enough to be read at once.
-struct Block<'a> {
+struct ReadRun<'a> {
     file: &'a MappedFile,
     /// The offset of the tensor in the file.
     start: u64,
@@ -62,7 +62,7 @@ struct Block<'a> {
     bytes: Vec<u8>,
 }
 
-impl Block<'_> {
+impl ReadRun<'_> {
     /// Adds a run, which comes after all others. Reads the earlier runs to `target` if they are far from it or large
     /// enough.
     fn add(&mut self, run: Run, target: &mut [u8]) -> Result<()> {

@@ -49,7 +49,7 @@ pub fn save(tensors: &[(String, Buffer)], how: &Saving, progress: &mut Progress)
         Details::named(format!("save {}", counted(tensors.len(), "array"))).bytes(bytes)
     });
     let path = file_path(how.path);
-    check_target(&path).map_err(|error| Failure::from(error).about(&path))?;
+    check_target(&path).map_err(|error| SaveFailure::from(error).about(&path))?;
     check_names(tensors)?;
     let items = tensors.iter().map(|(name, buffer)| Item::new(name, buffer)).collect::<Result<Vec<_>>>()?;
     items.iter().try_for_each(Item::wait)?;
@@ -240,30 +240,30 @@ impl Writer<'_, '_> {
 }
 
 /// Result of writing; the system's own errors lack the file's name.
-type Failing<T> = std::result::Result<T, Failure>;
+type Failing<T> = std::result::Result<T, SaveFailure>;
 
-enum Failure {
+enum SaveFailure {
     System(io::Error),
     Ours(Error),
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for SaveFailure {
     fn from(error: io::Error) -> Self {
-        Failure::System(error)
+        SaveFailure::System(error)
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for SaveFailure {
     fn from(error: Error) -> Self {
-        Failure::Ours(error)
+        SaveFailure::Ours(error)
     }
 }
 
-impl Failure {
+impl SaveFailure {
     fn about(self, path: &Path) -> Error {
         match self {
-            Failure::System(error) => Error::new(Kind::Io, format!("Cannot write '{}': {error}.", path.display())),
-            Failure::Ours(error) => error,
+            SaveFailure::System(error) => Error::new(Kind::Io, format!("Cannot write '{}': {error}.", path.display())),
+            SaveFailure::Ours(error) => error,
         }
     }
 }
@@ -280,7 +280,7 @@ impl Drafts {
     /// Creates one more file.
     fn add(&mut self, path: &Path, write: impl FnOnce(&mut File) -> Failing<()>) -> Result<()> {
         let draft = temporary(path.parent().unwrap_or(Path::new("")));
-        let written = OpenOptions::new().write(true).create_new(true).open(&draft).map_err(Failure::from);
+        let written = OpenOptions::new().write(true).create_new(true).open(&draft).map_err(SaveFailure::from);
         let written = written.and_then(|mut file| {
             self.0.push(Draft { path: path.into(), draft });
             write(&mut file)?;
@@ -294,7 +294,7 @@ impl Drafts {
         let mut published = Vec::new();
         while !self.0.is_empty() {
             let Draft { path, draft } = &self.0[0];
-            fs::rename(draft, path).map_err(|error| Failure::from(error).about(path))?;
+            fs::rename(draft, path).map_err(|error| SaveFailure::from(error).about(path))?;
             published.push(self.0.remove(0).path);
         }
         Ok(published)

@@ -20,7 +20,7 @@ pub enum Contained<'a> {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Header {
+struct ContainedHeader {
     #[prost(message, optional, tag = "1")]
     array: Option<ArrayHeader>,
     #[prost(message, optional, tag = "2")]
@@ -56,7 +56,7 @@ pub fn is_contained(bytes: &[u8]) -> bool {
 /// The code of `RESOURCE_EXHAUSTED` without enough memory.
 pub fn contain_array(spec: &Spec, content: &[u8]) -> Result<Vec<u8>> {
     let array = ArrayHeader { dtype: spec.dtype.name().into(), dims: spec.dims.to_vec() };
-    contain(&Header { array: Some(array), program: None }, content)
+    contain(&ContainedHeader { array: Some(array), program: None }, content)
 }
 
 /// A program as bytes.
@@ -70,10 +70,10 @@ pub fn contain_program(program: &Program) -> Result<Vec<u8>> {
         is_named: names.is_some(),
         input_names: names.unwrap_or_default().to_vec(),
     };
-    contain(&Header { array: None, program: Some(described) }, program.code())
+    contain(&ContainedHeader { array: None, program: Some(described) }, program.code())
 }
 
-fn contain(header: &Header, content: &[u8]) -> Result<Vec<u8>> {
+fn contain(header: &ContainedHeader, content: &[u8]) -> Result<Vec<u8>> {
     room::check_room(2 * content.len(), "to save it as bytes")?;
     Ok(CONTAINER.write(&header.encode_to_vec(), content))
 }
@@ -92,7 +92,7 @@ pub fn read(bytes: &[u8]) -> Result<Contained<'_>> {
         ),
         Problem::Other | Problem::Damaged => damaged(),
     })?;
-    let header = Header::decode(header).map_err(|_| damaged())?;
+    let header = ContainedHeader::decode(header).map_err(|_| damaged())?;
     match (header.array, header.program) {
         (Some(array), None) => {
             let dtype = DType::parse(&array.dtype).map_err(|_| damaged())?;
@@ -149,10 +149,10 @@ mod tests {
         let array = |dtype: &str, dims: &[i64]| Some(ArrayHeader { dtype: dtype.into(), dims: dims.to_vec() });
         let wrong = [("f32", &[2][..]), ("f32", &[-1]), ("f99", &[1]), ("f32", &[i64::MAX, 8]), ("pred", &[4])];
         for (dtype, dims) in wrong {
-            let bytes = contain(&Header { array: array(dtype, dims), program: None }, &[1, 0, 1, 2]).unwrap();
+            let bytes = contain(&ContainedHeader { array: array(dtype, dims), program: None }, &[1, 0, 1, 2]).unwrap();
             assert_eq!(read(&bytes).unwrap_err().kind(), Kind::SerializedInvalid, "{dtype} {dims:?}");
         }
-        let neither = contain(&Header::default(), &[]).unwrap();
+        let neither = contain(&ContainedHeader::default(), &[]).unwrap();
         assert_eq!(read(&neither).unwrap_err().kind(), Kind::SerializedInvalid);
     }
 }

@@ -3,7 +3,7 @@
 
 pub mod linear;
 
-use pjrt_core::{Buffer, Client, Device, HostMemory, Plugin, Value};
+use pjrt_core::{Buffer, Client, Device, HostMemory, Plugin, PluginValue};
 use pjrt_data::{array::Spec, dtype::DType};
 use pjrt_program::program::{Format, Program};
 use std::path::Path;
@@ -16,7 +16,7 @@ pub fn plugin() -> &'static Plugin {
 
 /// A new client with so many devices.
 pub fn client_of(devices: i64) -> Client {
-    Client::create(plugin(), &[("cpu_device_count".into(), Value::Int(devices))]).unwrap()
+    Client::create(plugin(), &[("cpu_device_count".into(), PluginValue::Int(devices))]).unwrap()
 }
 
 /// One client with two devices for all tests of a file.

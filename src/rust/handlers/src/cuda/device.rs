@@ -24,16 +24,16 @@ macro_rules! call {
 /// The stream of a call, with its context current on this thread. All work is queued on the stream, so memory of the plugin
 /// can be freed once the work is queued: the plugin reuses it on the same stream only.
 #[derive(Debug)]
-pub(super) struct Device<'a> {
+pub(super) struct CudaDevice<'a> {
     frame: &'a Frame<'a>,
     driver: &'static Driver,
     context: Pointer,
     stream: Pointer,
 }
 
-impl<'a> Device<'a> {
+impl<'a> CudaDevice<'a> {
     /// Asks the plugin for the stream, and makes its context current.
-    pub fn new(frame: &'a Frame<'a>) -> Result<Device<'a>, Failure> {
+    pub fn new(frame: &'a Frame<'a>) -> Result<CudaDevice<'a>, Failure> {
         let driver = library::driver()?;
         let args = call!(frame, XLA_FFI_Stream_Get, XLA_FFI_Stream_Get_Args { stream: null_mut() });
         let Some(XLA_FFI_Stream_Get_Args { stream, .. }) = args else {
@@ -45,7 +45,7 @@ impl<'a> Device<'a> {
         driver.check("cuStreamGetCtx", unsafe { (driver.stream_context)(stream, &mut context) })?;
         // SAFETY: the context is the stream's.
         driver.check("cuCtxPushCurrent", unsafe { (driver.push_context)(context) })?;
-        Ok(Device { frame, driver, context, stream })
+        Ok(CudaDevice { frame, driver, context, stream })
     }
 
     /// Queues a copy on the device. The memory must not overlap, unless it is the same.
@@ -116,7 +116,7 @@ impl<'a> Device<'a> {
     }
 
     /// Memory on the device, freed after the work that is queued until its end.
-    pub fn memory(&self, bytes: usize) -> Result<Memory<'_>, Failure> {
+    pub fn memory(&self, bytes: usize) -> Result<DeviceMemory<'_>, Failure> {
         let size = bytes.max(1);
         call!(
             self.frame,
@@ -125,7 +125,7 @@ impl<'a> Device<'a> {
             XLA_FFI_DeviceMemory_Allocate_Args { size: size, alignment: 1, data: null_mut() }
         )
         .filter(|args| !args.data.is_null())
-        .map(|args| Memory { device: self, data: args.data, size })
+        .map(|args| DeviceMemory { device: self, data: args.data, size })
         .ok_or_else(|| out_of_memory("on the device", size))
     }
 
@@ -150,7 +150,7 @@ impl<'a> Device<'a> {
     }
 }
 
-impl Drop for Device<'_> {
+impl Drop for CudaDevice<'_> {
     fn drop(&mut self) {
         // SAFETY: `new` pushed the context. A failure leaves a context that XLA replaces.
         unsafe { (self.driver.pop_context)(&mut null_mut()) };
@@ -159,19 +159,19 @@ impl Drop for Device<'_> {
 
 /// Memory of the plugin on the device.
 #[derive(Debug)]
-pub(super) struct Memory<'a> {
-    device: &'a Device<'a>,
+pub(super) struct DeviceMemory<'a> {
+    device: &'a CudaDevice<'a>,
     data: Pointer,
     size: usize,
 }
 
-impl Memory<'_> {
+impl DeviceMemory<'_> {
     pub fn data(&self) -> Pointer {
         self.data
     }
 }
 
-impl Drop for Memory<'_> {
+impl Drop for DeviceMemory<'_> {
     fn drop(&mut self) {
         // Nothing can be done about a failure to free.
         let (size, data) = (self.size, self.data);

@@ -12,7 +12,7 @@ use crate::frame::{Array, Failure, Frame};
 use crate::lapack::{checked_count, Call, Input, Output};
 use crate::print;
 use crate::slots::RustHandler;
-use device::Device;
+use device::CudaDevice;
 use std::borrow::Cow;
 
 /// The platform, as plugins name it.
@@ -32,7 +32,7 @@ pub const TARGETS: [(&str, RustHandler); 7] = [
 
 /// Prints the argument, after a copy to the host; a result is a copy of it.
 fn print_tensor(frame: &Frame<'_>) -> Result<(), Failure> {
-    let device = Device::new(frame)?;
+    let device = CudaDevice::new(frame)?;
     // SAFETY: the argument is device memory of so many bytes.
     let read = |x: Array<'_>| unsafe { device.read(x.as_ptr(), x.byte_len()) }.map(Cow::Owned);
     let copy = |x: Array<'_>, result: Array<'_>| match x.byte_len() == result.byte_len() {
@@ -53,7 +53,7 @@ fn lu_pivots_to_permutation(frame: &Frame<'_>) -> Result<(), Failure> {
     }
     let (Input(pivots), Output(permutations)) = operands;
     let (length, rows) = (pivots.len() / count, permutations.len() / count);
-    let device = Device::new(frame)?;
+    let device = CudaDevice::new(frame)?;
     // SAFETY: the operands are device memory with so many elements.
     let pivots = unsafe { device.read(pivots.at(0), pivots.len()) }?;
     let mut all = vec![0; permutations.len()];

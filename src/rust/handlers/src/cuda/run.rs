@@ -1,6 +1,6 @@
 //! A run of cuSOLVER: its handle, workspaces, and the calls of routines.
 
-use crate::cuda::device::{Device, Memory};
+use crate::cuda::device::{CudaDevice, DeviceMemory};
 use crate::cuda::library::{self, Pointer, Routines, Solver};
 use crate::frame::{Failure, Frame};
 use crate::lapack::Element;
@@ -34,7 +34,7 @@ const MOST: usize = 16;
 
 /// cuSOLVER for one type of elements, on the device of a call.
 pub(super) struct Run<'a, T> {
-    pub device: Device<'a>,
+    pub device: CudaDevice<'a>,
     solver: &'static Solver,
     handle: Pointer,
     elements: PhantomData<T>,
@@ -43,7 +43,7 @@ pub(super) struct Run<'a, T> {
 impl<'a, T: Real> Run<'a, T> {
     /// Takes an idle handle, or creates one.
     pub fn new(frame: &'a Frame<'a>) -> Result<Run<'a, T>, Failure> {
-        let (device, solver) = (Device::new(frame)?, library::solver()?);
+        let (device, solver) = (CudaDevice::new(frame)?, library::solver()?);
         let known = {
             let mut idle = IDLE.lock().unpoisoned();
             idle.iter().rposition(|(key, _)| *key == device.key()).map(|at| idle.remove(at).1)
@@ -60,7 +60,7 @@ impl<'a, T: Real> Run<'a, T> {
     }
 
     /// Device memory for this number of elements.
-    pub fn memory(&self, elements: usize) -> Result<Memory<'_>, Failure> {
+    pub fn memory(&self, elements: usize) -> Result<DeviceMemory<'_>, Failure> {
         self.device.memory(elements * size_of::<T>())
     }
 
@@ -118,9 +118,9 @@ impl<T> Drop for Run<'_, T> {
 
 /// A workspace, with its number of elements, and where routines write `info`.
 pub(super) struct Workspace<'a> {
-    memory: Memory<'a>,
+    memory: DeviceMemory<'a>,
     pub size: c_int,
-    info: Memory<'a>,
+    info: DeviceMemory<'a>,
 }
 
 impl Workspace<'_> {

@@ -51,9 +51,9 @@ impl<'a, T: Element> Stack<'a, T> {
         self.size * self.count
     }
 
-    fn memory(&self, role: Role) -> Memory {
+    fn memory(&self, role: Role) -> OperandMemory {
         let each = self.size.saturating_mul(size_of::<T>());
-        Memory { name: self.name, start: self.data as usize, each, bytes: each.saturating_mul(self.count), role }
+        OperandMemory { name: self.name, start: self.data as usize, each, bytes: each.saturating_mul(self.count), role }
     }
 
     /// # Safety
@@ -89,7 +89,7 @@ pub(super) enum Role {
 
 /// The memory of an operand.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Memory {
+pub(crate) struct OperandMemory {
     name: Name,
     start: usize,
     each: usize,
@@ -97,8 +97,8 @@ pub(crate) struct Memory {
     role: Role,
 }
 
-impl Memory {
-    fn overlaps(&self, other: &Memory) -> bool {
+impl OperandMemory {
+    fn overlaps(&self, other: &OperandMemory) -> bool {
         self.bytes > 0
             && other.bytes > 0
             && self.start < other.start + other.bytes
@@ -106,7 +106,7 @@ impl Memory {
     }
 
     /// Whether the work on one index cannot disturb the other operand of another index or of its own.
-    fn is_apart_from(&self, other: &Memory) -> bool {
+    fn is_apart_from(&self, other: &OperandMemory) -> bool {
         match (self.role, other.role) {
             (Role::Read | Role::Copied, Role::Read | Role::Copied) => true,
             (Role::Copied, Role::Written) | (Role::Written, Role::Copied)
@@ -123,7 +123,7 @@ impl Memory {
 ///
 /// # Errors
 /// If one does.
-pub(super) fn check_memory(memory: &[Memory]) -> Result<(), Failure> {
+pub(super) fn check_memory(memory: &[OperandMemory]) -> Result<(), Failure> {
     for (i, one) in memory.iter().enumerate() {
         if let Some(other) = memory[..i].iter().find(|other| !other.is_apart_from(one)) {
             return Err(Failure::invalid(format!(
@@ -146,7 +146,7 @@ pub(crate) trait Operands: Sync {
     fn copies(&self) -> error::Result<Self::Copies>;
 
     /// Adds the memory of each.
-    fn memory(&self, list: &mut Vec<Memory>);
+    fn memory(&self, list: &mut Vec<OperandMemory>);
 
     /// Whether there is nothing to do for an index.
     fn is_empty(&self) -> bool;
@@ -192,7 +192,7 @@ macro_rules! simple {
             Ok(())
         }
 
-        fn memory(&self, list: &mut Vec<Memory>) {
+        fn memory(&self, list: &mut Vec<OperandMemory>) {
             list.push(self.$field $(. $rest)*.memory(Role::$role));
         }
 
@@ -248,7 +248,7 @@ impl<T: Element> Operands for InPlace<'_, T> {
         Ok(())
     }
 
-    fn memory(&self, list: &mut Vec<Memory>) {
+    fn memory(&self, list: &mut Vec<OperandMemory>) {
         if self.from.data != self.to.data {
             list.push(self.from.memory(Role::Copied));
         }
@@ -280,7 +280,7 @@ impl<T: Element> Operands for Consumed<'_, T> {
         memory(self.0.size)
     }
 
-    fn memory(&self, list: &mut Vec<Memory>) {
+    fn memory(&self, list: &mut Vec<OperandMemory>) {
         list.push(self.0.memory(Role::Copied));
     }
 
@@ -323,7 +323,7 @@ impl<O: Operands> Operands for Option<O> {
         self.as_ref().map(O::copies).transpose()
     }
 
-    fn memory(&self, list: &mut Vec<Memory>) {
+    fn memory(&self, list: &mut Vec<OperandMemory>) {
         if let Some(operand) = self {
             operand.memory(list);
         }
@@ -352,7 +352,7 @@ macro_rules! tuples {
                 Ok(($(self.$index.copies()?,)*))
             }
 
-            fn memory(&self, list: &mut Vec<Memory>) {
+            fn memory(&self, list: &mut Vec<OperandMemory>) {
                 $(self.$index.memory(list);)*
             }
 

@@ -5,7 +5,7 @@ use crate::frame::{Array, Attribute, Failure, Frame};
 use crate::slots::RustHandler;
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
-use pjrt_mpi::{world, Communicator, Input, Op};
+use pjrt_mpi::{world, Communicator, Contribution, Op};
 use std::sync::{Arc, Mutex};
 
 /// The handlers, by name.
@@ -25,18 +25,18 @@ type Done = std::result::Result<(), Failure>;
 
 /// The memory of an operand or result, which stays where it is until the program is told.
 #[derive(Clone, Copy)]
-struct Memory {
+struct CallMemory {
     dtype: DType,
     data: *mut u8,
     bytes: usize,
 }
 
 // SAFETY: nobody else uses the memory of a call until the program is told.
-unsafe impl Send for Memory {}
+unsafe impl Send for CallMemory {}
 
-impl Memory {
-    fn of(array: Array<'_>) -> Memory {
-        Memory { dtype: array.dtype, data: array.as_mut_ptr(), bytes: array.byte_len() }
+impl CallMemory {
+    fn of(array: Array<'_>) -> CallMemory {
+        CallMemory { dtype: array.dtype, data: array.as_mut_ptr(), bytes: array.byte_len() }
     }
 
     /// # Safety
@@ -60,8 +60,8 @@ impl Memory {
 
 /// The operands and results of a call without its ticket.
 struct Call {
-    operands: Vec<Memory>,
-    results: Vec<Memory>,
+    operands: Vec<CallMemory>,
+    results: Vec<CallMemory>,
 }
 
 enum Group {
@@ -111,10 +111,11 @@ fn queue(
         Some(_) => frame.boolean("ticket")?,
     };
     let mut operands = (0..frame.arguments())
-        .map(|i| frame.argument(i).map(Memory::of))
+        .map(|i| frame.argument(i).map(CallMemory::of))
         .collect::<std::result::Result<Vec<_>, _>>()?;
-    let mut results =
-        (0..frame.results()).map(|i| frame.result(i).map(Memory::of)).collect::<std::result::Result<Vec<_>, _>>()?;
+    let mut results = (0..frame.results())
+        .map(|i| frame.result(i).map(CallMemory::of))
+        .collect::<std::result::Result<Vec<_>, _>>()?;
     if has_ticket {
         let (Some(from), Some(to)) = (operands.pop(), results.pop()) else {
             return Err(Failure::invalid("A ticket is the last operand and the last result."));
@@ -154,8 +155,8 @@ fn queue(
 }
 
 /// Checks that operands and results come in pairs of one type.
-fn paired(call: &Call) -> Result<impl Iterator<Item = (Memory, Memory)> + '_> {
-    let types = |memory: &[Memory]| memory.iter().map(|memory| memory.dtype).collect::<Vec<_>>();
+fn paired(call: &Call) -> Result<impl Iterator<Item = (CallMemory, CallMemory)> + '_> {
+    let types = |memory: &[CallMemory]| memory.iter().map(|memory| memory.dtype).collect::<Vec<_>>();
     if types(&call.operands) != types(&call.results) {
         pjrt_base::bail!(InvalidInput, "The call must have a result of the same type for each operand.");
     }
@@ -163,7 +164,7 @@ fn paired(call: &Call) -> Result<impl Iterator<Item = (Memory, Memory)> + '_> {
 }
 
 /// Refuses elements narrower than a byte, which share bytes.
-fn whole_bytes(memory: Memory) -> Result<()> {
+fn whole_bytes(memory: CallMemory) -> Result<()> {
     if memory.dtype.is_packed() {
         pjrt_base::bail!(UnsupportedDtype, "MPI cannot divide arrays of {}, whose elements share bytes.", memory.dtype);
     }
@@ -184,7 +185,8 @@ fn all_reduce(frame: &Frame<'_>) -> Done {
     queue(frame, move |mpi, call, group| {
         paired(call)?.try_for_each(|(from, to)| {
             // SAFETY: the operand is read only if its memory is not the result's.
-            let input = if from.data == to.data { Input::InPlace } else { Input::Bytes(unsafe { from.read() }) };
+            let input =
+                if from.data == to.data { Contribution::InPlace } else { Contribution::Bytes(unsafe { from.read() }) };
             // SAFETY: a result's.
             mpi.all_reduce(group, op, to.dtype, input, unsafe { to.write() })
         })
@@ -222,7 +224,7 @@ fn all_to_all(frame: &Frame<'_>) -> Done {
 }
 
 /// An operand and a result; a copy of the operand if they have the same memory.
-fn separate<'a>(from: Memory, to: Memory) -> (std::borrow::Cow<'a, [u8]>, &'a mut [u8]) {
+fn separate<'a>(from: CallMemory, to: CallMemory) -> (std::borrow::Cow<'a, [u8]>, &'a mut [u8]) {
     // SAFETY: the operand is read before the result's memory is lent, if they are the same.
     let from = unsafe {
         let bytes: &'a [u8] = from.read();

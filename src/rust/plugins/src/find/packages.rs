@@ -24,7 +24,7 @@ struct Distribution {
 }
 
 /// A name and its module.
-struct Entry<'a> {
+struct EntryPoint<'a> {
     name: String,
     module: String,
     distribution: Option<&'a Distribution>,
@@ -47,7 +47,7 @@ pub(super) fn search(place: &Claim, search: &mut PluginSearch) {
 }
 
 /// Adds the first plugin in the entry's module, or else in its package.
-fn offer_entry(entry: &Entry<'_>, folders: &[PathBuf], place: &Claim, search: &mut PluginSearch) {
+fn offer_entry(entry: &EntryPoint<'_>, folders: &[PathBuf], place: &Claim, search: &mut PluginSearch) {
     let claim = claim(names::of_entry_point(&entry.name), &entry.module, entry.distribution, place);
     let modules = folders.iter().filter_map(|folder| module_folder(folder, &entry.module));
     let mut libraries: Vec<PathBuf> = modules.flat_map(|folder| libraries(&folder)).collect();
@@ -70,12 +70,12 @@ fn claim(platform: String, module: &str, distribution: Option<&Distribution>, pl
 }
 
 /// The plugins that packages declare, newest first among those of one kind.
-fn entries<'a>(folders: &[PathBuf], distributions: &'a [Distribution]) -> Vec<Entry<'a>> {
+fn entries<'a>(folders: &[PathBuf], distributions: &'a [Distribution]) -> Vec<EntryPoint<'a>> {
     let mut entries = Vec::new();
     for distribution in distributions {
         let text = read(&distribution.folder.join("entry_points.txt")).unwrap_or_default();
         for (name, module) in entry_points(&text) {
-            entries.push(Entry { name, module, distribution: Some(distribution) });
+            entries.push(EntryPoint { name, module, distribution: Some(distribution) });
         }
     }
     for group in GROUPS {
@@ -83,7 +83,7 @@ fn entries<'a>(folders: &[PathBuf], distributions: &'a [Distribution]) -> Vec<En
             let module = format!("{group}.{}", name(&folder));
             if !entries.iter().any(|entry| entry.module == module) {
                 let distribution = owner(name(&folder), distributions);
-                entries.push(Entry { name: name(&folder).to_string(), module, distribution });
+                entries.push(EntryPoint { name: name(&folder).to_string(), module, distribution });
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Downloads a file: streams it to disk, hashes it on the way, and resumes after a broken connection.
 
-use super::http::{download_error, Failure, Http, INDEX_HINT};
+use super::http::{download_error, Http, HttpFailure, INDEX_HINT};
 use super::place::{io_error, open_file};
 use super::verify::Sha256;
 use super::watch::Watch;
@@ -113,14 +113,14 @@ impl PartialFile<'_> {
     }
 
     /// Requests the rest and reads it.
-    fn attempt(&mut self, http: &Http, url: &Url, watch: &mut Watch<'_>) -> std::result::Result<(), Failure> {
+    fn attempt(&mut self, http: &Http, url: &Url, watch: &mut Watch<'_>) -> std::result::Result<(), HttpFailure> {
         let mut response = http.get(url, self.missing(), watch)?;
         let goes_on = response.status() == StatusCode::PARTIAL_CONTENT;
         if goes_on && range_start(&response) != Some(self.done)
             || response.status() == StatusCode::RANGE_NOT_SATISFIABLE
         {
             self.restart()?;
-            return Err(Failure::Retry("the server cannot continue a download".to_string()));
+            return Err(HttpFailure::Retry("the server cannot continue a download".to_string()));
         }
         if !goes_on {
             self.restart()?;
@@ -131,7 +131,7 @@ impl PartialFile<'_> {
             let chunk = match http.chunk(&mut response, watch) {
                 Ok(Some(chunk)) => chunk,
                 Ok(None) => break,
-                Err(Failure::Retry(reason)) => return Err(self.broken(reason)),
+                Err(HttpFailure::Retry(reason)) => return Err(self.broken(reason)),
                 Err(other) => return Err(other),
             };
             self.append(chunk.as_ref())?;
@@ -149,12 +149,12 @@ impl PartialFile<'_> {
     }
 
     /// The connection broke. After progress, another attempt is worthwhile, however often it breaks.
-    fn broken(&mut self, reason: String) -> Failure {
+    fn broken(&mut self, reason: String) -> HttpFailure {
         if self.done <= self.furthest {
-            return Failure::Retry(reason);
+            return HttpFailure::Retry(reason);
         }
         self.furthest = self.done;
-        Failure::Broken(reason)
+        HttpFailure::Broken(reason)
     }
 
     /// Headers that request the rest, if the file on the server is still the same.

@@ -48,7 +48,7 @@ impl Default for Limits {
 }
 
 /// Why an attempt failed.
-pub(super) enum Failure {
+pub(super) enum HttpFailure {
     /// Another attempt may succeed. Contains the reason, as part of a sentence.
     Retry(String),
     /// The same after progress: the attempts are counted anew.
@@ -57,9 +57,9 @@ pub(super) enum Failure {
     Stop(Error),
 }
 
-impl From<Error> for Failure {
+impl From<Error> for HttpFailure {
     fn from(error: Error) -> Self {
-        Failure::Stop(error)
+        HttpFailure::Stop(error)
     }
 }
 
@@ -113,7 +113,7 @@ impl Http {
         &self,
         watch: &mut Watch<'_>,
         work: impl Future<Output = reqwest::Result<T>>,
-    ) -> std::result::Result<T, Failure> {
+    ) -> std::result::Result<T, HttpFailure> {
         let Some(runtime) = &self.runtime else {
             return Err(Error::new(Kind::Internal, "The HTTP client is closed.").into());
         };
@@ -125,7 +125,7 @@ impl Http {
                     Ok(Ok(value)) => return Ok(value),
                     Ok(Err(error)) => return Err(failure(error)),
                     Err(_) if started.elapsed() > self.limits.silence => {
-                        return Err(Failure::Retry(format!("no data for {:?}", self.limits.silence)));
+                        return Err(HttpFailure::Retry(format!("no data for {:?}", self.limits.silence)));
                     }
                     Err(_) => watch.tick()?,
                 }
@@ -134,7 +134,12 @@ impl Http {
     }
 
     /// Sends a GET request and returns the answer once its headers have arrived, if its status is a success.
-    pub fn get(&self, url: &Url, headers: HeaderMap, watch: &mut Watch<'_>) -> std::result::Result<Response, Failure> {
+    pub fn get(
+        &self,
+        url: &Url,
+        headers: HeaderMap,
+        watch: &mut Watch<'_>,
+    ) -> std::result::Result<Response, HttpFailure> {
         let response = self.wait(watch, self.client.get(url.clone()).headers(headers).send())?;
         let status = response.status();
         if status.is_success() || status == StatusCode::RANGE_NOT_SATISFIABLE {
@@ -143,7 +148,7 @@ impl Http {
         let transient =
             status.is_server_error() || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
         if transient {
-            return Err(Failure::Retry(format!("status {status}")));
+            return Err(HttpFailure::Retry(format!("status {status}")));
         }
         Err(download_error(url, &format!("status {status}"), status_hint(status)).into())
     }
@@ -153,7 +158,7 @@ impl Http {
         &self,
         response: &mut Response,
         watch: &mut Watch<'_>,
-    ) -> std::result::Result<Option<impl AsRef<[u8]>>, Failure> {
+    ) -> std::result::Result<Option<impl AsRef<[u8]>>, HttpFailure> {
         self.wait(watch, response.chunk())
     }
 
@@ -162,15 +167,15 @@ impl Http {
         &self,
         url: &Url,
         watch: &mut Watch<'_>,
-        mut attempt: impl FnMut(&mut Watch<'_>) -> std::result::Result<T, Failure>,
+        mut attempt: impl FnMut(&mut Watch<'_>) -> std::result::Result<T, HttpFailure>,
     ) -> Result<T> {
         let mut pauses = self.limits.pauses.iter();
         loop {
             let reason = match attempt(watch) {
                 Ok(value) => return Ok(value),
-                Err(Failure::Stop(error)) => return Err(error),
-                Err(Failure::Retry(reason)) => reason,
-                Err(Failure::Broken(reason)) => {
+                Err(HttpFailure::Stop(error)) => return Err(error),
+                Err(HttpFailure::Retry(reason)) => reason,
+                Err(HttpFailure::Broken(reason)) => {
                     pauses = self.limits.pauses.iter();
                     reason
                 }
@@ -247,7 +252,7 @@ fn certificates(machine: &dyn Machine) -> Vec<Certificate> {
 }
 
 /// The error for a failed request.
-fn failure(error: reqwest::Error) -> Failure {
+fn failure(error: reqwest::Error) -> HttpFailure {
     let hopeless = error.is_builder() || error.is_redirect();
     let url = error.url().cloned();
     // The URL may contain a password; messages show it redacted.
@@ -265,7 +270,7 @@ fn failure(error: reqwest::Error) -> Failure {
     match url {
         Some(url) if untrusted => download_error(&url, &reason, CERTIFICATE_HINT).into(),
         Some(url) if hopeless => download_error(&url, &reason, INDEX_HINT).into(),
-        _ => Failure::Retry(reason),
+        _ => HttpFailure::Retry(reason),
     }
 }
 

@@ -15,7 +15,7 @@ const MAX_SIZE: u64 = 1 << 53;
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     #[serde(default, rename = "plugin")]
-    plugins: Vec<Entry>,
+    plugins: Vec<ManifestEntry>,
     #[serde(default, rename = "library")]
     libraries: Vec<Library>,
 }
@@ -23,7 +23,7 @@ pub struct Manifest {
 /// A plugin for one operating system and processor.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Entry {
+pub(super) struct ManifestEntry {
     pub platform: String,
     os: String,
     pub arch: String,
@@ -96,14 +96,18 @@ impl Manifest {
 
     /// The plugins for `name`, a platform (`"cuda"`) or one CUDA version (`"cuda12"`), on this kind of machine,
     /// preferred ones first.
-    pub(super) fn plugins<'a>(&'a self, name: &'a str, target: PlatformRelease) -> impl Iterator<Item = &'a Entry> {
+    pub(super) fn plugins<'a>(
+        &'a self,
+        name: &'a str,
+        target: PlatformRelease,
+    ) -> impl Iterator<Item = &'a ManifestEntry> {
         self.plugins
             .iter()
             .filter(move |e| e.os == target.os && e.arch == target.arch && (e.platform == name || e.name() == name))
     }
 
     /// The additional wheels that a plugin needs.
-    pub(super) fn libraries<'a>(&'a self, plugin: &'a Entry) -> impl Iterator<Item = &'a Library> {
+    pub(super) fn libraries<'a>(&'a self, plugin: &'a ManifestEntry) -> impl Iterator<Item = &'a Library> {
         self.libraries.iter().filter(|l| Some(l.cuda) == plugin.cuda && l.arch == plugin.arch)
     }
 
@@ -126,12 +130,12 @@ impl Manifest {
     }
 
     /// The total download size of a plugin.
-    fn bytes(&self, plugin: &Entry) -> Option<u64> {
+    fn bytes(&self, plugin: &ManifestEntry) -> Option<u64> {
         plugin.bytes.map(|bytes| bytes + self.libraries(plugin).map(|l| l.bytes).sum::<u64>())
     }
 
     #[cfg(test)]
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(super) fn entries(&self) -> &[ManifestEntry] {
         &self.plugins
     }
 
@@ -141,7 +145,7 @@ impl Manifest {
     }
 }
 
-impl Entry {
+impl ManifestEntry {
     /// Its own name, if a platform has several plugins: `"cuda12"`.
     pub fn name(&self) -> String {
         self.cuda.map_or_else(|| self.platform.clone(), |major| format!("{}{major}", self.platform))

@@ -39,7 +39,7 @@ pub type Progress<'a> = dyn FnMut(u64, Option<u64>) -> bool + 'a;
 
 /// The source of a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum PluginSource {
     /// The file that `PJRT_PLUGIN_URL_<PLATFORM>` names, or otherwise one whose hash the manifest knows.
     Auto,
     /// A Python package index.
@@ -76,8 +76,8 @@ pub struct Request<'a> {
     pub cache_dir: &'a Path,
     /// A version other than the manifest's.
     pub version: Option<&'a str>,
-    pub source: Source,
-    /// A wheel, an archive, a library, or a folder of wheels: for `Source::File`.
+    pub source: PluginSource,
+    /// A wheel, an archive, a library, or a folder of wheels: for `PluginSource::File`.
     pub path: Option<&'a Path>,
     /// The Python package index: a URL, a local folder, or the wheel itself. `None` finds the machine's own.
     pub index_url: Option<&'a str>,
@@ -143,7 +143,7 @@ fn installed_on(
         return place.installed(&folder).filter(|found| sha256.is_none_or(|sha256| sha256 == found.record.sha256));
     }
     let selected = || place.selected().filter(|_| name == platform).and_then(|folder| place.installed(&folder));
-    let complete = |entry: &manifest::Entry| {
+    let complete = |entry: &manifest::ManifestEntry| {
         let found = place.installed(&entry.folder())?;
         let is_known = entry.sha256.as_ref().is_none_or(|sha256| *sha256 == found.record.sha256);
         is_known.then_some((entry.cuda, found))

@@ -2,9 +2,9 @@
 
 use super::address::{self, redact};
 use super::index::Machine;
-use super::manifest::{Entry, Manifest, PlatformRelease};
+use super::manifest::{Manifest, ManifestEntry, PlatformRelease};
 use super::verify::{self, Sha256};
-use super::{Request, Source};
+use super::{PluginSource, Request};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::{Hint, Reason};
 use reqwest::Url;
@@ -63,15 +63,15 @@ impl Plan {
         target: PlatformRelease,
     ) -> Result<Plan> {
         let given = match (request.source, request.path) {
-            (Source::File, Some(path)) => return from_path(path, request, manifest, machine, target),
-            (Source::File, None) => {
+            (PluginSource::File, Some(path)) => return from_path(path, request, manifest, machine, target),
+            (PluginSource::File, None) => {
                 return Err(Error::new(Kind::InvalidInput, "`path` must be the path of the plugin's file.")
                     .hint("It can be a wheel, an archive, a library, or a folder with wheels."))
             }
             (_, Some(_)) => {
                 bail!(InvalidInput, "`path` can only be used with `source = \"file\"`.")
             }
-            (Source::Auto, None) if request.version.is_none() => given_url(request.name, manifest, machine)?,
+            (PluginSource::Auto, None) if request.version.is_none() => given_url(request.name, manifest, machine)?,
             _ => None,
         };
         match given {
@@ -161,10 +161,10 @@ fn from_path(
     let found = path.metadata().map_err(|e| super::place::io_error("read", &path, &e).hint(hint))?;
     let folder = if found.is_dir() { Some(path.as_path()) } else { path.parent() };
     let file = path.file_name().unwrap_or_default().to_string_lossy();
-    let known = |e: &Entry| e.file.as_deref() == Some(&*file);
+    let known = |e: &ManifestEntry| e.file.as_deref() == Some(&*file);
     if found.is_dir() || request.version.is_some() || manifest.plugins(request.name, target).any(known) {
         // A folder serves as an index. The hashes of the manifest apply to its wheels.
-        let request = Request { source: Source::Index, path: None, ..*request };
+        let request = Request { source: PluginSource::Index, path: None, ..*request };
         let only = (!found.is_dir()).then_some(&*file);
         let mut plan =
             from_entries(&request, manifest, machine, target, |e| only.is_none_or(|f| e.file.as_deref() == Some(f)))?;
@@ -184,9 +184,9 @@ fn from_manifest(
     target: PlatformRelease,
 ) -> Result<Plan> {
     // An archive without a known hash is only used if the user asks for it.
-    let trusted = |e: &Entry| match request.source {
-        Source::Release => e.is_release(),
-        Source::Index => !e.is_release(),
+    let trusted = |e: &ManifestEntry| match request.source {
+        PluginSource::Release => e.is_release(),
+        PluginSource::Index => !e.is_release(),
         _ => !e.is_release() || e.sha256.is_some(),
     };
     from_entries(request, manifest, machine, target, trusted)
@@ -197,7 +197,7 @@ fn from_entries(
     manifest: &Manifest,
     machine: &dyn Machine,
     target: PlatformRelease,
-    wanted: impl Fn(&Entry) -> bool,
+    wanted: impl Fn(&ManifestEntry) -> bool,
 ) -> Result<Plan> {
     let entries: Vec<_> = manifest.plugins(request.name, target).filter(|e| wanted(e)).collect();
     let entry = choose(&entries, request.name, machine)?.ok_or_else(|| nothing_fits(request, manifest, target))?;
@@ -233,14 +233,14 @@ fn from_entries(
         library: entry.library.clone(),
         pieces: std::iter::once(own).chain(libraries).collect(),
         index: None,
-        select: version.is_some() || named || request.source == Source::Release,
+        select: version.is_some() || named || request.source == PluginSource::Release,
         force: request.force,
         instead: archive_hint(request, manifest, target).filter(|_| !entry.is_release()),
     })
 }
 
 /// The entry to use: the first, or for CUDA the first that the driver can run.
-fn choose<'a>(entries: &[&'a Entry], name: &str, machine: &dyn Machine) -> Result<Option<&'a Entry>> {
+fn choose<'a>(entries: &[&'a ManifestEntry], name: &str, machine: &dyn Machine) -> Result<Option<&'a ManifestEntry>> {
     let by_driver = entries.iter().any(|e| e.cuda.is_some() && e.name() != name);
     if !by_driver {
         return Ok(entries.first().copied());
@@ -270,7 +270,7 @@ fn plain(version: &str) -> String {
     version.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '_') { c } else { '_' }).collect()
 }
 
-fn release_url(url: &str, entry: &Entry, version: Option<&str>) -> Result<Url> {
+fn release_url(url: &str, entry: &ManifestEntry, version: Option<&str>) -> Result<Url> {
     let url = version.map_or_else(|| url.to_string(), |version| url.replace(&entry.version, version));
     address::parse(&url, "`url` in the manifest", "a plugin")
 }
@@ -280,8 +280,8 @@ fn release_url(url: &str, entry: &Entry, version: Option<&str>) -> Result<Url> {
 fn nothing_fits(request: &Request<'_>, manifest: &Manifest, target: PlatformRelease) -> Error {
     let (name, platform) = (request.name, manifest.platform(request.name));
     let where_from = match request.source {
-        Source::Index => " from a package index",
-        Source::Release => " as a release archive",
+        PluginSource::Index => " from a package index",
+        PluginSource::Release => " as a release archive",
         _ => "",
     };
     let message = format!(
@@ -291,7 +291,7 @@ fn nothing_fits(request: &Request<'_>, manifest: &Manifest, target: PlatformRele
     let error = Error::new(Kind::PluginNotFound, message).on_platform(platform);
     let instead = archive_hint(request, manifest, target).or_else(|| {
         let names: Vec<_> = manifest.fetchable().into_iter().map(|(name, _)| format!("\"{name}\"")).collect();
-        (request.source == Source::Auto)
+        (request.source == PluginSource::Auto)
             .then(|| format!("Plugins that can be downloaded for this machine: {}.", names.join(", ")).into())
     });
     instead.into_iter().fold(error, Error::hint).hint(own_plugin_hint(platform))
@@ -301,7 +301,7 @@ fn nothing_fits(request: &Request<'_>, manifest: &Manifest, target: PlatformRele
 fn archive_hint(request: &Request<'_>, manifest: &Manifest, target: PlatformRelease) -> Option<Hint> {
     let archive = manifest.plugins(request.name, target).find(|e| e.is_release() && e.sha256.is_none())?;
     let (name, url) = (request.name, archive.url.as_deref()?);
-    (request.source != Source::Release)
+    (request.source != PluginSource::Release)
         .then(|| Reason::UnverifiedArchive { name: name.to_owned(), url: url.to_owned() }.into())
 }
 

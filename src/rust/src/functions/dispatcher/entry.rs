@@ -16,7 +16,7 @@ use pjrt_data::dtype::{DType, HostType};
 use pjrt_data::tree::Tree;
 use std::cell::Cell;
 
-pub struct Entry {
+pub struct CompiledCall {
     tree: Tree,
     avals: Vec<Option<Aval>>,
     device_id: Option<usize>,
@@ -112,15 +112,15 @@ fn optional_list(compiled: SEXP, name: &str) -> Result<SEXP> {
     Ok(value)
 }
 
-impl Entry {
+impl CompiledCall {
     /// The entry for a request. `kept` is its [`new_kept`].
     ///
     /// # Errors
     /// `InvalidInput` if the compile callback's result does not fit.
-    pub fn new(call: &Call, request: &Request, kept: SEXP) -> Result<Entry> {
+    pub fn new(call: &Call, request: &Request, kept: SEXP) -> Result<CompiledCall> {
         let program =
             if call.dispatcher.is_pjrt() { Some(Program::new(call.dispatcher, request, kept)?) } else { None };
-        Ok(Entry {
+        Ok(CompiledCall {
             tree: request.walked.tree.clone(),
             avals: request.leaves.iter().map(|leaf| leaf.aval.clone()).collect(),
             device_id: request.device_id,
@@ -133,8 +133,8 @@ impl Entry {
     }
 
     /// The entry at its place in the dispatcher's list.
-    pub fn at(self, place: usize) -> Entry {
-        Entry { place, is_live: Cell::new(true), ..self }
+    pub fn at(self, place: usize) -> CompiledCall {
+        CompiledCall { place, is_live: Cell::new(true), ..self }
     }
 
     /// Its R objects; not protected once the entry has ended.

@@ -1,6 +1,6 @@
 //! Runs an entry for the arguments of a call.
 
-use super::entry::{self, Entry, Program, CONSTANTS, DEVICE, FUNCTION, SHAPES};
+use super::entry::{self, CompiledCall, Program, CONSTANTS, DEVICE, FUNCTION, SHAPES};
 use super::request::{self, Request};
 use super::{Call, Outcome, BACKEND};
 use crate::arrays::buffer;
@@ -17,7 +17,7 @@ use std::mem::ManuallyDrop;
 
 /// Runs the entry, or returns the R function that does. `kept` are the entry's R objects, which the caller protects. R may
 /// leave this by a long jump.
-pub fn run(call: &Call, request: &Request, entry: &Entry, kept: SEXP) -> Result<Outcome> {
+pub fn run(call: &Call, request: &Request, entry: &CompiledCall, kept: SEXP) -> Result<Outcome> {
     match &entry.program {
         Some(program) => Ok(Outcome::Done(execute(call, request, program, kept)?)),
         None => {

@@ -3,7 +3,7 @@
 
 use super::refusal;
 use crate::execution::inputs::InputObjects;
-use crate::functions::tree::Kept;
+use crate::functions::tree::PreservedObject;
 use crate::r::conditions::Result;
 use crate::r::describe::describe;
 use crate::r::sexp::{self, Protected};
@@ -66,7 +66,7 @@ enum Node {
 pub struct Given {
     pub values: InputObjects,
     /// Keeps elements of lists that R makes as they are asked for.
-    _copies: Vec<Kept>,
+    _copies: Vec<PreservedObject>,
 }
 
 impl Arguments {
@@ -158,7 +158,7 @@ struct Follow {
     next: usize,
     names: SEXP,
     values: InputObjects,
-    copies: Vec<Kept>,
+    copies: Vec<PreservedObject>,
 }
 
 impl Follow {
@@ -207,12 +207,12 @@ fn has_names(list: SEXP, names: Option<SEXP>) -> bool {
 }
 
 /// A list whose elements R stores.
-fn plain(list: SEXP, copies: &mut Vec<Kept>) -> Result<SEXP> {
+fn plain(list: SEXP, copies: &mut Vec<PreservedObject>) -> Result<SEXP> {
     // SAFETY: asks for a mark of an R object.
     if unsafe { ALTREP(list) } == 0 {
         return Ok(list);
     }
-    let copy = Kept::copy_of(list)?;
+    let copy = PreservedObject::copy_of(list)?;
     let list = copy.sexp();
     copies.push(copy);
     Ok(list)
@@ -232,7 +232,7 @@ struct Walk<'a> {
     values: InputObjects,
     /// For each input, its number among the values.
     order: Vec<Option<usize>>,
-    copies: Vec<Kept>,
+    copies: Vec<PreservedObject>,
 }
 
 impl<'a> Walk<'a> {

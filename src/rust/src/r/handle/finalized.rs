@@ -134,24 +134,24 @@ pub fn value<'a, T: Owned>(pointer: SEXP) -> Option<&'a T> {
 }
 
 /// Values that are freed at once: a single one, or those of a page.
-trait Content: Sized {
+trait Finalized: Sized {
     fn forget_live(&self);
 }
 
-impl<T: Owned> Content for Option<T> {
+impl<T: Owned> Finalized for Option<T> {
     fn forget_live(&self) {
         T::live().fetch_sub(usize::from(self.is_some()), Ordering::Relaxed);
     }
 }
 
-impl<T: Owned> Content for Page<T> {
+impl<T: Owned> Finalized for Page<T> {
     fn forget_live(&self) {
-        self.values.iter().for_each(Content::forget_live);
+        self.values.iter().for_each(Finalized::forget_live);
     }
 }
 
 /// Called by R once the pointer is garbage.
-unsafe extern "C" fn release<C: Content>(pointer: SEXP) {
+unsafe extern "C" fn release<C: Finalized>(pointer: SEXP) {
     let address: *mut c_void = R_ExternalPtrAddr(pointer);
     R_ClearExternalPtr(pointer);
     // R keeps the pointer itself, and its fields, until the next collection.

@@ -90,10 +90,10 @@ fn an_archive_without_a_hash_is_used_only_on_request() {
     let error = plan_for("cpu", MAC, &Invented::default(), |_| ()).unwrap_err();
     assert_eq!(error.kind(), Kind::PluginNotFound);
     assert!(error.to_string().contains("UnverifiedArchive") && error.to_string().contains("darwin-arm64"), "{error}");
-    let plan = plan_for("cpu", MAC, &Invented::default(), |r| r.source = Source::Release).unwrap();
+    let plan = plan_for("cpu", MAC, &Invented::default(), |r| r.source = PluginSource::Release).unwrap();
     assert!(plan.select && plan.source == "release" && plan.library.is_none());
     assert!(plan.pieces[0].url.as_ref().unwrap().as_str().ends_with("/v14.0.1/pjrt-cpu_darwin-arm64.tar.gz"));
-    let other = |r: &mut Request<'_>| (r.source, r.version) = (Source::Release, Some("15.0"));
+    let other = |r: &mut Request<'_>| (r.source, r.version) = (PluginSource::Release, Some("15.0"));
     let plan = plan_for("cpu", MAC, &Invented::default(), other).unwrap();
     assert!(plan.pieces[0].url.as_ref().unwrap().as_str().contains("/v15.0/") && plan.folder == "15.0-aarch64");
     assert_eq!(plan.instead, None);
@@ -102,7 +102,7 @@ fn an_archive_without_a_hash_is_used_only_on_request() {
         on_linux.instead.unwrap().to_string().contains("linux-amd64"),
         "when the index fails, the archive is named"
     );
-    let error = plan_for("tpu", TARGET, &Invented::default(), |r| r.source = Source::Release).unwrap_err();
+    let error = plan_for("tpu", TARGET, &Invented::default(), |r| r.source = PluginSource::Release).unwrap_err();
     assert!(error.message().contains("as a release archive"), "{error}");
 }
 
@@ -158,7 +158,7 @@ fn a_users_url_takes_precedence_over_the_manifest() {
     }
     machine.variables.insert("PJRT_PLUGIN_URL_CPU", "https://other:word@host.test/p/a-1.5-x.whl");
     assert_eq!(plan_for("cpu", TARGET, &machine, |_| ()).unwrap().folder, plan.folder, "whatever the login");
-    assert_eq!(plan_for("cpu", TARGET, &machine, |r| r.source = Source::Index).unwrap().source, "index");
+    assert_eq!(plan_for("cpu", TARGET, &machine, |r| r.source = PluginSource::Index).unwrap().source, "index");
     assert_eq!(plan_for("cpu", TARGET, &machine, |r| r.version = Some("0.0.1")).unwrap().source, "index");
     machine.variables.insert("PJRT_PLUGIN_URL_CPU", "ftp://me:secret@host.test/");
     let error = plan_for("cpu", TARGET, &machine, |_| ()).unwrap_err();
@@ -180,7 +180,7 @@ fn a_path_is_for_source_file_and_source_file_takes_a_path() {
         assert_eq!(error.kind(), Kind::InvalidInput);
         error.to_string()
     };
-    assert!(invalid(|r| r.source = Source::File).contains("`path` must be the path"));
+    assert!(invalid(|r| r.source = PluginSource::File).contains("`path` must be the path"));
     assert!(invalid(|r| r.path = Some(Path::new("/x"))).contains("can only be used with `source = \"file\"`"));
 }
 
@@ -188,7 +188,7 @@ fn a_path_is_for_source_file_and_source_file_takes_a_path() {
 fn a_folder_serves_as_index_and_a_known_wheel_must_match_its_hash() {
     let folder = Folder::new();
     let plan = |path: &Path, version: Option<&'static str>| {
-        let mut request = Request { name: "cpu", source: Source::File, ..request(Path::new("/cache"), "x") };
+        let mut request = Request { name: "cpu", source: PluginSource::File, ..request(Path::new("/cache"), "x") };
         (request.path, request.version) = (Some(path), version);
         Plan::make(&request, &real(), &Invented::default(), TARGET)
     };

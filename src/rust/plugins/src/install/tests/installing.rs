@@ -364,7 +364,7 @@ fn a_users_file_is_installed_unchanged_and_used_from_then_on() {
     std::fs::write(&mine, plugin_bytes()).unwrap();
     std::fs::write(&wheel, wheel_bytes()).unwrap();
     let from_file = |path: &Path| {
-        let request = Request { source: Source::File, path: Some(path), ..request(&cache, &url) };
+        let request = Request { source: PluginSource::File, path: Some(path), ..request(&cache, &url) };
         carry_out_on(&request, &manifest, &Invented::default())
     };
     let look = || found(&cache, &manifest, &Invented::default()).unwrap();
@@ -390,8 +390,12 @@ fn a_folder_of_wheels_serves_a_machine_without_a_network() {
     let (bytes, cache) = (wheel_bytes(), folder.join("cache"));
     let manifest = manifest(&bytes);
     let from_folder = |version| {
-        let request =
-            Request { source: Source::File, path: Some(&wheels.0), version, ..request(&cache, "http://127.0.0.1:9") };
+        let request = Request {
+            source: PluginSource::File,
+            path: Some(&wheels.0),
+            version,
+            ..request(&cache, "http://127.0.0.1:9")
+        };
         carry_out_on(&request, &manifest, &Invented::default())
     };
     let error = from_folder(None).unwrap_err();
@@ -495,7 +499,7 @@ fn an_uninstalled_plugin_is_gone() {
     std::fs::write(&mine, plugin_bytes()).unwrap();
     let cache = folder.join("cache");
     let ours = install(&manifest, &cache, &url, false).unwrap();
-    let own = Request { source: Source::File, path: Some(&mine), ..request(&cache, &url) };
+    let own = Request { source: PluginSource::File, path: Some(&mine), ..request(&cache, &url) };
     let own = carry_out_on(&own, &manifest, &Invented::default()).unwrap();
     let remove = |version| {
         let gone = uninstall("tiny", version, &cache, &manifest, &mut |_, _| true).unwrap();

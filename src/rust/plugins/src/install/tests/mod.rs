@@ -16,7 +16,7 @@ use super::manifest::{Manifest, PlatformRelease};
 use super::plan::{Piece, Plan};
 use super::verify::Sha256;
 use super::watch::Watch;
-use super::{carry_out, installed_on, Installed, Request, Source, Store};
+use super::{carry_out, installed_on, Installed, PluginSource, Request, Store};
 use pjrt_base::error::Result;
 use std::collections::HashMap;
 use std::io::Write;
@@ -151,7 +151,7 @@ fn request<'a>(cache_dir: &'a Path, index: &'a str) -> Request<'a> {
         name: "tiny",
         cache_dir,
         version: None,
-        source: Source::Auto,
+        source: PluginSource::Auto,
         path: None,
         index_url: Some(index),
         force: false,
