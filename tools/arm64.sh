@@ -114,7 +114,8 @@ compile() {
     say "compiling"
     cargo build --quiet --locked --package pjrt --release --target "$target" --manifest-path src/rust/Cargo.toml || stop "the build failed"
     cargo test --quiet --locked --no-run --release --target "$target" --manifest-path src/rust/Cargo.toml -p pjrt-base \
-        -p pjrt-data -p pjrt-ffi -p pjrt-handlers -p pjrt-lapack -p pjrt-store -p pjrt-mpi -p pjrt-plugins -p pjrt-core --lib --message-format json |
+        -p pjrt-data -p pjrt-ffi -p pjrt-handlers -p pjrt-lapack -p pjrt-store -p pjrt-mpi -p pjrt-plugins -p pjrt-core \
+        --lib --message-format json |
         sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' >"$folder/test-programs"
     [ "$(wc -l <"$folder/test-programs")" -eq 9 ] || stop "the crates' tests were not built"
     unset R_HOME R_INCLUDE_DIR
