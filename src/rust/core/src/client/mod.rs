@@ -45,10 +45,10 @@ use std::time::Duration;
 /// A client; clones share it.
 ///
 /// ```
-/// use pjrt_core::{Client, Plugin, Value};
+/// use pjrt_core::{Client, Plugin, PluginValue};
 /// let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
 /// let plugin = Plugin::load(path.as_ref())?;
-/// let client = Client::create(plugin, &[("cpu_device_count".into(), Value::Int(2))])?;
+/// let client = Client::create(plugin, &[("cpu_device_count".into(), PluginValue::Int(2))])?;
 /// assert_eq!(client.platform(), "cpu");
 /// assert_eq!(client.devices().count(), 2);
 /// # Ok::<(), pjrt_base::error::Error>(())
