@@ -184,9 +184,11 @@ fn all_reduce(frame: &Frame<'_>) -> Done {
     let op = op_of(frame)?;
     queue(frame, move |mpi, call, group| {
         paired(call)?.try_for_each(|(from, to)| {
-            // SAFETY: the operand is read only if its memory is not the result's.
-            let input =
-                if from.data == to.data { Contribution::InPlace } else { Contribution::Bytes(unsafe { from.read() }) };
+            let input = match from.data == to.data {
+                true => Contribution::InPlace,
+                // SAFETY: its memory is not the result's.
+                false => Contribution::Bytes(unsafe { from.read() }),
+            };
             // SAFETY: a result's.
             mpi.all_reduce(group, op, to.dtype, input, unsafe { to.write() })
         })
