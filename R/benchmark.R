@@ -424,7 +424,9 @@ slower_cells <- function(ratios) {
 percent <- function(part) paste0(vapply(100 * part, function(x) format(signif(x, 2), scientific = FALSE, decimal.mark = "."), ""), "%")
 
 signif_text <- function(x) {
-  vapply(x, function(x) format(signif(x, 3), scientific = FALSE, big.mark = ",", decimal.mark = ".", trim = TRUE), "")
+  vapply(x, function(x) {
+    format(signif(x, 3), scientific = FALSE, big.mark = ",", decimal.mark = ".", trim = TRUE)
+  }, "")
 }
 
 # "1.2 - 1.4 ms" for each.
