@@ -421,7 +421,9 @@ slower_cells <- function(ratios) {
   ifelse(ratios == 1, "", ifelse(ratios < 2, sprintf("%.0f%%", 100 * (ratios - 1)), sprintf("%.1f times", ratios)))
 }
 
-percent <- function(part) paste0(vapply(100 * part, function(x) format(signif(x, 2), scientific = FALSE, decimal.mark = "."), ""), "%")
+percent <- function(part) {
+  paste0(vapply(100 * part, function(x) format(signif(x, 2), scientific = FALSE, decimal.mark = "."), ""), "%")
+}
 
 signif_text <- function(x) {
   vapply(x, function(x) {

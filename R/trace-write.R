@@ -2,20 +2,31 @@
 
 # Writes a trace to a file, unless `path` is NULL, and returns it.
 write_trace <- function(trace, path) {
-  if (is.null(path)) {
-    return(trace)
+  if (!is.null(path)) {
+    replace_file(path.expand(path), charToRaw(enc2utf8(paste0(trace_as_json(trace), "\n"))))
   }
-  text <- paste0(trace_as_json(trace), "\n")
+  trace
+}
+
+# Writes bytes to a file, which is left as it was if that fails.
+replace_file <- function(path, bytes) {
   cannot <- function(e) pjrt_abort(sprintf("Cannot write '%s': %s.", path, conditionMessage(e)), "io")
+  beside <- tempfile(".pjrt", dirname(path))
+  on.exit(unlink(beside))
   tryCatch(
     {
-      connection <- file(path.expand(path), "wb")
-      on.exit(close(connection))
-      writeBin(charToRaw(enc2utf8(text)), connection)
+      if (file.exists(path) && !utils::file_test("-f", path)) {
+        stop("it is not a file")
+      }
+      connection <- file(beside, "wb")
+      tryCatch(writeBin(bytes, connection), finally = close(connection))
+      if (!identical(as.numeric(file.size(beside)), as.numeric(length(bytes)))) {
+        stop("the disk is full, or the file may not become so large")
+      }
+      file.rename(beside, path)
     },
     error = cannot, warning = cannot
   )
-  trace
 }
 
 check_trace_path <- function(path) {

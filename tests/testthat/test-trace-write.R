@@ -80,3 +80,25 @@ test_that("other files and missing folders are refused", {
   expect_refused(pjrt_stop_trace(missing), "io")
   expect_refused(pjrt_stop_trace(), "trace", "No trace is being recorded")
 })
+
+test_that("a full disk leaves the existing file unchanged", {
+  skip_on_os("windows")
+  folder <- withr::local_tempdir()
+  path <- file.path(folder, "trace.json")
+  writeLines("before", path)
+  script <- withr::local_tempfile(fileext = ".R")
+  writeLines(deparse(bquote({
+    library(pjrt)
+    trace <- pjrt_trace(for (i in 1:200) pjrt_scalar(i))
+    error <- tryCatch(pjrt:::write_trace(trace, .(path)), error = identity)
+    cat(class(error)[[1L]], "\n")
+  })), script)
+  # files are limited to 4 kB, and SIGXFSZ is ignored so that writing more fails with an error
+  limited <- sprintf("trap '' 25; ulimit -f 8; exec '%s' --vanilla '%s'", rscript(), script)
+  withr::local_envvar(R_LIBS = paste(.libPaths(), collapse = ":"), TMPDIR = tempdir())
+  out <- suppressWarnings(system2("sh", c("-c", shQuote(limited)), stdout = TRUE, stderr = TRUE))
+  expect_identical(out, "pjrt_error_io ")
+  expect_identical(readLines(path), "before")
+  expect_identical(list.files(folder, all.files = TRUE, no.. = TRUE), "trace.json")
+  expect_refused(pjrt:::write_trace(pjrt_trace(NULL), folder), "io", "it is not a file")
+})
