@@ -105,7 +105,7 @@ test_that("booleans are the bytes 0 and 1, wherever they come from", {
   # large enough to be used in place
   writeBin(npy_bytes("|b1", 100000L, c(bytes, raw(1e5 - 4))), path)
   refused(pjrt_load_npy(path))
-  refused(pjrt_map(path))
+  refused(pjrt_map_file(path))
   header <- '{"x":{"dtype":"BOOL","shape":[4],"data_offsets":[0,4]}}'
   writeBin(c(writeBin(nchar(header), raw(), size = 4L), raw(4L), charToRaw(header), bytes), path)
   refused(pjrt_load_safetensors(path))
