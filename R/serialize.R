@@ -195,7 +195,13 @@ sent_content <- function(x) {
         "options(pjrt.serialize = %s) was set.", format(getOption("pjrt.serialize"), scientific = FALSE)
       ))
     },
-    pjrt_error = function(e) list(lost = sub("\n.*", "", conditionMessage(e)))
+    pjrt_error = function(e) {
+      if (inherits(e, "pjrt_error_forked")) {
+        # the loss would show only where the file is read; a warning that is an error must not end the saving
+        try(warn("A `", class(x)[[1L]], "` is saved without its content: ", conditionMessage(e)), silent = TRUE)
+      }
+      list(lost = sub("\n.*", "", conditionMessage(e)))
+    }
   )
   structure(content, class = "PJRTContent")
 }

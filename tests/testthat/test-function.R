@@ -22,6 +22,15 @@ linear <- "func.func @main(%params.b: tensor<2xf32>, %params.w: tensor<2xf32>, %
   return %1 : tensor<2xf32>
 }"
 
+test_that("integers that R cannot tell from NA say how to pass them back", {
+  bytes <- as.raw(c(0, 0, 0, 0, 0, 0, 0, 128))
+  high <- as_array(pjrt_buffer(bytes, dtype = "ui64", shape = 1L, row_major = TRUE))
+  f <- pjrt_function(compile(gsub("f32", "ui64", add_program("1xf32"), fixed = TRUE)))
+  expect_refused(f(high, high), "invalid_input", "pjrt_buffer(x, \"ui64\") takes these back")
+  again <- suppressWarnings(pjrt_buffer(high, "ui64"))
+  expect_identical(as_raw(again, row_major = TRUE), bytes)
+})
+
 test_that("an exported program takes nested lists of R arrays and buffers", {
   f <- network()
   params <- network_params()

@@ -535,6 +535,24 @@ test_that("forked children return programs and their own buffers, but not their 
   expect_match(child$out[[4L]], "fork", fixed = TRUE)
 })
 
+test_that("saving a buffer of the parent in a forked child warns", {
+  skip_on_os("windows")
+  child <- run_child(quote({
+    x <- pjrt_buffer(c(1, 2))
+    saved <- parallel::mccollect(parallel::mcparallel({
+      warned <- character()
+      withCallingHandlers(serialize(x, NULL), pjrt_warning = function(w) {
+        warned <<- conditionMessage(w)
+        invokeRestart("muffleWarning")
+      })
+      options(warn = 2)
+      c(warned, class(serialize(x, NULL)))
+    }))[[1L]]
+    cat(substr(saved, 1, 46), sep = "\n")
+  }))
+  expect_clean(child, c("A `PJRTBuffer` is saved without its content: T", "raw"))
+})
+
 test_that("a time limit ends the wait for a buffer's content", {
   y <- pjrt_execute(compile(loop_program(6e7), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
   limited <- function() {

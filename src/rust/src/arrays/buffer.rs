@@ -358,5 +358,12 @@ pub fn misfits(found: LossReport, dtype: DType) -> Failure {
         problems.push(format!("{} that {dtype} cannot hold", counted(found.out_of_range, "value")));
     }
     let message = format!("`data` has {}; the first is element {}.", problems.join(" and "), found.first + 1);
-    Error::new(Kind::InvalidInput, message).into()
+    let error = Error::new(Kind::InvalidInput, message);
+    match dtype {
+        DType::U64 => error.hint(
+            "as_array() reads ui64 from 2^63 on as NA or negative integer64: pjrt_buffer(x, \"ui64\") takes these back.",
+        ),
+        _ => error,
+    }
+    .into()
 }
