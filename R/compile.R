@@ -63,8 +63,8 @@
 #'   The field `target` contains its name. See [pjrt_register_custom_call()].
 #' * `pjrt_error_unimplemented`: the plugin cannot compile for a `topology`.
 #' * Other errors of the compiler have the class of its code.
-#' * `pjrt_error_program_version`: the program does not compile, and it is a portable program in a version of StableHLO
-#'   that the plugin does not support. See [plugin_info()].
+#' * `pjrt_error_program_version`: the program has an operation that is newer than the plugin and cannot be replaced by
+#'   older ones. The message names it. See [plugin_info()].
 #' * `pjrt_error_unsupported_dtype`: XLA's CPU compiler would fail on types narrower than a byte.
 #' * `pjrt_error_device_mismatch`: the devices belong to several clients, or none of them belongs to this process.
 #' * `pjrt_error_invalid_input`: the devices do not fit the options, or an exported function cannot run here; see

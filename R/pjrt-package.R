@@ -24,7 +24,7 @@
 #' * `pjrt_error_compile`: a mistake in a program; fields `line`, `column`, `source` and `detail`.
 #' * `pjrt_error_custom_call`: a program that calls a function without a handler; field `target`.
 #' * `pjrt_error_dynamic_shape`: a program with arguments or results of unknown size.
-#' * `pjrt_error_program_version`: a portable program that is too new or too old for the plugin.
+#' * `pjrt_error_program_version`: a program with an operation that is too new for the plugin.
 #' * `pjrt_error_unsupported_program`: bytecode with operations or attributes that cannot be written as text.
 #' * `pjrt_error_argument_count`: a wrong number of inputs.
 #' * `pjrt_error_shape_mismatch`, `pjrt_error_dtype_mismatch`: inputs or data of the wrong shape or dtype.

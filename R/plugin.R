@@ -109,8 +109,8 @@ as_pjrt_plugin <- function(x) {
 
 #' Plugin information
 #'
-#' A portable program declares its version of StableHLO. If the version is newer than the plugin's, the program still
-#' compiles unless it uses new features; then [pjrt_compile()] raises an error.
+#' A portable program declares its version of StableHLO. If the plugin does not read it, [pjrt_compile()] rewrites it
+#' with what the plugin knows, and raises an error that names the operation if there is nothing older for it.
 #'
 #' @param plugin A `PJRTPlugin` or a platform's name.
 #' @return `plugin_info()`: a list of class `PJRTPluginInfo`:

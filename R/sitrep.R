@@ -41,9 +41,13 @@ processors_text <- function() {
 package_facts <- function() {
   c(
     version = as.character(utils::packageVersion("pjrt")), folder = system.file(package = "pjrt"),
-    `PJRT C API` = call_native(ffi_api_version_bound), `default platform` = default_platform()
+    `PJRT C API` = call_native(ffi_api_version_bound), readable_programs(), `default platform` = default_platform()
   )
 }
+
+# What writes the programs that the tests run, from the oldest version to the newest. Update it with the files in
+# tests/testthat/fixtures/exported.
+readable_programs <- function() c(StableHLO = "0.9 to 1.22", JAX = "0.4.25 to 0.12")
 
 # The plugins and their problems.
 plugin_facts <- function() {

@@ -13,6 +13,7 @@ test_that("the report covers system, package, plugins, clients, variables, cache
   expect_identical(vapply(report, inherits, NA, "error"), structure(rep(FALSE, 10L), names = names(report)))
   expect_identical(report$package[["version"]], as.character(utils::packageVersion("pjrt")))
   expect_match(report$package[["PJRT C API"]], "^0[.][0-9]+$")
+  expect_match(report$package[c("JAX", "StableHLO")], "^[0-9.]+ to [0-9.]+$")
   expect_identical(report$plugins$platform, c("cpu", "abacus"))
   expect_identical(report$plugins$problem, c(NA_character_, NA_character_))
   expect_match(report$clients[["cpu"]], "CpuDevice(id=0), CpuDevice(id=1)", fixed = TRUE)

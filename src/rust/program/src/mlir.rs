@@ -261,6 +261,22 @@ pub(crate) fn split(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     parts.filter(|part| !part.trim_ascii().is_empty())
 }
 
+/// The position after the first pair of angle brackets.
+pub(crate) fn end_of_brackets(text: &[u8]) -> Option<usize> {
+    let mut depth = 0usize;
+    let mut i = 0;
+    while let Some(&byte) = text.get(i) {
+        i = if byte == b'"' { end_of_string(text, i) } else { i + 1 };
+        match byte {
+            b'<' => depth += 1,
+            b'>' if depth <= 1 => return (depth == 1).then_some(i),
+            b'>' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
 /// The rest of a function's text.
 struct Rest<'a>(&'a [u8]);
 

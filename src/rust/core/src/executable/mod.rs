@@ -237,7 +237,7 @@ impl Executable {
         let phase = trace::span(Activity::Phase, || Details::named("compiler"));
         let (compiled, serialized) = flags::with_flags(client.plugin(), client.known_flags(), |flags| {
             let serialized = options.serialize_with(flags, devices, program.is_for_shardy());
-            let compiled = source.pass(api, |program| {
+            let compiled = source.pass(client.plugin(), |program| {
                 call!(
                     api,
                     PJRT_Client_Compile {

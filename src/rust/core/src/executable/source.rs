@@ -8,6 +8,7 @@ use pjrt_plugins::cuda;
 use pjrt_program::narrow;
 use pjrt_program::program::Program;
 use pjrt_sys::*;
+use std::cell::OnceCell;
 use std::ffi::c_char;
 use std::sync::Arc;
 
@@ -16,6 +17,9 @@ pub(crate) struct AdaptedProgram<'a> {
     program: &'a Program,
     /// A copy of its code, for bytecode whose memory is not aligned: MLIR refuses aligned resources in it.
     aligned: Option<Arc<HostMemory>>,
+    is_host: bool,
+    /// The program in words that the plugin knows, if it has refused those of the program itself.
+    rewritten: OnceCell<Program>,
 }
 
 impl<'a> AdaptedProgram<'a> {
@@ -29,15 +33,28 @@ impl<'a> AdaptedProgram<'a> {
             narrow::check(program)?;
         }
         let aligned = aligned(program)?;
-        Ok(AdaptedProgram { program, aligned })
+        Ok(AdaptedProgram { program, aligned, is_host, rewritten: OnceCell::new() })
     }
 
     pub fn program(&self) -> &Program {
         self.program
     }
 
-    /// Calls `pass` with the program as an argument for the plugin.
-    pub fn pass<T>(&self, api: &Api, pass: impl FnOnce(*const PJRT_Program) -> T) -> T {
+    /// Calls `compile` with the program as an argument for the plugin, and again with the program rewritten if the plugin does
+    /// not know its words.
+    ///
+    /// # Errors
+    /// Those of `compile` and of [`Program::rewritten`].
+    pub fn pass<T>(&self, plugin: &Plugin, compile: impl Fn(*const PJRT_Program) -> Result<T>) -> Result<T> {
+        let error = match self.pass_once(plugin.api(), &compile) {
+            Ok(compiled) => return Ok(compiled),
+            Err(error) => error,
+        };
+        let Some(rewritten) = self.program.rewritten(plugin.stablehlo_versions(), &error)? else { return Err(error) };
+        AdaptedProgram::new(self.rewritten.get_or_init(|| rewritten), self.is_host)?.pass_once(plugin.api(), &compile)
+    }
+
+    fn pass_once<T>(&self, api: &Api, pass: impl FnOnce(*const PJRT_Program) -> T) -> T {
         let format = self.program.format().name();
         // SAFETY: `aligned` has written all of it.
         let code = self.aligned.as_ref().map_or(self.program.code(), |memory| unsafe { memory.bytes() });
@@ -54,7 +71,7 @@ impl<'a> AdaptedProgram<'a> {
     #[cold]
     pub fn explain(&self, error: Error, plugin: &Plugin, platform: &str) -> Error {
         let error = pjrt_handlers::explain(cuda::tools::explained(error), plugin.api(), platform);
-        self.program.explain(error, plugin.stablehlo_versions()).on_platform(platform)
+        self.rewritten.get().unwrap_or(self.program).explain(error, plugin.stablehlo_versions()).on_platform(platform)
     }
 }
 

@@ -66,7 +66,7 @@ impl Unloaded {
             let serialized =
                 options.serialize_absent(flags, &ids, program.is_for_shardy(), &settings, toolkit.as_deref());
             let handle = system.handle()?;
-            let compiled = source.pass(api, |program| {
+            let compiled = source.pass(plugin, |program| {
                 call!(
                     api,
                     PJRT_Compile {

@@ -90,6 +90,12 @@ impl<'a> Entries<'a> {
                     found.push(Reader::within(index, self.attributes)?);
                 }
             }
+            Field::GivenAttribute => {
+                reader.number()?;
+                if !reader.is_empty() {
+                    found.push(reader.index(self.attributes)?);
+                }
+            }
             Field::Type => found.push(self.attributes + reader.index(types)?),
             Field::Attributes(each) => {
                 for _ in 0..reader.count()? {

@@ -1,5 +1,5 @@
-//! The bytecode encoding of attributes and types of MLIR itself (`builtin`), of StableHLO's portable form (`vhlo`) and
-//! of Shardy (`sdy`). Those of other dialects have no references.
+//! The bytecode encoding of attributes and types of MLIR itself (`builtin`), of StableHLO and its portable form (`vhlo`),
+//! and of Shardy (`sdy`). Those of other dialects have no references.
 
 use super::reader::Reader;
 use pjrt_base::error::Result;
@@ -9,6 +9,8 @@ use pjrt_base::error::Result;
 pub(super) enum Field {
     Attribute,
     OptionalAttribute,
+    /// A number, and an attribute if anything follows.
+    GivenAttribute,
     Type,
     /// A list of attributes, so many for each element.
     Attributes(usize),
@@ -29,7 +31,9 @@ pub(super) enum ElementType {
     Bytes(u64),
 }
 
-use Field::{Attribute, Attributes, Name, Number, Numbers, OptionalAttribute, Size, String, Type, Types};
+use Field::{
+    Attribute, Attributes, GivenAttribute, Name, Number, Numbers, OptionalAttribute, Size, String, Type, Types,
+};
 
 /// The parts of an entry of a kind, up to the last reference; `None` for an unknown kind.
 pub(super) fn fields(dialect: &[u8], is_attribute: bool, kind: u64) -> &'static [Field] {
@@ -38,6 +42,7 @@ pub(super) fn fields(dialect: &[u8], is_attribute: bool, kind: u64) -> &'static 
         (b"builtin", false) => builtin_type(kind),
         (b"vhlo", true) => portable_attribute(kind),
         (b"vhlo", false) => portable_type(kind),
+        (b"stablehlo", true) => stablehlo_attribute(kind),
         (b"sdy", true) => shardy_attribute(kind),
         _ => &[],
     }
@@ -96,6 +101,22 @@ fn portable_attribute(kind: u64) -> &'static [Field] {
         // Floats, integers, constants, types.
         8 | 9 | 15 | 17 => &[Type],
         14 => &[String],
+        // Axes, groups of devices along them, and meshes.
+        22 => &[Attribute, GivenAttribute],
+        23 => &[Attribute, Attribute],
+        24 => &[Attribute],
+        25 => &[Attribute, OptionalAttribute],
+        _ => &[],
+    }
+}
+
+fn stablehlo_attribute(kind: u64) -> &'static [Field] {
+    match kind {
+        // The same, and the algorithms of products.
+        15 => &[Type, Type, Type],
+        18 => &[Attribute, Attributes(1)],
+        20 => &[String, GivenAttribute],
+        22 => &[Attribute, OptionalAttribute],
         _ => &[],
     }
 }

@@ -31,13 +31,17 @@ const PROPERTIES: &[(&[u8], &str)] = &[
     (b"sa", "infeed_v1"),
     (b"iib", "send_v1 recv_v1"),
     (b"iibv", "send_v2 recv_v2"),
-    (b"iivb", "all_gather_v1 all_gather_v2"),
-    (b"ivb", "all_reduce_v1 all_reduce_v2"),
-    (b"iivii", "all_to_all_v1 all_to_all_v2"),
-    (b"iv", "collective_broadcast_v1 collective_permute_v1"),
-    (b"ivib", "reduce_scatter_v1"),
+    (b"iigb", "all_gather_v1 all_gather_v2"),
+    (b"igb", "all_reduce_v1 all_reduce_v2"),
+    (b"iigii", "all_to_all_v1 all_to_all_v2"),
+    (b"ig", "collective_broadcast_v1"),
+    (b"ibg", "collective_broadcast_v2"),
+    (b"ibgb", "collective_reduce_v1"),
+    (b"iv", "collective_permute_v1"),
+    (b"v", "cross-replica-sum_v1"),
+    (b"igib", "reduce_scatter_v1"),
     (b"vvvvv", "reduce_window_v1"),
-    (b"viibvv", "dynamic_gather_v1"),
+    (b"vibvv", "dynamic_gather_v1"),
     (b"vibvvvv", "dynamic_gather_v2"),
     (b"vibvvv", "gather_v1"),
     (b"vibvvvvv", "gather_v2"),
@@ -49,6 +53,7 @@ const PROPERTIES: &[(&[u8], &str)] = &[
     (b"iiiiviivviivvPvpv", "convolution_v1 dynamic_conv_v1"),
     (b"iiiiviivviivPvpv", "dynamic_conv_v2"),
     (b"CcsabLaL", "custom_call_v1"),
+    (b"CcsabLaLa", "custom_call_v2"),
     (b"dssi", "composite_v1 composite_v2"),
 ];
 
@@ -90,6 +95,8 @@ fn fits(entries: &Entries<'_>, attribute: &Entry<'_>, letter: u8) -> Result<bool
         b's' => &[STRING],
         // Constants: any, integers, truth values.
         b't' | b'v' | b'p' => &[CONSTANT],
+        // Groups of devices: integers, or axes of a mesh.
+        b'g' => &[CONSTANT, 23],
         b'y' => &[TYPE],
         // Enumerations: directions of comparisons, their types, versions of calls, and so on.
         b'D' => &[3],
@@ -107,7 +114,8 @@ fn fits(entries: &Entries<'_>, attribute: &Entry<'_>, letter: u8) -> Result<bool
     }
     let Some((_, mut content)) = attribute.kind()? else { return Ok(false) };
     let element = match letter {
-        b'v' => return entries.has_elements(content, SI64),
+        b'g' if attribute.is_one_of(b"vhlo", &[23])? => return Ok(true),
+        b'v' | b'g' => return entries.has_elements(content, SI64),
         b'p' => return entries.has_elements(content, BOOL),
         b'A' => DICTIONARY,
         b'L' => CONSTANT,

@@ -58,6 +58,16 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(value) >> (more + 1))
     }
 
+    /// How many numbers are left.
+    pub fn numbers(mut self) -> Result<usize> {
+        let mut count = 0;
+        while !self.is_empty() {
+            self.number()?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
     /// A number with a flag in its last bit.
     pub fn flagged(&mut self) -> Result<(u64, bool)> {
         let number = self.number()?;

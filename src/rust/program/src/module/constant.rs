@@ -117,6 +117,7 @@ pub(super) fn element(kind: &Element, bytes: &[u8], out: &mut String) -> Result<
         Element::Signed(16) => DType::I16,
         Element::Signed(32) => DType::I32,
         Element::Signed(64) => DType::I64,
+        Element::Other(_) if kind.bytes() == Some(1) => return digit(bytes, out),
         _ => return Err(unknown(format_args!("a constant of {kind} elements"))),
     };
     match Reader::new(dtype).read(bytes) {
@@ -133,6 +134,12 @@ pub(super) fn element(kind: &Element, bytes: &[u8], out: &mut String) -> Result<
             out.push(')');
         }
     }
+    Ok(())
+}
+
+/// A number of another type, as its bits.
+fn digit(bytes: &[u8], out: &mut String) -> Result<()> {
+    number(format_args!("0x{:02X}", bytes.first().copied().unwrap_or_default()), out);
     Ok(())
 }
 

@@ -4,18 +4,21 @@
 
 mod attribute;
 mod constant;
+mod older;
 mod operation;
 mod refine;
 mod types;
 mod write;
 
 pub(crate) use attribute::{Algorithm, Attribute, Conv, Dense, Dot, Gather, Scatter};
+pub(crate) use older::MESH_AXES;
 pub(crate) use operation::{Block, Operation, Region, Value};
 pub use refine::{refine, with_constant_argument};
 pub(crate) use types::{Element, Tensor, Type};
-pub(crate) use write::{quoted, shown, symbol_text};
+pub(crate) use write::{quoted, shown, shown_attribute, symbol_text};
 
 use crate::bytecode;
+use crate::stablehlo::Version;
 use pjrt_base::error::{Error, Kind, Result};
 use std::sync::Arc;
 
@@ -47,6 +50,14 @@ impl Module {
     /// `UnsupportedProgram` for attributes that have no text, and if the text would be much larger than the program.
     pub fn text(&self) -> Result<String> {
         write::text(self)
+    }
+
+    /// Replaces what is newer than a version of StableHLO.
+    ///
+    /// # Errors
+    /// `ProgramVersion` for what has no older form.
+    pub(crate) fn make_older(&mut self, current: Version) -> Result<()> {
+        older::make_older(self, current)
     }
 
     /// The type of a value.

@@ -86,7 +86,7 @@ impl Element {
             Element::Number(dtype) => Some(dtype.host_bytes()),
             Element::Signed(width) => usize::try_from(width.div_ceil(8)).ok(),
             Element::Index => Some(8),
-            Element::Other(_) => None,
+            Element::Other(name) => name.starts_with("f6").then_some(1),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 mod attributes;
 
-pub(crate) use attributes::{quoted, shown, symbol_text};
+pub(crate) use attributes::{quoted, shown, shown_attribute, symbol_text};
 
 use super::operation::is_elementwise;
 use super::{unknown, Attribute, Block, Module, Name, Operation, Region, Type, Value};

@@ -3,7 +3,7 @@
 use super::super::attributes::Entry;
 use super::super::reader::Reader;
 use super::super::{damaged, too_deep, Tables};
-use super::{shardy, stablehlo, vhlo};
+use super::{chlo, quantized, shardy, stablehlo, vhlo};
 use crate::module::{unknown, Attribute, Dense, Element, Name, Type};
 use pjrt_base::error::{Error, Result};
 use pjrt_data::dtype::{self, DType};
@@ -12,8 +12,19 @@ use std::sync::Arc;
 const MAX_NESTING: usize = 100;
 
 /// Small floats, in the order of their numbers.
-const SMALL: [&str; 9] =
-    ["f8E5M2", "f8E4M3", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "f8E4M3B11FNUZ", "f8E3M4", "f4E2M1FN", "f8E8M0FNU"];
+const SMALL: [&str; 11] = [
+    "f8E5M2",
+    "f8E4M3",
+    "f8E4M3FN",
+    "f8E5M2FNUZ",
+    "f8E4M3FNUZ",
+    "f8E4M3B11FNUZ",
+    "f8E3M4",
+    "f4E2M1FN",
+    "f6E2M3FN",
+    "f6E3M2FN",
+    "f8E8M0FNU",
+];
 
 /// What is decoded has at most so many bytes for each byte of the file, and [`SPARE`] more. Entries may share others: if each
 /// contains the one before twice, a small file stands for an endless program.
@@ -105,6 +116,15 @@ impl<'t, 'a> Decoder<'t, 'a> {
         self.attribute(Reader::within(number, self.attributes.len())?).map(Some)
     }
 
+    /// After a number, the last attribute of an entry, if it has one.
+    pub fn next_given(&mut self, reader: &mut Reader<'_>) -> Result<Option<Attribute>> {
+        reader.number()?;
+        if reader.is_empty() {
+            return Ok(None);
+        }
+        self.next_attribute(reader).map(Some)
+    }
+
     pub fn next_attributes(&mut self, reader: &mut Reader<'_>) -> Result<Vec<Attribute>> {
         (0..reader.count()?).map(|_| self.next_attribute(reader)).collect()
     }
@@ -130,6 +150,11 @@ impl<'t, 'a> Decoder<'t, 'a> {
         let index = reader.index(self.tables.strings.len())?;
         self.copies(self.tables.strings[index].len())?;
         Ok(self.tables.strings[index])
+    }
+
+    /// The string that comes next, as a name.
+    pub fn next_name(&mut self, reader: &mut Reader<'a>) -> Result<Name> {
+        name(self.next_bytes(reader)?)
     }
 
     /// The next attribute, which is a string, as a name.
@@ -195,6 +220,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
             b"builtin" => self.builtin_attribute(kind, reader),
             b"vhlo" => vhlo::attribute(self, kind, reader),
             b"stablehlo" => stablehlo::attribute(self, kind, reader),
+            b"chlo" => chlo::attribute(kind, reader),
             b"sdy" => shardy::attribute(self, kind, reader),
             other => Err(unknown(format_args!("an attribute of dialect {}", String::from_utf8_lossy(other)))),
         }
@@ -281,6 +307,8 @@ impl<'t, 'a> Decoder<'t, 'a> {
             b"builtin" => self.builtin_type(kind, reader),
             b"vhlo" => vhlo::kind(self, kind, reader),
             b"stablehlo" if kind == 0 => Ok(Type::Token),
+            b"quant" if kind == 4 => quantized::by_array(self, reader),
+            b"quant" if kind == 5 => quantized::by_axis(self, reader),
             other => Err(unknown(format_args!("type {kind} of dialect {}", String::from_utf8_lossy(other)))),
         }
     }
@@ -307,7 +335,8 @@ impl<'t, 'a> Decoder<'t, 'a> {
             }
             15 => Ok(Type::Tuple(self.next_types(reader)?.into())),
             16 => Ok(Type::Unranked(self.next_element(reader)?)),
-            22..=29 | 32 => of_name(SMALL[if kind == 32 { 8 } else { kind as usize - 22 }]),
+            21 => Ok(number_type("tf32")),
+            22..=32 => Ok(number_type(SMALL[kind as usize - 22])),
             _ => Err(unknown(format_args!("type {kind} of MLIR"))),
         }
     }
@@ -361,6 +390,11 @@ fn integer_type(code: u64) -> Result<Type> {
 pub(super) fn of_name(name: &str) -> Result<Type> {
     let found = dtype::ALL.iter().find(|dtype| dtype.info().mlir == name);
     found.map(|&dtype| Type::Number(Element::Number(dtype))).ok_or_else(|| unknown(format_args!("type {name}")))
+}
+
+/// The same, also for numbers that arrays of R's cannot have.
+pub(super) fn number_type(name: &str) -> Type {
+    of_name(name).unwrap_or_else(|_| Type::Number(Element::Other(name.into())))
 }
 
 pub(super) fn complex(part: &Element) -> Result<Type> {

@@ -1,7 +1,10 @@
 //! Decodes bytecode into a module.
 
+mod chlo;
 mod entries;
+mod mesh;
 mod properties;
+mod quantized;
 mod shardy;
 mod stablehlo;
 mod vhlo;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 type Attributes = Vec<(Name, Attribute)>;
 
-/// The attributes of operations in bytecode, sorted by name; those with a question mark may be missing. In the portable
-/// form, none is missing.
+/// The attributes of operations in bytecode, sorted by name. Those with a question mark may be missing, and those with a plus are
+/// not in every version. In the portable form, none is missing.
 #[rustfmt::skip]
 const OWN: &[(&str, &str)] = &[
     ("builtin.module", "sym_name? sym_visibility?"),
@@ -23,6 +23,16 @@ const OWN: &[(&str, &str)] = &[
     ("sdy.named_computation", "in_shardings? name out_shardings?"),
     ("sdy.reshard sdy.sharding_constraint", "sharding"),
     ("sdy.sharding_group", "group_id"),
+    ("chlo.broadcast_add chlo.broadcast_and chlo.broadcast_atan2 chlo.broadcast_complex chlo.broadcast_divide \
+      chlo.broadcast_maximum chlo.broadcast_minimum chlo.broadcast_multiply chlo.broadcast_next_after chlo.broadcast_or \
+      chlo.broadcast_polygamma chlo.broadcast_power chlo.broadcast_remainder chlo.broadcast_shift_left \
+      chlo.broadcast_shift_right_arithmetic chlo.broadcast_shift_right_logical chlo.broadcast_subtract \
+      chlo.broadcast_xor chlo.broadcast_zeta", "broadcast_dimensions?"),
+    ("chlo.broadcast_compare", "broadcast_dimensions? compare_type? comparison_direction"),
+    ("chlo.constant chlo.constant_like", "value"),
+    ("chlo.ragged_dot", "precision_config? ragged_dot_dimension_numbers"),
+    ("chlo.scan", "dimension is_associative? is_reverse? scan_dim_size?"),
+    ("chlo.top_k", "is_stable?+ k"),
     ("stablehlo.all_gather", "all_gather_dim channel_handle? replica_groups use_global_device_ids?"),
     ("stablehlo.all_reduce", "channel_handle? replica_groups use_global_device_ids?"),
     ("stablehlo.all_to_all", "channel_handle? concat_dimension replica_groups split_count split_dimension"),
@@ -33,16 +43,20 @@ const OWN: &[(&str, &str)] = &[
       stablehlo.log_plus_one stablehlo.logistic stablehlo.rsqrt stablehlo.sine stablehlo.sqrt stablehlo.tan \
       stablehlo.tanh", "result_accuracy?"),
     ("stablehlo.cholesky", "lower?"),
-    ("stablehlo.collective_broadcast", "channel_handle? replica_groups"),
+    ("stablehlo.collective_broadcast", "channel_handle? has_dynamic_root?+ replica_groups"),
     ("stablehlo.collective_permute", "channel_handle? source_target_pairs"),
+    ("stablehlo.collective_reduce", "channel_handle? has_dynamic_root? replica_groups use_global_device_ids?"),
+    ("stablehlo.cross-replica-sum", "replica_groups"),
     ("stablehlo.compare", "compare_type? comparison_direction"),
     ("stablehlo.composite", "composite_attributes? decomposition name version?"),
     ("stablehlo.concatenate stablehlo.get_dimension_size stablehlo.set_dimension_size", "dimension"),
     ("stablehlo.constant", "value"),
-    ("stablehlo.convolution stablehlo.dynamic_conv", "batch_group_count dimension_numbers feature_group_count \
+    ("stablehlo.dynamic_conv", "batch_group_count dimension_numbers feature_group_count lhs_dilation? padding?+ \
+      precision_config? rhs_dilation? window_reversal? window_strides?"),
+    ("stablehlo.convolution", "batch_group_count dimension_numbers feature_group_count \
       lhs_dilation? padding? precision_config? rhs_dilation? window_reversal? window_strides?"),
     ("stablehlo.custom_call", "api_version? backend_config? call_target_name called_computations? has_side_effect? \
-      operand_layouts? output_operand_aliases? result_layouts?"),
+      operand_layouts? output_operand_aliases? result_layouts? result_tilings?+"),
     ("stablehlo.dot", "precision_config?"),
     ("stablehlo.dot_general", "algorithm? dot_dimension_numbers precision_config?"),
     ("stablehlo.dynamic_broadcast_in_dim",
@@ -81,6 +95,10 @@ const PORTABLE: &[(&str, &str)] = &[
     ("all_to_all_v1 all_to_all_v2", "channel_id concat_dimension replica_groups split_count split_dimension"),
     ("call_v1", "callee"),
     ("collective_broadcast_v1", "channel_id replica_groups"),
+    ("collective_broadcast_v2", "channel_id has_dynamic_root replica_groups"),
+    ("collective_reduce_v1", "channel_id has_dynamic_root replica_groups use_global_device_ids"),
+    ("custom_call_v1", "api_version backend_config call_target_name called_computations has_side_effect \
+      operand_layouts output_operand_aliases result_layouts"),
     ("collective_permute_v1", "channel_id source_target_pairs"),
     ("composite_v1 composite_v2", "composite_attributes decomposition name version"),
     ("convolution_v1 dynamic_conv_v1", "batch_group_count feature_group_count input_batch_dimension \
@@ -134,8 +152,12 @@ const NONE: &str =
     count_leading_zeros create_token divide dynamic_pad dynamic_reshape dynamic_update_slice floor if imag is_finite \
     maximum minimum multiply negate not optimization_barrier or partition_id popcnt power real real_dynamic_slice \
     remainder replica_id reshape return round_nearest_afz round_nearest_even select shift_left \
-    shift_right_arithmetic shift_right_logical sign subtract tuple uniform_dequantize uniform_quantize while xor \
-    cross-replica-sum";
+    shift_right_arithmetic shift_right_logical sign subtract tuple uniform_dequantize uniform_quantize while xor";
+
+/// Operations of CHLO without attributes.
+const CHLO: &str =
+    "acos acosh _asin_acos_kernel asin asinh atan atanh bessel_i1e broadcast_select conj cosh digamma erf \
+    erf_inv erfc is_inf is_neg_inf is_pos_inf lgamma mulhi next_after polygamma sinh square tan zeta";
 
 fn listed(table: &[(&'static str, &'static str)], name: &str) -> Option<&'static str> {
     table.iter().find(|(names, _)| names.split_ascii_whitespace().any(|known| known == name)).map(|(_, list)| *list)
@@ -152,16 +174,22 @@ pub(super) fn named<'a>(
     if let Some(portable) = full_name.strip_prefix("vhlo.") {
         return of_portable(decoder, portable, properties, others, in_function);
     }
+    let is_in = |dialect: &str, names: &str| {
+        let name = full_name.strip_prefix(dialect);
+        name.is_some_and(|name| names.split_ascii_whitespace().any(|known| known == name))
+    };
     let is_known = matches!(&**full_name, "func.return" | "sdy.return" | super::CAST)
-        || full_name
-            .strip_prefix("stablehlo.")
-            .is_some_and(|name| NONE.split_ascii_whitespace().any(|known| known == name));
+        || is_in("stablehlo.", NONE)
+        || is_in("chlo.", CHLO);
     let Some(list) = listed(OWN, full_name).or(is_known.then_some("")) else {
         return Err(unknown(format_args!("operation {full_name}")));
     };
     let mut attributes = Attributes::new();
     if let Some(mut reader) = properties {
-        for key in list.split_ascii_whitespace() {
+        let keys = list.split_ascii_whitespace();
+        let has_all = reader.numbers()? == keys.clone().count();
+        let keys = keys.filter(|key| has_all || !key.ends_with('+')).map(|key| key.trim_end_matches('+'));
+        for key in keys {
             match key.strip_suffix('?') {
                 Some(key) => {
                     let value = decoder.next_optional(&mut reader)?;
@@ -203,16 +231,18 @@ fn of_portable<'a>(
         None => listed(OWN, &full_name).ok_or_else(strange)?,
     };
     let mut found = Attributes::new();
+    let mut others = others;
+    let keys = || list.split_ascii_whitespace().map(|key| key.trim_end_matches(['?', '+']));
     if let Some(mut reader) = properties {
-        for key in list.split_ascii_whitespace() {
-            let key = key.strip_suffix('?').unwrap_or(key);
+        for key in keys() {
             found.push((key.into(), decoder.next_attribute(&mut reader)?));
         }
         if !reader.is_empty() {
             return Err(unknown(format_args!("operation vhlo.{portable} has an unknown property")));
         }
-    } else if !list.is_empty() {
-        return Err(unknown(format_args!("operation vhlo.{portable} without properties")));
+    } else {
+        // Up to StableHLO 0.14, the attributes are in the dictionary.
+        (found, others) = others.into_iter().partition(|(name, _)| keys().any(|key| key == &**name));
     }
     let mut parts = Parts(found);
     let mut attributes = combined(base, &mut parts)?;
@@ -355,17 +385,19 @@ fn of_stablehlo(base: &str, key: &str, value: Attribute) -> Result<Option<Attrib
             return Ok(None)
         }
         ("output_operand_aliases", _) if is_empty => return Ok(None),
-        ("operand_layouts" | "result_layouts", _) if is_empty => return Ok(None),
+        ("operand_layouts" | "result_layouts" | "result_tilings", _) if is_empty => return Ok(None),
         ("precision_config", Attribute::Array(items))
             if items.iter().all(|item| matches!(item, Attribute::Choice(_, "DEFAULT"))) =>
         {
             return Ok(None)
         }
         ("composite_attributes", Attribute::Dictionary(items)) if items.is_empty() => return Ok(None),
-        ("has_side_effect" | "indices_are_sorted" | "unique_indices" | "is_host_transfer", Attribute::Bool(false)) => {
-            return Ok(None)
-        }
+        (
+            "has_side_effect" | "indices_are_sorted" | "unique_indices" | "is_host_transfer" | "is_stable",
+            Attribute::Bool(false),
+        ) => return Ok(None),
         ("api_version", Attribute::Integer(1, _)) => return Ok(None),
+        ("dimension", Attribute::Integer(-1, _)) if base == "sort" => return Ok(None),
         ("version", Attribute::Integer(0, _)) if base == "composite" => return Ok(None),
         ("base_dilations" | "window_dilations" | "lhs_dilation" | "rhs_dilation", value) if all(value, 1) => {
             return Ok(None)
@@ -374,7 +406,7 @@ fn of_stablehlo(base: &str, key: &str, value: Attribute) -> Result<Option<Attrib
         ("window_reversal" | "padding", value) if base != "pad" && all(value, 0) => return Ok(None),
         ("compare_type", Attribute::Choice(_, "NOTYPE")) => return Ok(None),
         ("result_accuracy", Attribute::Unit) => return Ok(None),
-        ("use_global_device_ids", Attribute::Bool(value)) => {
+        ("use_global_device_ids" | "has_dynamic_root", Attribute::Bool(value)) => {
             return Ok(value.then_some(Attribute::Unit));
         }
         ("sym_visibility" | "backend_config" | "infeed_config" | "outfeed_config", Attribute::String(text))

@@ -2,12 +2,13 @@
 
 use super::super::reader::Reader;
 use super::entries::{numbers, signed, Decoder};
+use super::mesh;
 use super::vhlo::{self, choice};
 use crate::module::{unknown, Algorithm, Attribute, Conv, Dot, Gather, Scatter};
 use pjrt_base::error::Result;
 use std::sync::Arc;
 
-pub(super) fn attribute(decoder: &mut Decoder<'_, '_>, kind: u64, reader: &mut Reader<'_>) -> Result<Attribute> {
+pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &mut Reader<'a>) -> Result<Attribute> {
     Ok(match kind {
         1 => channel(signed(reader)?, signed(reader)?),
         2 => choice("comparison_direction", &vhlo::DIRECTIONS, reader)?,
@@ -40,7 +41,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_, '_>, kind: u64, reader: &mut R
         })),
         8 => choice("precision", &vhlo::PRECISIONS, reader)?,
         9 => choice("rng_algorithm", &vhlo::ALGORITHMS, reader)?,
-        10 => choice("rng_distribution", &["", "UNIFORM", "NORMAL"], reader)?,
+        10 => choice("rng_distribution", &vhlo::DISTRIBUTIONS, reader)?,
         11 => Attribute::Scatter(Arc::new(Scatter {
             update_window_dims: numbers(reader)?,
             inserted_window_dims: numbers(reader)?,
@@ -61,6 +62,17 @@ pub(super) fn attribute(decoder: &mut Decoder<'_, '_>, kind: u64, reader: &mut R
         })),
         16 => choice("result_accuracy_mode", &vhlo::ACCURACIES, reader)?,
         17 => vhlo::accuracy(decoder, reader)?,
+        18 => {
+            let mesh = decoder.next_attribute(reader)?;
+            mesh::groups(&mesh, &Attribute::Array(decoder.next_attributes(reader)?.into()))?
+        }
+        19 => Attribute::Numbers([signed(reader)?, signed(reader)?].into()),
+        20 => {
+            let name = decoder.next_name(reader)?;
+            mesh::axis(&name, decoder.next_given(reader)?.as_ref())?
+        }
+        21 => mesh::mesh_axis(&decoder.next_name(reader)?, signed(reader)?),
+        22 => mesh::mesh(&decoder.next_attribute(reader)?, decoder.next_optional(reader)?.as_ref())?,
         _ => return Err(unknown(format_args!("attribute {kind} of StableHLO"))),
     })
 }

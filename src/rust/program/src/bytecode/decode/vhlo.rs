@@ -2,7 +2,8 @@
 
 use super::super::damaged;
 use super::super::reader::Reader;
-use super::entries::{complex, numbers, of_name, signed, Decoder};
+use super::entries::{complex, number_type, numbers, signed, Decoder};
+use super::{mesh, quantized};
 use crate::module::{shown, unknown, Attribute, Element, Type};
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
@@ -22,7 +23,7 @@ pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &m
         10 => alias(reader)?,
         11 => choice("precision", &PRECISIONS, reader)?,
         12 => choice("rng_algorithm", &ALGORITHMS, reader)?,
-        13 => choice("rng_distribution", &["UNIFORM", "NORMAL"], reader)?,
+        13 => choice("rng_distribution", &DISTRIBUTIONS, reader)?,
         14 => Attribute::String(decoder.next_bytes(reader)?.into()),
         15 => decoder.next_dense(reader)?,
         16 => choice("transpose", &TRANSPOSES, reader)?,
@@ -30,6 +31,14 @@ pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &m
         18 => Attribute::Bounds(numbers(reader)?.into()),
         19 => choice("result_accuracy_mode", &ACCURACIES, reader)?,
         20 => accuracy(decoder, reader)?,
+        21 => Attribute::Numbers([signed(reader)?, signed(reader)?].into()),
+        22 => {
+            let name = decoder.next_string(reader)?;
+            mesh::axis(&name, decoder.next_given(reader)?.as_ref())?
+        }
+        23 => mesh::groups(&decoder.next_attribute(reader)?, &decoder.next_attribute(reader)?)?,
+        24 => mesh::mesh_axis(&decoder.next_string(reader)?, signed(reader)?),
+        25 => mesh::mesh(&decoder.next_attribute(reader)?, decoder.next_optional(reader)?.as_ref())?,
         _ => return Err(unknown(format_args!("attribute {kind} of StableHLO's portable form"))),
     })
 }
@@ -39,6 +48,8 @@ pub(super) const COMPARISONS: [&str; 5] = ["NOTYPE", "FLOAT", "TOTALORDER", "SIG
 pub(super) const TRANSFORMS: [&str; 4] = ["FFT", "IFFT", "RFFT", "IRFFT"];
 pub(super) const PRECISIONS: [&str; 3] = ["DEFAULT", "HIGH", "HIGHEST"];
 pub(super) const ALGORITHMS: [&str; 3] = ["DEFAULT", "THREE_FRY", "PHILOX"];
+/// They are counted from one.
+pub(super) const DISTRIBUTIONS: [&str; 3] = ["", "UNIFORM", "NORMAL"];
 pub(super) const TRANSPOSES: [&str; 4] = ["TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"];
 pub(super) const ACCURACIES: [&str; 3] = ["DEFAULT", "HIGHEST", "TOLERANCE"];
 
@@ -112,7 +123,7 @@ const NUMBERS: [(u64, &str); 29] = [
 
 pub(super) fn kind<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &mut Reader<'a>) -> Result<Type> {
     if let Some((_, name)) = NUMBERS.iter().find(|(number, _)| *number == kind) {
-        return of_name(name).or_else(|_| Ok(Type::Number(Element::Other((*name).into()))));
+        return Ok(number_type(name));
     }
     match kind {
         1 => complex(&decoder.next_element(reader)?),
@@ -131,7 +142,13 @@ pub(super) fn kind<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &mut Re
             let parts: Vec<_> = decoder.next_types(reader)?.iter().map(shown).collect();
             Ok(Type::Other(format!("!stablehlo.future<{}>", parts.join(", ")).into()))
         }
-        24 | 30 => Err(unknown("quantized numbers")),
+        24 => quantized::by_array(decoder, reader),
+        30 => quantized::by_axis(decoder, reader),
+        41 => {
+            let (dims, element) = (numbers(reader)?, decoder.next_element(reader)?);
+            let dims: String = dims.iter().map(|dim| format!("{dim}x")).collect();
+            Ok(Type::Other(format!("memref<{dims}{element}>").into()))
+        }
         _ => Err(unknown(format_args!("type {kind} of StableHLO's portable form"))),
     }
 }

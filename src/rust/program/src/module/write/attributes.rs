@@ -304,6 +304,13 @@ pub(crate) fn shown(kind: &Type) -> String {
     }
 }
 
+/// The text of an attribute, for attributes that contain it.
+pub(crate) fn shown_attribute(attribute: &Attribute) -> Result<String> {
+    let mut text = String::new();
+    attribute_text(attribute, &mut text, 0)?;
+    Ok(text)
+}
+
 /// The text of an element, for attributes of other dialects.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
     let mut text = String::new();
