@@ -109,8 +109,7 @@ impl Mesh {
 pub(crate) fn explicit_groups<'a>(attribute: &'a str, mesh: impl Fn(&str) -> Option<&'a str>) -> Option<String> {
     let content = attribute.strip_prefix(GROUPS)?.strip_suffix('>')?.trim();
     let content = content.strip_prefix("mesh")?.trim_start().strip_prefix('=')?.trim_start();
-    let at = memmem::rfind(content.as_bytes(), b"axes")?;
-    // An axis of a mesh is no reference to one.
+    let at = memmem::rfind(content.as_bytes(), b"axes = [")?;
     let (mesh_text, axes_text) = content.split_at(at);
     let mesh = match mesh_text.strip_prefix('@') {
         Some(name) => Mesh::parse(mesh(name.trim_end_matches([' ', ',']).trim_matches('"'))?)?,

@@ -8,7 +8,7 @@ use crate::stablehlo::{Version, Versions};
 use memchr::memmem;
 use pjrt_base::error::{Error, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
 
-/// The version whose words are assumed of a plugin that does not tell which it reads.
+/// The version that is assumed of a plugin that does not say which it reads.
 const OLDEST: Version = Version([1, 0, 0]);
 
 impl Program {

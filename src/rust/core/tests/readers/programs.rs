@@ -1,6 +1,7 @@
 //! Readers of programs and of functions that other software exported.
 
 use super::sound;
+use pjrt_base::error::{Error, Kind, UNKNOWN};
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 use pjrt_program::exported::dims::{self, Given, Input};
@@ -142,6 +143,8 @@ fn explore(program: &Program) {
     sound(program.check_shapes());
     sound(program.whole_text());
     sound(narrow::check(program));
+    let refused = Error::new(Kind::Pjrt(UNKNOWN), "The plugin does not read it.");
+    sound(program.rewritten(None, &refused));
     Wholes::of(program.annotations());
     if let Some(graph) = sound(Graph::of_program(program)) {
         graph.view(20);

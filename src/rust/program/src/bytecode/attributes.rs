@@ -91,7 +91,7 @@ impl<'a> Entries<'a> {
                 }
             }
             Field::GivenAttribute => {
-                reader.number()?;
+                reader.byte()?;
                 if !reader.is_empty() {
                     found.push(reader.index(self.attributes)?);
                 }

@@ -9,7 +9,7 @@ use pjrt_base::error::Result;
 pub(super) enum Field {
     Attribute,
     OptionalAttribute,
-    /// A number, and an attribute if anything follows.
+    /// A byte, and an attribute if anything follows.
     GivenAttribute,
     Type,
     /// A list of attributes, so many for each element.

@@ -100,7 +100,7 @@ impl Change {
         }
     }
 
-    /// A composite with regions, or for a plugin that knows no composites, becomes a call of its decomposition.
+    /// A composite with regions, or any for a plugin without composites, becomes a call of its decomposition.
     fn composite(&self, operation: &mut Operation) {
         if operation.regions.is_empty() && self.current >= COMPOSITES {
             return;

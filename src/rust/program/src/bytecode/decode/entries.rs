@@ -116,9 +116,9 @@ impl<'t, 'a> Decoder<'t, 'a> {
         self.attribute(Reader::within(number, self.attributes.len())?).map(Some)
     }
 
-    /// After a number, the last attribute of an entry, if it has one.
+    /// After a byte that says whether it has one, the last attribute of an entry.
     pub fn next_given(&mut self, reader: &mut Reader<'_>) -> Result<Option<Attribute>> {
-        reader.number()?;
+        reader.byte()?;
         if reader.is_empty() {
             return Ok(None);
         }
@@ -392,7 +392,7 @@ pub(super) fn of_name(name: &str) -> Result<Type> {
     found.map(|&dtype| Type::Number(Element::Number(dtype))).ok_or_else(|| unknown(format_args!("type {name}")))
 }
 
-/// The same, also for numbers that arrays of R's cannot have.
+/// The same, also for numbers that no array outside of programs has.
 pub(super) fn number_type(name: &str) -> Type {
     of_name(name).unwrap_or_else(|_| Type::Number(Element::Other(name.into())))
 }
