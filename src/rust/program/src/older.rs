@@ -103,12 +103,19 @@ fn explicit_groups(text: &[u8]) -> Vec<Change> {
     memmem::find_iter(text, mesh::GROUPS).filter_map(change).collect()
 }
 
-/// The text of the mesh of this name: `sdy.mesh @name = <["x"=2]>`.
+/// The text of the mesh of this name: `sdy.mesh @name = <["x"=2]>`, or `"sdy.mesh"() {mesh = #sdy.mesh<["x"=2]>, sym_name = "name"}`.
 fn mesh_of<'a>(text: &'a [u8], name: &str) -> Option<&'a str> {
-    let found = memmem::find_iter(text, b"sdy.mesh").find_map(|at| {
-        let rest = text[at + b"sdy.mesh".len()..].trim_ascii_start();
-        let rest = rest.strip_prefix(b"@")?.strip_prefix(name.as_bytes())?.trim_ascii_start();
-        rest.strip_prefix(b"=").map(<[u8]>::trim_ascii_start)
+    const OPERATION: &[u8] = b"sdy.mesh";
+    let symbol = format!("sym_name = \"{name}\"");
+    let found = memmem::find_iter(text, OPERATION).find_map(|at| {
+        let rest = &text[at + OPERATION.len()..];
+        if let Some(rest) = rest.trim_ascii_start().strip_prefix(b"@") {
+            let rest = rest.strip_prefix(name.as_bytes())?.trim_ascii_start();
+            return rest.strip_prefix(b"=").map(<[u8]>::trim_ascii_start);
+        }
+        let line = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
+        memmem::find(line, symbol.as_bytes())?;
+        memmem::find(line, OPERATION).map(|at| &line[at..])
     })?;
     std::str::from_utf8(&found[..mlir::end_of_brackets(found)?]).ok()
 }
@@ -182,6 +189,10 @@ mod tests {
         let new = "#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = \"y\">]>";
         let found = rewritten(text(new, "01000001000000010100").into()).unwrap().unwrap();
         assert_eq!(found, text("dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>", "8901"));
+        // The text that this package writes.
+        let written = Module::decode(&fixture("mesh.mlirbc")).unwrap().text().unwrap();
+        let found = rewritten(written.into()).unwrap().unwrap();
+        assert!(found.contains("replica_groups = dense<[[0, 6, 1, 7, 2, 8], [3, 9,"), "{found}");
         // With a bit for each, it is what older MLIR reads.
         assert!(rewritten(text("dense<0> : tensor<1x1xi64>", "8901").into()).unwrap().is_none());
     }
