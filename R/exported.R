@@ -71,8 +71,8 @@
 #' * Functions for other platforms. Export with `platforms=["cpu"]`, or `"cuda"`, `"rocm"`, `"tpu"`.
 #' * Models with `dynamic_shapes` of PyTorch. Export for fixed shapes, once for each.
 #' * Functions with ordered effects, such as ordered I/O.
-#' * Functions with a calling convention other than 9 or 10. The tests run functions that JAX 0.4.25 to 0.12 exported. A plugin may
-#'   be older than JAX: [pjrt_compile()] rewrites what it does not know.
+#' * Functions with a calling convention other than 9 or 10. The tests run functions that JAX 0.4.25 to 0.12 exported. A
+#'   plugin may be older than JAX: [pjrt_compile()] rewrites what it does not know.
 #'
 #' @param x A string, the path of a file or of a folder of PyTorch, or a raw vector with the content of a file.
 #' @param device For PyTorch, the device of the weights: anything that [as_pjrt_device()] takes.

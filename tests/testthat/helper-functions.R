@@ -1,5 +1,5 @@
-# The functions in a file of the folder exported/functions, which make_functions.py describes: each with the content of its
-# exported file, and runs with arrays for its inputs and outputs.
+# The functions in a file of the folder exported/functions, which make_functions.py describes: each with the content
+# of its exported file, and runs with arrays for its inputs and outputs.
 read_functions <- function(file) {
   con <- xzfile(file, "rb")
   on.exit(close(con))
@@ -39,8 +39,8 @@ read_functions <- function(file) {
 buffer_of <- function(array) pjrt_buffer(array$data, dtype = array$dtype, shape = array$shape, row_major = TRUE)
 numbers_of <- function(buffer) as.vector(as_array(buffer, int64 = "double"))
 
-# Compiles an exported function or a program, and returns its results for a run as numbers. On several devices, given as a list,
-# each array is divided along its first dimension.
+# Compiles an exported function or a program, and returns its results for a run as numbers. On several devices, given
+# as a list, each array is divided along its first dimension.
 run_function <- function(program, run, kept, devices = NULL, shapes = NULL) {
   inputs <- run$input[kept]
   if (is.null(devices)) {

@@ -15,7 +15,8 @@ test_that("functions that JAX exports compute what JAX computes, whether newer t
   for (file in files) {
     functions <- read_functions(file)
     for (f in functions) {
-      wrong <- tryCatch(wrong_results(f, devices = devices(client)), error = function(e) paste(f$name, conditionMessage(e)))
+      failed <- function(e) paste(f$name, conditionMessage(e))
+      wrong <- tryCatch(wrong_results(f, devices = devices(client)), error = failed)
       expect(is.null(wrong), paste(c(basename(file), wrong), collapse = ": "))
     }
   }
@@ -31,8 +32,8 @@ test_that("the text of a program that is newer than the plugin compiles to the s
   functions <- read_functions(newest_functions())
   names(functions) <- vapply(functions, `[[`, "", "name")
   chosen <- c(
-    "erf", "cholesky", "eigh", "top_k", "approx_max_k", "at", "conv", "max_pool-grad", "scan", "composite-nested", "random",
-    "float8_e4m3fn", "float4_e2m1fn", "int4", "booleans", "constants", "f64", "sharded-psum", "sharded-mesh"
+    "erf", "cholesky", "eigh", "top_k", "approx_max_k", "at", "conv", "max_pool-grad", "scan", "composite-nested",
+    "random", "float8_e4m3fn", "float4_e2m1fn", "int4", "booleans", "constants", "f64", "sharded-psum", "sharded-mesh"
   )
   for (f in functions[chosen]) {
     text <- function(content) pjrt_program(as.character(pjrt_load_exported(content)$program))

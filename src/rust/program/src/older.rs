@@ -12,8 +12,8 @@ use pjrt_base::error::{Error, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
 const OLDEST: Version = Version([1, 0, 0]);
 
 impl Program {
-    /// After a compiler has refused the program: the same in words of `versions`, those that the plugin reads, as text. `None`
-    /// if the error has another reason.
+    /// After a compiler has refused the program: the same in words of `versions`, those that the plugin reads, as text.
+    /// `None` if the error has another reason.
     ///
     /// # Errors
     /// `ProgramVersion`, which names the operation, for what has no older form.
@@ -103,7 +103,8 @@ fn explicit_groups(text: &[u8]) -> Vec<Change> {
     memmem::find_iter(text, mesh::GROUPS).filter_map(change).collect()
 }
 
-/// The text of the mesh of this name: `sdy.mesh @name = <["x"=2]>`, or `"sdy.mesh"() {mesh = #sdy.mesh<["x"=2]>, sym_name = "name"}`.
+/// The text of the mesh of this name: `sdy.mesh @name = <["x"=2]>`, or with
+/// `"sdy.mesh"() {mesh = #sdy.mesh<["x"=2]>, sym_name = "name"}`.
 fn mesh_of<'a>(text: &'a [u8], name: &str) -> Option<&'a str> {
     const OPERATION: &[u8] = b"sdy.mesh";
     let symbol = format!("sym_name = \"{name}\"");

@@ -40,8 +40,8 @@ impl<'a> AdaptedProgram<'a> {
         self.program
     }
 
-    /// Calls `compile` with the program as an argument for the plugin, and again with the program rewritten if the plugin does
-    /// not know its words.
+    /// Calls `compile` with the program as an argument for the plugin, and again with the program rewritten if the plugin
+    /// does not know its words.
     ///
     /// # Errors
     /// Those of `compile` and of [`Program::rewritten`].
