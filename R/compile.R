@@ -3,8 +3,9 @@
 #' `pjrt_compile()` compiles a program for a device, or for several. It waits for the compiler; [pjrt_compile_async()]
 #' does not.
 #'
-#' Ctrl-C ends the wait, not the compiler: it finishes in the background, and its result is discarded. You can use
-#' everything else meanwhile.
+#' Programs for the CPU are compiled in a separate process: if the compiler crashes, R continues. See the section on
+#' separate compilers in [pjrt_options]. Ctrl-C ends the compiler. One that works in R's process finishes in the
+#' background instead, and its result is discarded.
 #'
 #' A program that was compiled before, in this or another session, is loaded from the cache: see [pjrt_cache]. If this
 #' session still has its executable, the same object is returned.
@@ -46,8 +47,8 @@
 #'   is wrong. Convert to `i8` and back.
 #'
 #' Some programs of the first two kinds would compile, but the package cannot predict what the compiler fuses. Programs
-#' with one result and without loops or branches are never refused. Other programs may also make the compiler throw;
-#' then the plugin cannot be used any more, see [pjrt-package].
+#' with one result and without loops or branches are never refused. Other programs may also make the compiler throw.
+#' In R's process, the plugin cannot be used any more then, see [pjrt-package].
 #' @return A `PJRTLoadedExecutable`: run it with [pjrt_execute()], or with [pjrt_execute_sharded()] on several devices.
 #'   With `topology`, a `PJRTExecutable`, which must be loaded first.
 #' @section Errors:
@@ -56,8 +57,13 @@
 #'   `column` and `source` contain the place and the line, unless they are unknown, as for bytecode. `detail` contains
 #'   everything that the compiler said. The condition also has the class of the compiler's code, such as
 #'   `pjrt_error_unknown`.
-#' * `pjrt_error_dynamic_shape`: arguments or results of `main` have no fixed shape. The message lists them. Or the
-#'   symbolic dimensions of an exported function cannot be resolved on this machine.
+#' * `pjrt_error_compiler_crashed`: the separate compiler crashed. The message shows the signal and what it wrote last.
+#' * `pjrt_error_deadline_exceeded`, `pjrt_error_resource_exhausted`: the separate compiler exceeded its limit of time or
+#'   memory.
+#' * `pjrt_error_unsupported_program`: the program has an `infeed`, `outfeed`, `send` or `recv`, which would wait for ever.
+#' * `pjrt_error_dynamic_shape`: arguments or results of `main` have no fixed shape. The message lists them. Or a result
+#'   has a bounded size that is known only after a run. Or the symbolic dimensions of an exported function cannot be
+#'   resolved on this machine.
 #' * `pjrt_error_shape_mismatch`: `shapes` contradicts the shapes of an exported function. The message says where.
 #' * `pjrt_error_custom_call`, also of class `pjrt_error_not_found`: the program calls a function that has no handler.
 #'   The field `target` contains its name. See [pjrt_register_custom_call()].
@@ -67,7 +73,8 @@
 #'   older ones. The message names it. See [plugin_info()].
 #' * `pjrt_error_unsupported_dtype`: XLA's CPU compiler would fail on types narrower than a byte.
 #' * `pjrt_error_device_mismatch`: the devices belong to several clients, or none of them belongs to this process.
-#' * `pjrt_error_invalid_input`: the devices do not fit the options, or an exported function cannot run here; see
+#' * `pjrt_error_invalid_input`: the devices do not fit the options, collective operations need more devices, or an
+#'   exported function cannot run here; see
 #'   [pjrt_load_exported()].
 #' @seealso [pjrt_compile_options()], [pjrt_cache], [pjrt_save_executable()], and [pjrt_compile_async()] to compile
 #'   several programs at once
@@ -107,8 +114,9 @@ pjrt_compile <- function(program, compile_options = pjrt_compile_options(), devi
 #' executable and returns it. At most as many programs are compiled at a time as there are processors; the others follow
 #' in order. [pjrt_compile()] never waits for them.
 #'
-#' Ctrl-C ends a wait, not the compile, so you can call `value()` again. If you drop the promise, the result is
-#' discarded. At the end of the session, R waits at most 10 seconds for running compiles.
+#' Ctrl-C ends a wait, not the compile, so you can call `value()` again. If you drop the promise, a separate compiler
+#' ends (see [pjrt_options]); the result of one in R's process is discarded. At the end of the session, R waits at most
+#' 10 seconds for compiles in its own process.
 #'
 #' @inheritParams pjrt_compile
 #' @return A `PJRTExecutablePromise`. `value()` returns a `PJRTLoadedExecutable`, as [pjrt_compile()] does; every call
@@ -203,7 +211,7 @@ start_compile <- function(symbol, program, compile_options, device, devices, sha
   if (inherits(program, "PJRTExported")) {
     program <- exported_program(program, platform(if (is.null(chosen)) first else chosen[[1L]]), shapes)
   }
-  made <- call_native(symbol, program, compile_options, as.list(chosen), first, cache_settings())
+  made <- call_native(symbol, program, compile_options, as.list(chosen), first, cache_settings(), compile_place())
   show_cache_messages()
   made
 }

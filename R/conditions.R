@@ -126,6 +126,13 @@ advice <- list(
       sprintf("Give pjrt_program(types = ) the text for `%s`.", sub("[}].*", "}", name))
     }
   },
+  compile_inside = function() "To compile in R's process: options(pjrt.compile = \"inside\").",
+  compiler_crashed = function() {
+    c(
+      "R, buffers and executables are not affected. The next program gets a new compiler.",
+      "To save the program for a report: writeLines(as.character(program), \"crash.mlir\")."
+    )
+  },
   complex_values = function() "Re() and Im() return its parts. c64 and c128 hold complex values.",
   compute_in_r = function() {
     "To compute in R, read the buffers with as_array(), and pass the result to pjrt_buffer()."

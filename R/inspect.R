@@ -67,7 +67,7 @@ dump_to_session_folder <- function(program, device) {
     return(NULL)
   }
   before <- stage_files(dir)
-  text <- call_native(ffi_hlo_inspect, program, device, NULL)
+  text <- call_native(ffi_hlo_inspect, program, device, NULL, compile_place())
   after <- stage_files(dir)
   is_new <- !names(after) %in% names(before) | after != before[names(after)]
   list(dir = dir, files = names(after)[is_new], text = text)
@@ -77,8 +77,8 @@ dump_to_own_folder <- function(program, device) {
   dir <- tempfile("pjrt-hlo-")
   # retry without options if a plugin refuses them; an invalid program fails again
   text <- tryCatch(
-    call_native(ffi_hlo_inspect, program, device, dir),
-    pjrt_error = function(e) call_native(ffi_hlo_inspect, program, device, NULL)
+    call_native(ffi_hlo_inspect, program, device, dir, compile_place()),
+    pjrt_error = function(e) call_native(ffi_hlo_inspect, program, device, NULL, compile_place())
   )
   list(dir = dir, files = names(stage_files(dir)), text = text)
 }

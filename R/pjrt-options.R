@@ -9,6 +9,10 @@
 #' * `pjrt.cache_max_size`: the size limit of the cache on disk: a number of bytes, or a string such as `"500MB"`.
 #'   Default: `PJRT_CACHE_MAX_SIZE`, or 2 GiB.
 #' * `pjrt.check`: whether [pjrt_buffer()] and [as_array()] check all values by default. Default: `FALSE`.
+#' * `pjrt.compile`: `"apart"` to compile programs in a separate process, whose crash is an error, or `"inside"` to
+#'   compile in R's process; see below. Default: `"apart"`.
+#' * `pjrt.compile_memory`, `pjrt.compile_timeout`: the memory that a separate compiler may use, in bytes or as a string
+#'   such as `"8GB"` (Linux only), and its time in seconds. Default: no limits.
 #' * `pjrt.default_float`, `pjrt.default_int`: the dtype of a buffer of doubles, a float, and of integers, an integer
 #'   type. Default: `"f32"` and `"i32"`.
 #' * `pjrt.dispatch`: which thread starts programs; see below. Default: `"auto"`.
@@ -97,6 +101,16 @@
 #' schedulers and of OpenMP. It is the default number of threads that run programs on the CPU, which `NPROC`,
 #' `PJRT_CPU_THREADS` and `pjrt_client("cpu", threads = )` change, and limits the threads that convert data and the
 #' programs that are compiled at once. [pjrt_sitrep()] shows the number and the variable that it comes from.
+#' @section Separate compilers:
+#' XLA's compiler trusts its input, and some programs crash it. By default, a separate process therefore compiles
+#' programs for the CPU, and R loads the result. A crash raises `pjrt_error_compiler_crashed`; R, its buffers and
+#' executables are not affected. Ctrl-C, a time limit, and dropping the promise of [pjrt_compile_async()] end the
+#' process at once. One such process waits for the next program and ends with the session. Several programs compile in
+#' several processes.
+#'
+#' Programs are compiled in R's process on Windows, for GPUs and other devices, for clients of several processes, for a
+#' [topology][pjrt_topology], if the plugin cannot save an executable, and always for [operators]. [pjrt_sitrep()] shows
+#' which.
 #' @section Messages:
 #' The package's messages are conditions of class `pjrt_message`, so that [suppressMessages()] and handlers work. Only
 #' progress bars are drawn directly on the console. Plugins write to the process's standard error, and by default only

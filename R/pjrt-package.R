@@ -22,10 +22,11 @@
 #' Every error is a condition of class `pjrt_error` and of a more specific class:
 #'
 #' * `pjrt_error_compile`: a mistake in a program; fields `line`, `column`, `source` and `detail`.
+#' * `pjrt_error_compiler_crashed`: a program that crashes the compiler, which is in a separate process.
 #' * `pjrt_error_custom_call`: a program that calls a function without a handler; field `target`.
 #' * `pjrt_error_dynamic_shape`: a program with arguments or results of unknown size.
 #' * `pjrt_error_program_version`: a program with an operation that is too new for the plugin.
-#' * `pjrt_error_unsupported_program`: bytecode with operations or attributes that cannot be written as text.
+#' * `pjrt_error_unsupported_program`: a program that would wait for ever, or bytecode that cannot be written as text.
 #' * `pjrt_error_argument_count`: a wrong number of inputs.
 #' * `pjrt_error_shape_mismatch`, `pjrt_error_dtype_mismatch`: inputs or data of the wrong shape or dtype.
 #' * `pjrt_error_device_mismatch`, `pjrt_error_layout_mismatch`: inputs on the wrong device, or with another layout.

@@ -1,8 +1,8 @@
 #' Situation report
 #'
 #' `pjrt_sitrep()` collects information for troubleshooting: the system, R and this package, plugins and their problems,
-#' CUDA's driver and libraries, the session's clients, relevant environment variables and options, the cache and the
-#' site folder and why they cannot be used, the number of processors for the session, and the Python package index in
+#' CUDA's driver and libraries, the session's clients and where programs are compiled for them, relevant environment
+#' variables and options, the cache and the site folder and why they cannot be used, the number of processors for the session, and the Python package index in
 #' use. Credentials in URLs are removed, so that you can share the report.
 #'
 #' Nothing is loaded, downloaded or changed. To find the index, the package may run pip, which takes about a second.
@@ -16,7 +16,8 @@ pjrt_sitrep <- function() {
   parts <- list(
     system = system_facts, package = package_facts, plugins = plugin_facts,
     skipped = function() look_for_plugins()$skipped,
-    cuda = cuda_facts, clients = client_facts, variables = variable_facts, options = option_facts, cache = cache_facts,
+    cuda = cuda_facts, clients = client_facts, compiler = compile_facts, variables = variable_facts,
+    options = option_facts, cache = cache_facts,
     index = index_facts
   )
   # The report must work even if a part fails.
@@ -139,6 +140,7 @@ format.PJRTSitrep <- function(x, ...) {
     report_part("Not used as plugins", x$skipped, function(s) sprintf("%s: %s", s$path, s$reason), optional = TRUE),
     report_part("CUDA", x$cuda, format_cuda),
     report_part("Clients of this session", x$clients, labelled),
+    report_part("Where programs are compiled", x$compiler, labelled, optional = TRUE),
     report_part("Environment variables", x$variables, labelled),
     report_part("Options", x$options, labelled, optional = TRUE),
     report_part("Cache", x$cache, function(cache) {

@@ -10,6 +10,7 @@ the$log_level <- NULL
 the$tengen <- NULL
 the$handler_packages <- character()
 the$lapack_named <- FALSE
+the$has_compile_helper <- NULL
 the$refined <- list()
 the$r_call_errors <- list(count = 0, kept = list())
 # not by name in an environment: R keeps all names that it has seen

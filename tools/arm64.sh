@@ -112,7 +112,7 @@ compile() {
     export CARGO_TARGET_DIR="$folder/target" CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
     export R_HOME="$root/usr/lib/R" R_INCLUDE_DIR="$root/usr/share/R/include"
     say "compiling"
-    cargo build --quiet --locked --package pjrt --release --target "$target" --manifest-path src/rust/Cargo.toml || stop "the build failed"
+    cargo build --quiet --locked --package pjrt --package pjrt-compiler --release --target "$target" --manifest-path src/rust/Cargo.toml || stop "the build failed"
     cargo test --quiet --locked --no-run --release --target "$target" --manifest-path src/rust/Cargo.toml -p pjrt-base \
         -p pjrt-data -p pjrt-ffi -p pjrt-handlers -p pjrt-lapack -p pjrt-store -p pjrt-mpi -p pjrt-plugins -p pjrt-core \
         --lib --message-format json |
@@ -130,7 +130,7 @@ install_inside() {
         printf '#!/bin/sh\n[ "$1" != --version ] || echo "%s"\n' "$($tool --version)" >"$root/rust/bin/$tool"
         chmod +x "$root/rust/bin/$tool"
     done
-    cp "$folder/target/$target/release/libpjrt.a" "$root/target/release/"
+    cp "$folder/target/$target/release/libpjrt.a" "$folder/target/$target/release/pjrt-compiler" "$root/target/release/"
     inside PATH=/rust/bin:/usr/sbin:/usr/bin CARGO_TARGET_DIR=/target R CMD INSTALL --no-docs /pjrt
 }
 

@@ -52,6 +52,7 @@ values <- c(
   CARGO_FLAGS = paste(cargo_flags, collapse = " "),
   LINK_FLAGS = link_flags(Sys.info()[["sysname"]]),
   STRIP = strip_command(Sys.info()[["sysname"]]),
+  STRIP_HELPER = if (nzchar(Sys.which("strip"))) "strip pjrt-compiler" else ":",
   TIDY = tidy
 )
 for (name in names(values)) {

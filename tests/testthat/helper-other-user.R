@@ -17,9 +17,9 @@ shared_folder <- function(env = parent.frame()) {
   folder
 }
 
-# Runs `code` (quoted) as the other user with these variables; NA unsets one. Returns the exit status and the lines
-# printed.
-as_other_user <- function(code, env, folder) {
+# Runs `code` (quoted) as the other user with these variables; NA unsets one. With `threads`, the user may have only so
+# many. Returns the exit status and the lines printed.
+as_other_user <- function(code, env, folder, threads = NULL) {
   script <- file.path(folder, "script.R")
   temporary <- file.path(folder, "tmp")
   dir.create(temporary, showWarnings = FALSE)
@@ -42,6 +42,9 @@ as_other_user <- function(code, env, folder) {
     command <- c(
       "setpriv", sprintf("--reuid=%d", other_uid), sprintf("--regid=%d", other_uid), "--clear-groups", caps, command
     )
+  }
+  if (!is.null(threads)) {
+    command <- c("sh", "-c", sprintf("ulimit -u %d; exec \"$@\"", threads), "sh", command)
   }
   ended <- processx::run(command[[1L]], command[-1L], error_on_status = FALSE, timeout = 300)
   lines <- function(text) strsplit(text, "\n", fixed = TRUE)[[1L]]

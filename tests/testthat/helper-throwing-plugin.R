@@ -7,8 +7,12 @@ throwing_library <- local({
   }
 })
 
-# Runs code in a child with this plugin as its CPU plugin.
+# Runs code in a child with this plugin as its CPU plugin, which compiles in R's process.
 run_throwing <- function(code, env = character(), ...) {
+  code <- bquote({
+    options(pjrt.compile = "inside")
+    .(code)
+  })
   plugin <- c(
     PJRT_PLUGIN_PATH_CPU = throwing_library(), PJRT_REAL_PLUGIN = real_plugin(), PJRT_CPU_DEVICE_COUNT = "2",
     PJRT_CACHE = "0", PJRT_DISCOVER = "0"

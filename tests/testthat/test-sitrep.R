@@ -10,7 +10,7 @@ test_that("the report covers system, package, plugins, clients, variables, cache
   pjrt_client("cpu")
   report <- pjrt_sitrep()
   expect_s3_class(report, "PJRTSitrep")
-  expect_identical(vapply(report, inherits, NA, "error"), structure(rep(FALSE, 10L), names = names(report)))
+  expect_identical(vapply(report, inherits, NA, "error"), structure(rep(FALSE, 11L), names = names(report)))
   expect_identical(report$package[["version"]], as.character(utils::packageVersion("pjrt")))
   expect_match(report$package[["PJRT C API"]], "^0[.][0-9]+$")
   expect_match(report$package[c("JAX", "StableHLO")], "^[0-9.]+ to [0-9.]+$")

@@ -14,6 +14,8 @@ pub enum Kind {
     ArgumentCount,
     Checksum,
     ClientClosed,
+    /// The compiler's process ended while it compiled.
+    CompilerCrashed,
     DeletedBuffer,
     DeviceMismatch,
     Download,
@@ -84,6 +86,9 @@ pub const UNKNOWN: u32 = 2;
 /// `PJRT_Error_Code_INVALID_ARGUMENT`: the plugin refuses an argument.
 pub const INVALID_ARGUMENT: u32 = 3;
 
+/// `PJRT_Error_Code_DEADLINE_EXCEEDED`: something takes longer than it may.
+pub const DEADLINE_EXCEEDED: u32 = 4;
+
 /// `PJRT_Error_Code_NOT_FOUND`: the plugin does not know a name.
 pub const NOT_FOUND: u32 = 5;
 
@@ -104,6 +109,7 @@ impl Kind {
             Kind::ArgumentCount => "argument_count",
             Kind::Checksum => "checksum",
             Kind::ClientClosed => "client_closed",
+            Kind::CompilerCrashed => "compiler_crashed",
             Kind::DeletedBuffer => "deleted_buffer",
             Kind::DeviceMismatch => "device_mismatch",
             Kind::Download => "download",

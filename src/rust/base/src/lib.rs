@@ -20,5 +20,6 @@ pub mod reason;
 pub mod room;
 pub mod spin;
 pub mod sync;
+pub mod threads;
 pub mod trace;
 pub mod trusted_fs;

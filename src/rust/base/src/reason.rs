@@ -48,6 +48,10 @@ reasons! {
     ClientClosed { platform: String } => "client_closed",
     /// The compiler refuses a program, at a place in its text if that is known. `detail` is all that it said.
     CompileFailed { line: Option<usize>, column: Option<usize>, source: Option<String>, detail: String } => "compile_failed",
+    /// The compiler's process cannot start.
+    CompileInside => "compile_inside",
+    /// The compiler's process crashed.
+    CompilerCrashed => "compiler_crashed",
     /// Complex values were given for a dtype that cannot hold them.
     ComplexValues => "complex_values",
     /// An operator cannot compute this on a device.

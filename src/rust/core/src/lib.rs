@@ -13,6 +13,8 @@ pub mod runtime;
 
 pub mod host;
 
+pub mod apart;
+
 pub mod client;
 
 pub mod buffer;

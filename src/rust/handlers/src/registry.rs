@@ -216,6 +216,13 @@ pub(crate) fn targets(platform: &str) -> Vec<String> {
     registry().entries.iter().filter(has_handler).map(|entry| entry.target.clone()).collect()
 }
 
+/// The user's handlers, as names and platforms.
+pub fn users() -> Vec<(String, String)> {
+    let registry = registry();
+    let users = registry.entries.iter().filter(|entry| entry.users.is_some());
+    users.map(|entry| (entry.target.clone(), entry.platform.clone())).collect()
+}
+
 /// The handlers that plugins have refused since the last call.
 pub fn take_problems() -> Vec<Problem> {
     std::mem::take(&mut registry().problems)

@@ -6,6 +6,7 @@ extern crate pjrt_base;
 
 pub mod annotations;
 pub mod bytecode;
+pub mod collectives;
 mod content;
 pub mod depth;
 mod diagnostic;
@@ -23,5 +24,6 @@ pub mod profile;
 pub mod program;
 pub mod pytorch;
 pub mod sharding;
+mod sizes;
 pub mod stablehlo;
 pub mod suggest;

@@ -2,6 +2,7 @@
 //! inputs.
 
 use crate::annotations::Annotations;
+use crate::sizes;
 use memchr::{memchr, memchr2, memchr3, memmem};
 use pjrt_base::error::Result;
 use std::borrow::Cow;
@@ -61,6 +62,7 @@ fn check_code(text: &[u8], code: &[u8]) -> Result<()> {
     if let Some(line) = function_without_body(code) {
         bail!(InvalidInput, "The function on line {line} of the program has no body; XLA cannot compile declarations.");
     }
+    sizes::check_text(code)?;
     if let Some(dim) = far_dimension(code) {
         bail!(InvalidInput, "A convolution of the program refers to dimension {dim}, which is too high.");
     }
@@ -85,6 +87,15 @@ pub(crate) fn function_names(text: &[u8]) -> Vec<String> {
         Some(String::from_utf8_lossy(&text[start..=start + len]).into_owned())
     };
     functions(&code).filter_map(|(_, rest)| name(rest)).collect()
+}
+
+/// The name of the module, without its `@`.
+pub(crate) fn module_name(text: &[u8]) -> Option<String> {
+    const START: &[u8] = b"module @";
+    let code = blank_strings_and_comments(text);
+    let at = memmem::find(&code, START)? + START.len();
+    let name: Vec<u8> = text[at..].iter().copied().take_while(|&byte| is_in_name(byte)).collect();
+    String::from_utf8(name).ok()
 }
 
 /// The function `main`, from its name on; `code` is the text without strings and comments.
@@ -462,6 +473,14 @@ mod tests {
             check(cut.as_bytes()).unwrap_err().message(),
             "The function on line 2 of the program has no body; XLA cannot compile declarations."
         );
+    }
+
+    #[test]
+    fn a_module_is_named_after_its_sign() {
+        let name = |text: &str| module_name(text.as_bytes()).unwrap_or_default();
+        assert_eq!(name("// module @no\nmodule @jit_f attributes {a} {"), "jit_f");
+        assert_eq!(name("module {"), "");
+        assert_eq!(name("module @"), "");
     }
 
     #[test]

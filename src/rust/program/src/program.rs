@@ -8,6 +8,7 @@ use crate::exported;
 use crate::hlo::HloModuleProto;
 use crate::mlir;
 use crate::module::Module;
+use crate::sizes;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::room;
 use prost::Message;
@@ -78,6 +79,7 @@ impl Program {
                     return Err(Error::new(Kind::InvalidInput, "A compiler has already optimized the HLO module.")
                         .hint("Programs can be optimized only once: use the original program."));
                 }
+                sizes::check_module(&module)?;
                 if !module.has_consistent_shape() {
                     return Err(Error::new(
                         Kind::InvalidFile,
@@ -120,6 +122,20 @@ impl Program {
 
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// Whether code is MLIR bytecode.
+    pub fn is_bytecode(code: &[u8]) -> bool {
+        code.starts_with(BYTECODE)
+    }
+
+    /// The name of its module; `None` without one, and for bytecode that cannot be decoded.
+    pub fn name(&self) -> Option<String> {
+        let name = match self.format {
+            Format::Hlo => HloModuleProto::decode(self.code.as_slice()).ok()?.name,
+            Format::Mlir => mlir::module_name(self.whole_text().ok()?.as_bytes())?,
+        };
+        Some(name).filter(|name| !name.is_empty())
     }
 
     /// The MLIR bytecode after its magic number, the form of StableHLO's portable artifacts; `None` for text.

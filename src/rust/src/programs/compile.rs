@@ -7,20 +7,31 @@ use crate::r::describe::describe;
 use crate::r::{handle, progress, sexp};
 use extendr_api::prelude::*;
 use pjrt_base::callbacks;
+use pjrt_core::apart::{self, Limits, Place};
 use pjrt_core::client::holdings;
+use pjrt_core::executable::apart::is_possible;
 use pjrt_core::executable::execute::Dispatch;
 use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::{Compiling, Device};
 use pjrt_program::program::Program;
+use std::path::Path;
+use std::time::Duration;
 
 owned!(Compiling, c"PJRTCompiling");
 
 /// Compiles a program for a list of devices. If it is empty, for those of the options on the default device's client.
 /// Waits on R's thread, which checks for interrupts, while another thread compiles.
 #[extendr]
-fn executable_compile(program: Robj, options: Robj, devices: Robj, default: Robj, cache: Robj) -> Result<Robj> {
+fn executable_compile(
+    program: Robj,
+    options: Robj,
+    devices: Robj,
+    default: Robj,
+    cache: Robj,
+    place: Robj,
+) -> Result<Robj> {
     let (cache, program) = (cache::get(&cache)?, program::get(&program)?);
-    let (options, devices) = arguments(program, &options, &devices, &default)?;
+    let (options, devices) = arguments(program, &options, &devices, &default, &place)?;
     let start = || Compiling::start(cache.as_ref(), &devices, program, &options);
     let compiling = memory::with_retry(needs, start)?;
     let compiled = progress::doing("compiling", || compiling.wait());
@@ -29,9 +40,16 @@ fn executable_compile(program: Robj, options: Robj, devices: Robj, default: Robj
 
 /// The same without waiting.
 #[extendr]
-fn compiling_start(program: Robj, options: Robj, devices: Robj, default: Robj, cache: Robj) -> Result<Robj> {
+fn compiling_start(
+    program: Robj,
+    options: Robj,
+    devices: Robj,
+    default: Robj,
+    cache: Robj,
+    place: Robj,
+) -> Result<Robj> {
     let (cache, program) = (cache::get(&cache)?, program::get(&program)?);
-    let (options, devices) = arguments(program, &options, &devices, &default)?;
+    let (options, devices) = arguments(program, &options, &devices, &default, &place)?;
     let start = || Compiling::enqueue(cache.as_ref(), &devices, program, &options);
     Ok(handle::object(memory::with_retry(needs, start)?))
 }
@@ -62,15 +80,42 @@ fn arguments(
     options: &Robj,
     devices: &Robj,
     default: &Robj,
+    place: &Robj,
 ) -> Result<(CompileOptions, Vec<Device>)> {
     let options = compile_options::get(sexp::of(options))?.for_program(program.annotations())?;
-    let options = CompileOptions { dispatch: dispatch_option()?, ..options };
+    let options = CompileOptions { dispatch: dispatch_option()?, place: place_of(place), ..options };
     let mut devices = device_list(devices)?;
     if devices.is_empty() {
         let default: &Device = handle::get(sexp::of(default), "device")?;
         devices = options.assigned_devices(default.client())?;
     }
     Ok((options, devices))
+}
+
+/// Where to compile, from `compile_place()` in R: NULL for this process, or a helper's limits of bytes and seconds, which may be
+/// infinite.
+pub fn place_of(place: &Robj) -> Place {
+    // SAFETY: R protects the argument.
+    match unsafe { sexp::doubles(sexp::of(place)) } {
+        [memory, time] => Place::Apart(Limits {
+            memory: memory.is_finite().then_some(*memory as u64),
+            time: Duration::try_from_secs_f64(*time).ok(),
+        }),
+        _ => Place::Inside,
+    }
+}
+
+/// Names the program that compiles in a process of its own. Returns whether it is there.
+#[extendr]
+fn compile_helper(path: &str) -> bool {
+    apart::set_helper(Path::new(path));
+    apart::has_helper()
+}
+
+/// Whether the client's programs can be compiled in processes of their own.
+#[extendr]
+fn compiles_apart(client: Robj) -> Result<Robj> {
+    Ok(is_possible(handle::get(sexp::of(&client), "client")?).into())
 }
 
 /// The devices in an R list.
@@ -107,4 +152,6 @@ extendr_module! {
     fn compiling_start;
     fn compiling_is_ready;
     fn compiling_value;
+    fn compile_helper;
+    fn compiles_apart;
 }

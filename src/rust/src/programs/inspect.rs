@@ -1,6 +1,6 @@
 //! The stages of a program's compilation.
 
-use crate::programs::program;
+use crate::programs::{compile, program};
 use crate::r::conditions::Result;
 use crate::r::{handle, sexp};
 use extendr_api::prelude::*;
@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 /// Compiles a program for a device and returns the optimized HLO text, or NULL if the plugin does not provide it. If
 /// `folder` is a string, the compiler writes the stages into that folder.
 #[extendr]
-fn hlo_inspect(program: Robj, device: Robj, folder: Nullable<String>) -> Result<Robj> {
+fn hlo_inspect(program: Robj, device: Robj, folder: Nullable<String>, place: Robj) -> Result<Robj> {
+    let place = compile::place_of(&place);
     let debug_options = match folder {
         Nullable::NotNull(folder) => BTreeMap::from([
             ("xla_dump_to".into(), OptionValue::String(folder)),
@@ -20,7 +21,7 @@ fn hlo_inspect(program: Robj, device: Robj, folder: Nullable<String>) -> Result<
         Nullable::Null => BTreeMap::new(),
     };
     let program = program::get(&program)?;
-    let options = CompileOptions { debug_options, ..Default::default() }.for_program(program.annotations())?;
+    let options = CompileOptions { debug_options, place, ..Default::default() }.for_program(program.annotations())?;
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     let devices = match options.num_devices() {
         1 => vec![device.clone()],

@@ -1,23 +1,17 @@
 //! Clients of several processes: one client of each, whose plugins tell each other about their devices through a store.
 
+use crate::client::creation;
 use crate::client::exchange::{Cancel, Exchange};
 use crate::client::shared_store::SharedStore;
 use crate::client::{self, Client};
 use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Kind, Result};
-use pjrt_base::process::{self, ExitDeadline, ShownWait};
+use pjrt_base::process;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_ffi::api::PluginValue;
-use pjrt_ffi::poison;
 use pjrt_store::{Patience, Store, DEADLINE_EXCEEDED};
-use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::mpsc::{channel, RecvTimeoutError};
-use std::sync::{Arc, Condvar, Mutex};
-use std::thread::Builder;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-
-/// How long the creating thread sleeps between checks for interrupts.
-const SLICE: Duration = Duration::from_millis(50);
 
 /// How long a plugin may still work after the store has told it that the time is up.
 const GRACE: Duration = Duration::from_secs(10);
@@ -55,10 +49,6 @@ struct Round {
 
 static ROUNDS: Mutex<Vec<Round>> = Mutex::new(Vec::new());
 
-/// The creations in progress.
-static RUNNING: Mutex<Vec<Arc<Cancel>>> = Mutex::new(Vec::new());
-static CREATION_ENDS: Condvar = Condvar::new();
-
 impl Client {
     /// Creates a client together with other processes, which create theirs at the same time: waits until all have come,
     /// and then until the plugin has created it. Ends after the timeout, or if the user interrupts. The plugin may go on
@@ -89,74 +79,20 @@ impl Client {
             }
         }
         let cancel = Arc::new(Cancel::new(place.timeout));
-        let (sender, receiver) = channel();
-        let started = {
+        let work = {
             let (place, cancel) = (place.clone(), cancel.clone());
-            RUNNING.lock().unpoisoned().push(cancel.clone());
-            let work = move || {
-                let create = || create(plugin, &options, &place, &cancel);
-                let created = catch_unwind(AssertUnwindSafe(create)).unwrap_or_else(|_| {
-                    Err(Error::new(Kind::Internal, "The creation of a client was aborted by a fault."))
-                });
-                // Nobody waits any more for a client that comes too late.
-                if let Err(unsent) = sender.send(created) {
-                    let _ = unsent.0.inspect(|client| client.discard());
-                }
-                end(&cancel);
-                if poison::has_thrown_here() {
-                    poison::park_for_good();
-                }
-            };
-            // As large as a main thread's.
-            Builder::new().name("pjrt-client".into()).stack_size(8 << 20).spawn(work)
+            move || create(plugin, &options, &place, &cancel)
         };
-        if let Err(error) = started {
-            end(&cancel);
-            bail!(Internal, "Cannot start a thread to create a client: {error}.");
-        }
-        let mut shown = ShownWait::default();
-        let created = loop {
-            match receiver.recv_timeout(SLICE) {
-                Ok(created) => break created,
-                Err(RecvTimeoutError::Disconnected) => bail!(Internal, "The creation of a client was cut short."),
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            let goes_on = process::check_interrupt().and_then(|()| shown.goes_on()).and_then(|()| {
-                plugin.api().poison().check_wait()?;
-                if cancel.overdue() < GRACE {
-                    return Ok(());
-                }
+        let client = creation::on_another_thread(plugin, &cancel, work, || {
+            if cancel.overdue() < GRACE {
+                Ok(())
+            } else {
                 Err(too_late(place, &cancel))
-            });
-            if let Err(error) = goes_on {
-                cancel.now();
-                break Err(error);
             }
-        };
-        let client = created?;
+        })?;
         client.open();
         Ok(client)
     }
-}
-
-fn end(cancel: &Arc<Cancel>) {
-    RUNNING.lock().unpoisoned().retain(|other| !Arc::ptr_eq(other, cancel));
-    CREATION_ENDS.notify_all();
-}
-
-/// Ends all creations at the end of the process. Returns whether they ended in time.
-pub(super) fn finish(patience: &ExitDeadline) -> bool {
-    // In a fork there are no threads to wait for.
-    match process::lock(&RUNNING) {
-        Some(running) if running.iter().all(|cancel| cancel.is_here()) => {
-            running.iter().for_each(|cancel| cancel.now())
-        }
-        _ => return true,
-    }
-    patience.until(|slice| {
-        let waited = CREATION_ENDS.wait_timeout_while(RUNNING.lock().unpoisoned(), slice, |left| !left.is_empty());
-        waited.unpoisoned().0.is_empty()
-    })
 }
 
 /// The creation, on its own thread.

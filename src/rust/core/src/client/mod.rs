@@ -1,6 +1,7 @@
 //! Clients: a plugin's connection to its devices. A client owns every device, memory, buffer and executable made from it.
 
 mod cpu_features;
+mod creation;
 pub mod device;
 pub mod distributed;
 mod exchange;
@@ -17,8 +18,9 @@ pub mod topology;
 pub mod usage;
 pub(crate) mod work;
 
+use crate::apart::Pool;
 use crate::client::device::{AllFacts, Device, Facts};
-use crate::client::exchange::Exchange;
+use crate::client::exchange::{Cancel, Exchange};
 use crate::client::flags::KnownFlags;
 use crate::client::settings::Settings;
 use crate::client::usage::Usage;
@@ -33,6 +35,7 @@ use pjrt_base::process::{self, ExitDeadline};
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
 use pjrt_base::sync::Unpoisoned;
+use pjrt_base::threads;
 use pjrt_ffi::api::{call, text, PluginValue};
 use pjrt_ffi::poison;
 use pjrt_plugins::cuda;
@@ -79,6 +82,8 @@ struct Inner {
     executables: Registry,
     /// The store of a client of several processes.
     exchange: Option<&'static Exchange>,
+    /// The processes that compile for it; none for a client of several processes.
+    helpers: Option<Pool>,
     /// Of the plugin's threads.
     _stacks: SignalStacks,
 }
@@ -104,7 +109,11 @@ impl Client {
     pub fn create(plugin: &'static Plugin, options: &[(String, PluginValue)]) -> Result<Client> {
         process::watch_forks();
         check_generation()?;
-        let client = Client::make(plugin, options, None)?;
+        // No client takes a century.
+        let cancel = Arc::new(Cancel::new(Duration::from_secs(100 * 365 * 86_400)));
+        let options = options.to_vec();
+        let make = move || Client::make(plugin, &options, None);
+        let client = creation::on_another_thread(plugin, &cancel, make, || Ok(()))?;
         client.open();
         Ok(client)
     }
@@ -117,7 +126,10 @@ impl Client {
     ) -> Result<Client> {
         check_options(options)?;
         room::check_address_space(ADDRESS_SPACE, "to create a client")?;
+        threads::check(threads::of_client(), "to create a client")?;
         let settings = Settings::read(plugin);
+        let environment = plugin.environment.get_or_init(|| Arc::new(std::env::vars_os().collect()));
+        let helpers = exchange.is_none().then(|| Pool::new(plugin.path(), options, environment.clone()));
         let named: Vec<PJRT_NamedValue> = options.iter().map(named_value).collect::<Result<_>>()?;
         let argument = exchange.map_or(null_mut(), Exchange::user_arg);
         let (made, stacks) = SignalStacks::of_threads_made_by(|| {
@@ -138,7 +150,8 @@ impl Client {
             })
         });
         let made = made?;
-        Client::describe(plugin, made.client, settings, stacks, exchange).inspect_err(|_| destroy(plugin, made.client))
+        Client::describe(plugin, made.client, settings, helpers, stacks, exchange)
+            .inspect_err(|_| destroy(plugin, made.client))
     }
 
     /// Adds it to the list of open clients.
@@ -160,6 +173,7 @@ impl Client {
         plugin: &'static Plugin,
         handle: *mut PJRT_Client,
         settings: Settings,
+        helpers: Option<Pool>,
         stacks: SignalStacks,
         exchange: Option<&'static Exchange>,
     ) -> Result<Client> {
@@ -202,6 +216,7 @@ impl Client {
             buffers: Registry::default(),
             executables: Registry::default(),
             exchange,
+            helpers,
             _stacks: stacks,
         })))
     }
@@ -227,6 +242,11 @@ impl Client {
     /// The compiler settings from environment variables.
     pub(crate) fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    /// The processes that can compile for it.
+    pub(crate) fn helpers(&self) -> Option<&Pool> {
+        self.0.helpers.as_ref()
     }
 
     /// The CUDA toolkit to pass to the compiler if it would not find one itself.
@@ -390,6 +410,7 @@ impl Client {
         self.0.buffers.all().iter().for_each(|buffer| buffer.release());
         self.0.executables.all().iter().for_each(|executable| executable.release());
         destroy(self.0.plugin, handle);
+        self.0.helpers.iter().for_each(Pool::clear);
         self.0.exchange.inspect(|exchange| exchange.close());
         Ok(())
     }
@@ -450,7 +471,7 @@ pub fn close_all() {
     let clients = std::mem::take(&mut *OPEN.lock().unpoisoned());
     let patience = ExitDeadline::start();
     let mut usable = clients.iter().filter(|client| client.is_usable() && !client.is_poisoned());
-    let ended = distributed::finish(&patience)
+    let ended = creation::finish(&patience)
         && finish_compiles(&patience)
         && usable.all(|client| client.end(&patience) || client.is_poisoned());
     // Work that cannot be stopped continues, or a plugin's handlers might never end.

@@ -1,7 +1,10 @@
 //! Compilation: by the plugin or from the cache, in the foreground or on other threads.
 
 pub mod queue;
+#[cfg(unix)]
+pub mod serve;
 
+use crate::apart::Cancel;
 use crate::cache::{Cache, Lookup};
 use crate::client::device::Device;
 use crate::executable::options::CompileOptions;
@@ -20,9 +23,20 @@ pub fn compile(
     program: &Program,
     options: &CompileOptions,
 ) -> Result<Executable> {
+    compile_unless(&Cancel::default(), cache, devices, program, options)
+}
+
+/// The same, until it is cancelled.
+fn compile_unless(
+    cancel: &Cancel,
+    cache: Option<&Cache>,
+    devices: &[Device],
+    program: &Program,
+    options: &CompileOptions,
+) -> Result<Executable> {
     let options = &options.for_program(program.annotations())?;
     let span = span();
-    let compiled = || Executable::compile(devices, program, options);
+    let compiled = || Executable::compile_unless(cancel, devices, program, options);
     let Some(cache) = cache else { return end(span, "compiled", compiled()) };
     match cache.find(devices, program, options, u64::MAX) {
         Ok(Lookup::Executable(executable, found)) => end(span, found.name(), Ok(executable)),

@@ -2,11 +2,13 @@
 //!
 //! Each thread takes one program after the other, and ends when none is waiting.
 
+use crate::apart::{self, Cancel};
 use crate::cache::{Cache, Lookup};
 use crate::client::device::Device;
 use crate::client::topology::System;
 use crate::client::{self, Client};
-use crate::compile::{compile, end, span};
+use crate::compile::{compile_unless, end, span};
+use crate::executable::apart::is_apart;
 use crate::executable::options::CompileOptions;
 use crate::executable::unloaded::Unloaded;
 use crate::executable::Executable;
@@ -17,6 +19,7 @@ use pjrt_base::parallel::processors;
 use pjrt_base::process::{self, ExitDeadline};
 use pjrt_base::room;
 use pjrt_base::sync::Unpoisoned;
+use pjrt_base::threads;
 use pjrt_base::trace::{self, Activity, Details};
 use pjrt_ffi::poison::{self, Poison};
 use pjrt_program::program::Program;
@@ -40,7 +43,8 @@ const FIRST_COMPILE: usize = 448 << 20;
 /// The generation of the process that compiles, plus one; 0 before the first compilation.
 static COMPILES_IN: AtomicU32 = AtomicU32::new(0);
 
-/// A compilation in progress. If nobody holds this any more, the compilation continues, and its executable is dropped.
+/// A compilation in progress. If nobody holds this any more, a helper's process ends; a compiler in this process continues, and
+/// its executable is dropped.
 ///
 /// ```
 /// # use pjrt_core::cache::{Cache, InProcess};
@@ -70,6 +74,18 @@ static COMPILES_IN: AtomicU32 = AtomicU32::new(0);
 pub struct Compiling {
     client: Client,
     result: Arc<Pending<Executable>>,
+    /// Cancels it when dropped.
+    _wanted: Arc<Wanted>,
+}
+
+/// Somebody waits for a compilation.
+#[derive(Debug, Default)]
+struct Wanted(Arc<Cancel>);
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 impl Compiling {
@@ -105,15 +121,19 @@ impl Compiling {
         span.forget();
         let (cache, devices) = (cache.cloned(), devices.to_vec());
         let (program, options) = (program.clone(), options.clone());
+        let wanted = Wanted::default();
+        let is_apart = is_apart(&client, &options);
+        let cancel = wanted.0.clone();
         let compile = move || {
             let (span, outcome) = (self::span(), if cache.is_some() { "not in the cache" } else { "compiled" });
-            let compiled = Executable::compile(&devices, &program, &options).map(|executable| match cache {
+            let compiled = Executable::compile_unless(&cancel, &devices, &program, &options);
+            let compiled = compiled.map(|executable| match cache {
                 Some(cache) => cache.keep(place, executable),
                 None => executable,
             });
             end(span, outcome, compiled)
         };
-        Self::submit(client, Box::new(compile), usize::MAX)
+        Self::submit(client, Box::new(compile), usize::MAX, wanted, is_apart)
     }
 
     /// The same for a caller who goes on: at most as many programs as there are processors compile at once, in the
@@ -142,15 +162,24 @@ impl Compiling {
     ) -> Result<Compiling> {
         let (cache, devices) = (cache.cloned(), devices.to_vec());
         let (program, options) = (program.clone(), options.clone());
-        let compile = move || compile(cache.as_ref(), &devices, &program, &options);
-        Self::submit(client, Box::new(compile), most)
+        let wanted = Wanted::default();
+        let is_apart = is_apart(&client, &options);
+        let cancel = wanted.0.clone();
+        let compile = move || compile_unless(&cancel, cache.as_ref(), &devices, &program, &options);
+        Self::submit(client, Box::new(compile), most, wanted, is_apart)
     }
 
-    fn submit(client: Client, compile: Compile<Executable>, most: usize) -> Result<Compiling> {
+    fn submit(
+        client: Client,
+        compile: Compile<Executable>,
+        most: usize,
+        wanted: Wanted,
+        is_apart: bool,
+    ) -> Result<Compiling> {
         let result = Pending::new(client.plugin().api().poison());
         client.work().note_compile(&result.ended);
-        submit(client.plugin(), result.clone(), compile, most)?;
-        Ok(Compiling { client, result })
+        submit(client.plugin(), result.clone(), compile, most, is_apart)?;
+        Ok(Compiling { client, result, _wanted: Arc::new(wanted) })
     }
 
     /// A compilation that has ended already.
@@ -159,7 +188,7 @@ impl Compiling {
         // The only caller that sets it.
         let _ = result.outcome.set(Ok(executable));
         result.ended.raise();
-        Compiling { client, result }
+        Compiling { client, result, _wanted: Arc::default() }
     }
 
     /// Whether the compilation has ended, successfully or not. Does not block.
@@ -211,7 +240,7 @@ pub fn compile_for(
     let (system, program, options) = (system.clone(), program.clone(), options.clone());
     let kept = kept.map(Path::to_owned);
     let compile = move || Unloaded::compile(&system, &program, &options, kept.as_deref()).map(Arc::new);
-    submit(plugin, result.clone(), Box::new(compile), usize::MAX)?;
+    submit(plugin, result.clone(), Box::new(compile), usize::MAX, false)?;
     let _span = trace::span(Activity::Wait, || Details::named("compilation"));
     result.wait(&platform)
 }
@@ -222,9 +251,13 @@ fn submit<T: Send + Sync + 'static>(
     result: Arc<Pending<T>>,
     compile: Compile<T>,
     most: usize,
+    is_apart: bool,
 ) -> Result<()> {
     let is_first = COMPILES_IN.load(Ordering::Relaxed) == 0;
-    room::check_address_space(if is_first { FIRST_COMPILE } else { COMPILE }, "to compile")?;
+    if !is_apart {
+        room::check_address_space(if is_first { FIRST_COMPILE } else { COMPILE }, "to compile")?;
+        threads::check(processors() + 2, "to compile")?;
+    }
     COMPILES_IN.store(process::generation() + 1, Ordering::Relaxed);
     client::finish_compiles_by(finish);
     let cause = trace::cause();
@@ -395,6 +428,7 @@ fn finish(patience: &ExitDeadline) -> bool {
         return true;
     }
     Queue::lock().waiting.clear();
+    apart::end_all();
     let ended = patience.until(|slice| {
         let waited = THREAD_ENDS.wait_timeout_while(Queue::lock(), slice, |queue| queue.working() > 0);
         waited.unpoisoned().0.working() == 0

@@ -10,7 +10,7 @@ use crate::executable::{Executable, Placement, ProgramInput, Signature};
 use crate::runtime::event::Event;
 use pjrt_base::callbacks;
 use pjrt_base::counted::counted;
-use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::error::{Error, Kind, Result, FAILED_PRECONDITION};
 use pjrt_base::process;
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
@@ -48,6 +48,17 @@ pub enum Dispatch {
     Inline,
     /// Always the device's dispatch thread.
     Thread,
+}
+
+/// How deep programs and functions of the host may nest. Each program waits for its function, and a plugin runs only some programs
+/// at a time: XLA's for CPUs 32. Then the next one would wait for ever.
+const MOST_NESTED: usize = 16;
+
+#[cold]
+fn nested_too_deep(depth: usize) -> Error {
+    let message = format!("Programs and the functions that they call nest {depth} levels deep, which is the limit.");
+    Error::new(Kind::Pjrt(FAILED_PRECONDITION), message)
+        .hint("Let the function return, and execute the next program then.")
 }
 
 /// What a call of a function of the host knows of the launch of its program.
@@ -278,6 +289,10 @@ impl Executable {
 
     /// Checks the inputs of one device, given by its index.
     pub(crate) fn check(&self, device: usize, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<()> {
+        let depth = callbacks::depth();
+        if depth >= MOST_NESTED {
+            return Err(nested_too_deep(depth));
+        }
         let expected = &self.signature().inputs;
         if inputs.len() != expected.len() {
             return Err(self.count_error(inputs.len()));

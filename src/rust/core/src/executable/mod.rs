@@ -1,17 +1,20 @@
 //! Executables: compiled programs, with their inputs and outputs, which are read once after compilation.
 
+pub mod apart;
 mod description;
 pub mod execute;
 mod hint;
 pub mod inspect;
 pub mod options;
 pub mod placement;
+mod refused;
 pub mod serialized;
 pub mod sharded;
 mod source;
 pub mod timing;
 pub mod unloaded;
 
+use crate::apart::Cancel;
 use crate::client::device::{self, Device};
 use crate::client::flags;
 use crate::client::Client;
@@ -21,7 +24,7 @@ use crate::executable::hint::{DispatchHint, RunHistory};
 use crate::executable::options::{CompileOptions, UsedOptions};
 pub use crate::executable::placement::Placement;
 use crate::executable::placement::Places;
-use crate::executable::source::AdaptedProgram;
+use crate::executable::source::{AdaptedProgram, Code};
 use crate::runtime::registry::{Resource, Slot};
 use pjrt_base::error::Result;
 use pjrt_base::process;
@@ -29,6 +32,7 @@ use pjrt_base::trace::{self, Activity, Details};
 use pjrt_data::array::Spec;
 use pjrt_ffi::api::call;
 use pjrt_handlers::{self, registry};
+use pjrt_program::collectives;
 use pjrt_program::hlo::HloModuleProto;
 use pjrt_program::names::{InputNames, Inputs, Order};
 use pjrt_program::program::Program;
@@ -224,6 +228,19 @@ impl Executable {
     /// for types that would crash XLA's CPU compiler; `ProgramVersion` for a portable program that is too new for the
     /// plugin; `UnsupportedCall` if a plugin cannot describe a program's inputs.
     pub fn compile(devices: &[Device], program: &Program, options: &CompileOptions) -> Result<Executable> {
+        Executable::compile_unless(&Cancel::default(), devices, program, options)
+    }
+
+    /// The same, until it is cancelled. Only a helper can be cancelled while it compiles.
+    ///
+    /// # Errors
+    /// As for [`Executable::compile`]; `CompilerCrashed` for a helper; `Interrupted` once it is cancelled.
+    pub(crate) fn compile_unless(
+        cancel: &Cancel,
+        devices: &[Device],
+        program: &Program,
+        options: &CompileOptions,
+    ) -> Result<Executable> {
         let options = options.for_program(program.annotations())?;
         options.check_devices(devices)?;
         let read = trace::span(Activity::Phase, || Details::named("check the program"));
@@ -231,32 +248,42 @@ impl Executable {
         let client = devices[0].client();
         let source = AdaptedProgram::new(program, client.shares_host_memory())?;
         let program = source.program();
+        collectives::check(program, options.replicas(), options.partitions())?;
         let api = client.plugin().api();
         drop(read);
         let start = Instant::now();
         let phase = trace::span(Activity::Phase, || Details::named("compiler"));
-        let (compiled, serialized) = flags::with_flags(client.plugin(), client.known_flags(), |flags| {
+        let helpers = apart::helpers(client, &options);
+        let (loaded, payload, serialized) = flags::with_flags(client.plugin(), client.known_flags(), |flags| {
             let serialized = options.serialize_with(flags, devices, program.is_for_shardy());
-            let compiled = source.pass(client.plugin(), |program| {
-                call!(
-                    api,
-                    PJRT_Client_Compile {
-                        client: client.handle()?,
-                        program: program.cast(),
-                        compile_options: serialized.as_ptr().cast(),
-                        compile_options_size: serialized.len(),
+            let (loaded, payload) = source.compile_with(client.plugin(), |program| {
+                if let Some(helpers) = helpers {
+                    if let Some(made) = apart::compile(client, helpers, program, &serialized, cancel)? {
+                        return Ok((Loaded::new(client, made.handle), Some(made.payload)));
                     }
-                )
+                }
+                let compiled = Code::of(program)?.pass(api, |program| {
+                    call!(
+                        api,
+                        PJRT_Client_Compile {
+                            client: client.handle()?,
+                            program: program.cast(),
+                            compile_options: serialized.as_ptr().cast(),
+                            compile_options_size: serialized.len(),
+                        }
+                    )
+                })?;
+                Ok((Loaded::new(client, compiled.executable), None))
             })?;
-            Ok((compiled, serialized))
+            Ok((loaded, payload, serialized))
         })
         .map_err(|error| source.explain(error, client.plugin(), client.platform()))?;
         let compile_time = start.elapsed();
         drop(phase);
         let _phase = trace::span(Activity::Phase, || Details::named("describe the executable"));
-        let loaded = Loaded::new(client, compiled.executable);
         let description = Description::new(client, loaded.handle())?;
         let module = description.optimized_module()?;
+        refused::check(&module)?;
         let signature = description.signature_of(&module, program)?;
         let hint = description.hint(&module);
         pjrt_handlers::check(&functions_of(&module), client.platform())?;
@@ -268,7 +295,10 @@ impl Executable {
         } else {
             Places::new(client, loaded.handle(), devices)?
         };
-        let provenance = Provenance::of_compiled(program, &module, options.partitions() > 1, serialized, compile_time);
+        let provenance = Provenance {
+            payload,
+            ..Provenance::of_compiled(program, &module, options.partitions() > 1, serialized, compile_time)
+        };
         Ok(Executable::new(loaded, signature, places, hint, options.dispatch, provenance))
     }
 

@@ -2,6 +2,7 @@
 
 mod proto;
 
+use crate::apart::Place;
 use crate::client::device::Device;
 use crate::client::flags::FLAGS;
 use crate::client::settings::Settings;
@@ -40,6 +41,8 @@ pub struct CompileOptions {
     pub debug_options: BTreeMap<String, OptionValue>,
     /// The thread that calls the plugin for launches; does not affect the compiler.
     pub dispatch: Dispatch,
+    /// The process that compiles; does not affect the executable.
+    pub place: Place,
 }
 
 /// The arrays of a partitioned program whose shardings the compiler may choose.
@@ -87,6 +90,7 @@ impl Default for CompileOptions {
             optimization_level: None,
             debug_options: BTreeMap::new(),
             dispatch: Dispatch::Auto,
+            place: Place::Inside,
         }
     }
 }

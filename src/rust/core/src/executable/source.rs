@@ -15,11 +15,17 @@ use std::sync::Arc;
 /// A program, adapted to a platform.
 pub(crate) struct AdaptedProgram<'a> {
     program: &'a Program,
-    /// A copy of its code, for bytecode whose memory is not aligned: MLIR refuses aligned resources in it.
-    aligned: Option<Arc<HostMemory>>,
     is_host: bool,
     /// The program in words that the plugin knows, if it has refused those of the program itself.
     rewritten: OnceCell<Program>,
+}
+
+/// The code of a program in a format, for a plugin.
+pub(crate) struct Code<'a> {
+    code: &'a [u8],
+    format: &'a str,
+    /// A copy of it, for bytecode whose memory is not aligned: MLIR refuses aligned resources in it.
+    aligned: Option<Arc<HostMemory>>,
 }
 
 impl<'a> AdaptedProgram<'a> {
@@ -32,39 +38,24 @@ impl<'a> AdaptedProgram<'a> {
         if is_host {
             narrow::check(program)?;
         }
-        let aligned = aligned(program)?;
-        Ok(AdaptedProgram { program, aligned, is_host, rewritten: OnceCell::new() })
+        Ok(AdaptedProgram { program, is_host, rewritten: OnceCell::new() })
     }
 
     pub fn program(&self) -> &Program {
         self.program
     }
 
-    /// Calls `compile` with the program as an argument for the plugin, and again with the program rewritten if the plugin
-    /// does not know its words.
+    /// Calls `compile` with the program, and again with the program rewritten if the plugin does not know its words.
     ///
     /// # Errors
     /// Those of `compile` and of [`Program::rewritten`].
-    pub fn pass<T>(&self, plugin: &Plugin, compile: impl Fn(*const PJRT_Program) -> Result<T>) -> Result<T> {
-        let error = match self.pass_once(plugin.api(), &compile) {
+    pub fn compile_with<T>(&self, plugin: &Plugin, compile: impl Fn(&Program) -> Result<T>) -> Result<T> {
+        let error = match compile(self.program) {
             Ok(compiled) => return Ok(compiled),
             Err(error) => error,
         };
         let Some(rewritten) = self.program.rewritten(plugin.stablehlo_versions(), &error)? else { return Err(error) };
-        AdaptedProgram::new(self.rewritten.get_or_init(|| rewritten), self.is_host)?.pass_once(plugin.api(), &compile)
-    }
-
-    fn pass_once<T>(&self, api: &Api, pass: impl FnOnce(*const PJRT_Program) -> T) -> T {
-        let format = self.program.format().name();
-        // SAFETY: `aligned` has written all of it.
-        let code = self.aligned.as_ref().map_or(self.program.code(), |memory| unsafe { memory.bytes() });
-        let mut source = Args::<PJRT_Program>::new(api);
-        source.fields.struct_size = api.size_of(&source);
-        source.fields.code = code.as_ptr() as *mut c_char;
-        source.fields.code_size = code.len();
-        source.fields.format = format.as_ptr().cast();
-        source.fields.format_size = format.len();
-        pass((&raw const source).cast())
+        compile(AdaptedProgram::new(self.rewritten.get_or_init(|| rewritten), self.is_host)?.program)
     }
 
     /// A compiler's error, with what the program shows about it.
@@ -75,13 +66,37 @@ impl<'a> AdaptedProgram<'a> {
     }
 }
 
-fn aligned(program: &Program) -> Result<Option<Arc<HostMemory>>> {
-    let code = program.code();
-    if program.bytecode().is_none() || HostMemory::is_aligned(code.as_ptr()) {
-        return Ok(None);
+impl<'a> Code<'a> {
+    /// # Errors
+    /// As for [`Code::new`].
+    pub fn of(program: &'a Program) -> Result<Code<'a>> {
+        Code::new(program.code(), program.format().name())
     }
-    let memory = HostMemory::new(code.len())?;
-    // SAFETY: the new memory is as long.
-    unsafe { memory.data().copy_from_nonoverlapping(code.as_ptr(), code.len()) };
-    Ok(Some(memory))
+
+    /// # Errors
+    /// The code of `RESOURCE_EXHAUSTED`.
+    pub fn new(code: &'a [u8], format: &'a str) -> Result<Code<'a>> {
+        let aligned = if Program::is_bytecode(code) && !HostMemory::is_aligned(code.as_ptr()) {
+            let memory = HostMemory::new(code.len())?;
+            // SAFETY: the new memory is as long.
+            unsafe { memory.data().copy_from_nonoverlapping(code.as_ptr(), code.len()) };
+            Some(memory)
+        } else {
+            None
+        };
+        Ok(Code { code, format, aligned })
+    }
+
+    /// Calls `pass` with the program as an argument for the plugin.
+    pub fn pass<T>(&self, api: &Api, pass: impl FnOnce(*const PJRT_Program) -> T) -> T {
+        // SAFETY: `new` has written all of it.
+        let code = self.aligned.as_ref().map_or(self.code, |memory| unsafe { memory.bytes() });
+        let mut source = Args::<PJRT_Program>::new(api);
+        source.fields.struct_size = api.size_of(&source);
+        source.fields.code = code.as_ptr() as *mut c_char;
+        source.fields.code_size = code.len();
+        source.fields.format = self.format.as_ptr().cast();
+        source.fields.format_size = self.format.len();
+        pass((&raw const source).cast())
+    }
 }

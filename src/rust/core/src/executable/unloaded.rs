@@ -9,7 +9,7 @@ use crate::client::CPU;
 use crate::executable::description::Description;
 use crate::executable::options::CompileOptions;
 use crate::executable::serialized::ExecutableHeader;
-use crate::executable::source::AdaptedProgram;
+use crate::executable::source::{AdaptedProgram, Code};
 use crate::executable::{Provenance, Signature};
 use pjrt_base::error::{Error, Kind, Result, NOT_FOUND, UNIMPLEMENTED};
 use pjrt_base::process;
@@ -66,16 +66,18 @@ impl Unloaded {
             let serialized =
                 options.serialize_absent(flags, &ids, program.is_for_shardy(), &settings, toolkit.as_deref());
             let handle = system.handle()?;
-            let compiled = source.pass(plugin, |program| {
-                call!(
-                    api,
-                    PJRT_Compile {
-                        topology: handle,
-                        program: program,
-                        compile_options: serialized.as_ptr().cast(),
-                        compile_options_size: serialized.len(),
-                    }
-                )
+            let compiled = source.compile_with(plugin, |program| {
+                Code::of(program)?.pass(api, |program| {
+                    call!(
+                        api,
+                        PJRT_Compile {
+                            topology: handle,
+                            program: program,
+                            compile_options: serialized.as_ptr().cast(),
+                            compile_options_size: serialized.len(),
+                        }
+                    )
+                })
             })?;
             Ok((compiled, serialized))
         })

@@ -11,8 +11,9 @@ use pjrt_plugins::cuda;
 use pjrt_plugins::library::{self, Library};
 use pjrt_program::stablehlo::{Version, Versions};
 use pjrt_sys::*;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, Once, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock};
 
 /// A loaded plugin. One exists per library file and lives until the process ends.
 ///
@@ -37,6 +38,8 @@ pub struct Plugin {
     pub(crate) hash: OnceCell<String>,
     /// Its compiler's flags at the creation of its first client.
     pub(crate) flags: OnceLock<Vec<String>>,
+    /// The environment at that time.
+    pub(crate) environment: OnceLock<Arc<Vec<(OsString, OsString)>>>,
 }
 
 /// Every plugin loaded so far; the lock is held during loading, so that two threads do not load the same one.
@@ -87,6 +90,7 @@ impl Plugin {
             first_executable: Once::new(),
             hash: OnceCell::new(),
             flags: OnceLock::new(),
+            environment: OnceLock::new(),
         }));
         loaded.push(plugin);
         registry::add_plugin(&plugin.api);

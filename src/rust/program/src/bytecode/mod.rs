@@ -10,6 +10,7 @@ mod narrow;
 mod operations;
 mod portable;
 mod reader;
+mod sizes;
 mod symbols;
 
 use crate::annotations::Annotations;
@@ -75,6 +76,7 @@ pub fn check(code: &[u8]) -> Result<Annotations> {
     let mut found = Annotations::default();
     read(code, |tables, operations| {
         tables.entries.check(&tables.strings)?;
+        tables.entries.check_sizes()?;
         operations::check(operations, tables, &mut |operation| {
             annotations::note(operation, tables, &mut found);
             Ok(())

@@ -1,0 +1,86 @@
+//! Whether the system lets the process have more threads: plugins end the process if it does not.
+
+use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use std::sync::{Arc, Mutex};
+use std::thread::Builder;
+
+/// A limit above this leaves room for any plugin.
+const MANY: u64 = 4096;
+
+/// The threads that XLA's client for CPUs starts: two pools as large as the number of processors, and others for the compiler.
+pub fn of_client() -> usize {
+    let threads = std::env::var("NPROC").ok().and_then(|count| count.trim().parse().ok());
+    3 * threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).min(1024) + 4
+}
+
+/// Checks that so many threads can start, where their number is limited: starts them, and ends them.
+///
+/// # Errors
+/// The code of `RESOURCE_EXHAUSTED`, with the limit. `purpose` completes "Not enough threads", as in "to create a client".
+pub fn check(count: usize, purpose: &str) -> Result<()> {
+    let limits = limits();
+    if limits.is_empty() || can_start(count) {
+        return Ok(());
+    }
+    let message = format!("Not enough threads {purpose}: {count} needed, and the system starts no more.");
+    let error = Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message);
+    Err(limits.into_iter().fold(error, Error::hint))
+}
+
+/// Whether so many threads can run at the same time.
+fn can_start(count: usize) -> bool {
+    let mut threads = Vec::with_capacity(count);
+    let lock = Arc::new(Mutex::new(()));
+    let held = lock.lock();
+    for _ in 0..count {
+        let lock = lock.clone();
+        let wait = move || drop(lock.lock());
+        match Builder::new().stack_size(64 << 10).spawn(wait) {
+            Ok(thread) => threads.push(thread),
+            Err(_) => break,
+        }
+    }
+    drop(held);
+    let started = threads.len();
+    // They do nothing that could fail.
+    threads.into_iter().for_each(|thread| drop(thread.join()));
+    started == count
+}
+
+/// The low limits of the system, in words.
+fn limits() -> Vec<String> {
+    let mut found = Vec::new();
+    #[cfg(unix)]
+    {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: fills the struct.
+        let is_told = unsafe { libc::getrlimit(libc::RLIMIT_NPROC, &mut limit) == 0 };
+        let most = limit.rlim_cur as u64;
+        if is_told && most < MANY {
+            found.push(format!("The user may have {most} processes and threads (`ulimit -u`)."));
+        }
+    }
+    if let Some(most) = limit_of_group().filter(|most| *most < MANY) {
+        found.push(format!("The control group may have {most} processes and threads (`pids.max`)."));
+    }
+    found
+}
+
+/// The limit of the process's control group or container, if it has one.
+fn limit_of_group() -> Option<u64> {
+    let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let files = [format!("/sys/fs/cgroup{}/pids.max", path.trim_end_matches('/')), "/sys/fs/cgroup/pids.max".into()];
+    files.iter().find_map(|file| std::fs::read_to_string(file).ok()?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_start_and_end() {
+        assert!(can_start(0) && can_start(20));
+        assert!(check(20, "to test").is_ok());
+    }
+}

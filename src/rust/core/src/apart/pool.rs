@@ -1,0 +1,223 @@
+//! The helpers of one client.
+
+#[cfg(unix)]
+use crate::apart::process::{Ending, Helper};
+#[cfg(unix)]
+use crate::apart::protocol::Answer;
+use crate::apart::protocol::{Request, Setup};
+use crate::apart::{Cancel, Limits};
+use pjrt_base::error::Result;
+#[cfg(unix)]
+use pjrt_base::error::{Error, Kind, RESOURCE_EXHAUSTED};
+#[cfg(unix)]
+use pjrt_base::reason::Reason;
+use pjrt_base::sync::Unpoisoned;
+use pjrt_ffi::api::PluginValue;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// The helper's program.
+static HELPER: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Names the helper's program. Without one, programs are compiled in this process.
+pub fn set_helper(program: &Path) {
+    *HELPER.lock().unpoisoned() = Some(program.to_owned()).filter(|program| cfg!(unix) && program.is_file());
+}
+
+/// Whether there is a helper's program.
+pub fn has_helper() -> bool {
+    helper().is_some()
+}
+
+fn helper() -> Option<PathBuf> {
+    HELPER.lock().unpoisoned().clone()
+}
+
+/// Variables of an environment, with their values.
+pub(crate) type Environment = Vec<(OsString, OsString)>;
+
+/// The helpers of a client, all of them with the same options and environment.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    setup: Setup,
+    environment: Arc<Environment>,
+    /// The value of `NPROC`, by which XLA counts threads at the creation of each client.
+    threads: Option<OsString>,
+    #[cfg(unix)]
+    idle: Mutex<Vec<Helper>>,
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// The serialized executable.
+    Compiled(Vec<u8>),
+    /// No helper can do this, but this process may.
+    NotApart,
+}
+
+/// How many helpers wait for the next program. More of them work at the same time.
+#[cfg(unix)]
+const IDLE: usize = 1;
+
+/// The variable for the plugin's messages, and the value with which it has none but fatal ones.
+const LOG_LEVEL: (&str, &str) = ("TF_CPP_MIN_LOG_LEVEL", "3");
+
+impl Pool {
+    /// A pool for a client of the plugin at this path, which was created with these options; `environment` is the process's
+    /// when the plugin read it.
+    pub fn new(plugin: &Path, options: &[(String, PluginValue)], environment: Arc<Environment>) -> Pool {
+        Pool {
+            setup: Setup::new(plugin, options),
+            environment,
+            threads: std::env::var_os(THREADS),
+            #[cfg(unix)]
+            idle: Mutex::default(),
+        }
+    }
+
+    fn is_verbose(&self) -> bool {
+        let (name, quiet) = LOG_LEVEL;
+        !self.environment.iter().any(|(variable, value)| variable == name && value == quiet)
+    }
+}
+
+const THREADS: &str = "NPROC";
+
+#[cfg(unix)]
+impl Pool {
+    /// Compiles a program in a helper.
+    ///
+    /// # Errors
+    /// The compiler's; `CompilerCrashed` if the helper ends; `Interrupted` once `cancel` is cancelled.
+    pub fn compile(&self, mut request: Request, limits: Limits, cancel: &Cancel) -> Result<Outcome> {
+        limits.apply(&mut request);
+        if let Ok(folder) = std::env::current_dir() {
+            request = request.in_folder(&folder);
+        }
+        let Some(mut helper) = self.take()? else { return Ok(Outcome::NotApart) };
+        if !cancel.enter(helper.id()) {
+            return Err(cancelled());
+        }
+        let answer = helper.ask(&request);
+        cancel.leave();
+        match answer {
+            _ if cancel.is_cancelled() => Err(cancelled()),
+            Ok(answer) => {
+                helper.flush_log(self.is_verbose());
+                if !answer.is_last {
+                    self.give_back(helper);
+                }
+                outcome(answer)
+            }
+            Err(_) => {
+                if self.is_verbose() {
+                    // The lines are read again below.
+                    helper.show_log();
+                }
+                Err(crashed(&helper.end()))
+            }
+        }
+    }
+
+    /// An idle helper, or a new one; `None` if the system starts none.
+    fn take(&self) -> Result<Option<Helper>> {
+        while let Some(mut helper) = self.idle.lock().unpoisoned().pop() {
+            if helper.is_alive() {
+                return Ok(Some(helper));
+            }
+        }
+        let Some(program) = helper() else { return Ok(None) };
+        let mut environment = (*self.environment).clone();
+        environment.retain(|(name, _)| name != THREADS);
+        environment.extend(self.threads.iter().map(|threads| (THREADS.into(), threads.clone())));
+        let started = Helper::start(&program, &environment, &self.setup);
+        started.map(Some).map_err(|error| not_started(&program, &error))
+    }
+
+    /// Ends the helpers that are idle.
+    pub fn clear(&self) {
+        // They end when dropped, without the lock.
+        let idle = std::mem::take(&mut *self.idle.lock().unpoisoned());
+        drop(idle);
+    }
+
+    fn give_back(&self, helper: Helper) {
+        let mut idle = self.idle.lock().unpoisoned();
+        if idle.len() < IDLE {
+            idle.push(helper);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Pool {
+    /// On this system, programs are compiled inside.
+    ///
+    /// # Errors
+    /// None.
+    pub fn compile(&self, mut request: Request, limits: Limits, _: &Cancel) -> Result<Outcome> {
+        limits.apply(&mut request);
+        let _ = (&self.setup, &self.threads, self.is_verbose(), helper());
+        Ok(Outcome::NotApart)
+    }
+
+    pub fn clear(&self) {}
+}
+
+#[cfg(unix)]
+fn outcome(answer: Answer) -> Result<Outcome> {
+    match answer {
+        Answer { failure: Some(failure), .. } => Err(failure.into()),
+        Answer { payload: Some(payload), .. } => Ok(Outcome::Compiled(payload)),
+        Answer { .. } => Ok(Outcome::NotApart),
+    }
+}
+
+#[cfg(unix)]
+#[cold]
+fn not_started(program: &Path, error: &std::io::Error) -> Error {
+    let is_limit = error.kind() == std::io::ErrorKind::WouldBlock;
+    let kind = if is_limit { Kind::Pjrt(RESOURCE_EXHAUSTED) } else { Kind::Io };
+    Error::new(kind, format!("Cannot start the compiler '{}': {error}.", program.display())).hint(Reason::CompileInside)
+}
+
+#[cfg(unix)]
+#[cold]
+fn cancelled() -> Error {
+    Error::new(Kind::Interrupted, "The compilation was cancelled.")
+}
+
+/// The error for a helper that has ended by itself.
+#[cfg(unix)]
+#[cold]
+fn crashed(ending: &Ending) -> Error {
+    let how = match (ending.signal, ending.status) {
+        (Some(signal), _) => format!("signal {signal}{}", signal_name(signal)),
+        (_, Some(status)) => format!("exit status {status}"),
+        _ => "an unknown status".into(),
+    };
+    let mut error = Error::new(Kind::CompilerCrashed, format!("The compiler crashed ({how})."));
+    if ending.signal == Some(libc::SIGKILL) {
+        error = error.hint("Somebody killed it: the system, if memory ran out.");
+    }
+    if !ending.lines.is_empty() {
+        error = error.hint(format!("Its last lines:\n{}", ending.lines.join("\n")));
+    }
+    error
+}
+
+#[cfg(unix)]
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGABRT => ", SIGABRT: it aborted",
+        libc::SIGBUS => ", SIGBUS: an invalid access to memory",
+        libc::SIGFPE => ", SIGFPE: an arithmetic error",
+        libc::SIGILL => ", SIGILL: an invalid instruction",
+        libc::SIGKILL => ", SIGKILL",
+        libc::SIGSEGV => ", SIGSEGV: an invalid access to memory, or no more stack",
+        libc::SIGTERM => ", SIGTERM",
+        _ => "",
+    }
+}

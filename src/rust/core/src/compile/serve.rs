@@ -1,0 +1,241 @@
+//! The helper's side of compilation: answers requests until its socket, the standard input, closes.
+
+use crate::apart::protocol::{self, Answer, Request, Setup};
+use crate::client::Client;
+use crate::executable::apart::answer;
+use crate::runtime::plugin::Plugin;
+use pjrt_base::error::{Error, Kind, Result, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED};
+use pjrt_base::room;
+use pjrt_base::sync::Unpoisoned;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, Builder};
+use std::time::{Duration, Instant};
+
+/// Stack for the recursion of compilers; only the used part takes memory.
+const STACK: usize = 64 << 20;
+
+/// How long a helper waits for the next program before it returns memory to the system.
+const REST: Duration = Duration::from_millis(200);
+
+/// The interval between looks at a limited compiler.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Serves the process at the other end of the standard input until it ends. Returns if the standard input is not a socket.
+///
+/// # Safety
+/// No other thread runs: the files that the process has inherited are closed.
+pub unsafe fn serve() {
+    if !is_socket() {
+        return;
+    }
+    prepare();
+    let Ok(stream) = take_input() else { leave(2) };
+    let parent = parent();
+    let Ok(reader) = stream.try_clone() else { leave(2) };
+    // A compiler may overflow its stack; a thread's is as large as is asked for.
+    let Ok(_worker) = Builder::new().name("pjrt-compile".into()).stack_size(STACK).spawn(|| {
+        // Only an error ends it.
+        let _ = work(reader);
+        leave(0);
+    }) else {
+        leave(2)
+    };
+    watch(&stream, parent)
+}
+
+/// Ends with its parent, whether or not a compiler works. A fork of the parent may keep the socket open.
+fn watch(stream: &UnixStream, parent: i32) -> ! {
+    const SECOND: i32 = 1000;
+    loop {
+        #[cfg(target_os = "linux")]
+        const HANGUP: i16 = libc::POLLRDHUP;
+        #[cfg(not(target_os = "linux"))]
+        const HANGUP: i16 = 0;
+        let mut polled = libc::pollfd { fd: stream.as_raw_fd(), events: HANGUP, revents: 0 };
+        // SAFETY: one entry is passed.
+        let found = unsafe { libc::poll(&mut polled, 1, SECOND) };
+        if found > 0 || self::parent() != parent {
+            leave(0);
+        }
+    }
+}
+
+fn parent() -> i32 {
+    // SAFETY: has no preconditions.
+    unsafe { libc::getppid() }
+}
+
+/// Ends the process at once: a plugin's exit handlers may wait for its threads.
+fn leave(status: i32) -> ! {
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(status) }
+}
+
+/// Answers one request after the other.
+fn work(mut stream: UnixStream) -> io::Result<()> {
+    let setup: Setup = protocol::read(&mut stream)?;
+    let output = Arc::new(Mutex::new(stream.try_clone()?));
+    let client = create(&setup);
+    loop {
+        if !has_more(&stream, REST) {
+            trim();
+        }
+        let request: Request = protocol::read(&mut stream)?;
+        // The folder may be gone; then relative paths mean what they meant before.
+        let _ = std::env::set_current_dir(request.folder());
+        let limit = limit(&request, &output);
+        let is_possible = room::check_address_space(COMPILE, "to compile");
+        let answer = match client.as_ref().and_then(|client| is_possible.as_ref().map(|()| client)) {
+            Ok(client) => answer(client, &request),
+            Err(error) => Answer { failure: Some(error.into()), is_last: true, ..Default::default() },
+        };
+        drop(limit);
+        protocol::write(&mut *output.lock().unpoisoned(), &answer)?;
+    }
+}
+
+/// Address space that a plugin and its client need; without it, it may end the process.
+const PLUGIN: usize = 640 << 20;
+
+/// Address space that a compiler needs; the same.
+const COMPILE: usize = 448 << 20;
+
+fn create(setup: &Setup) -> Result<Client> {
+    room::check_address_space(PLUGIN, "to start the compiler")?;
+    Client::create(Plugin::load(&setup.plugin())?, &setup.options())
+}
+
+/// Whether there is something to read within this time.
+fn has_more(stream: &UnixStream, time: Duration) -> bool {
+    let mut polled = libc::pollfd { fd: stream.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry is passed.
+    unsafe { libc::poll(&mut polled, 1, time.as_millis() as i32) != 0 }
+}
+
+/// Returns memory that a compiler has freed to the system.
+fn trim() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: has no preconditions.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// A limit of a compiler, until it is dropped.
+struct Limit(Arc<AtomicBool>);
+
+impl Drop for Limit {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Ends the process with an answer once the compiler takes more than it may.
+fn limit(request: &Request, output: &Arc<Mutex<UnixStream>>) -> Option<Limit> {
+    if request.memory == 0 && request.milliseconds == 0 {
+        return None;
+    }
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (limit, output) = (Limit(is_over.clone()), output.clone());
+    let (start, memory, milliseconds) = (Instant::now(), request.memory, request.milliseconds);
+    let watch = move || {
+        while !is_over.load(Ordering::Acquire) {
+            let Some(error) = exceeded(memory, milliseconds, start) else {
+                thread::sleep(PAUSE);
+                continue;
+            };
+            let mut output = output.lock().unpoisoned();
+            if !is_over.load(Ordering::Acquire) {
+                let answer = Answer { failure: Some((&error).into()), is_last: true, ..Default::default() };
+                // If nobody reads it, nobody needs it.
+                let _ = protocol::write(&mut *output, &answer);
+                leave(0);
+            }
+        }
+    };
+    // Without a thread there is no limit.
+    let _ = Builder::new().name("pjrt-limit".into()).spawn(watch);
+    Some(limit)
+}
+
+fn exceeded(memory: u64, milliseconds: u64, start: Instant) -> Option<Error> {
+    if milliseconds > 0 && start.elapsed() > Duration::from_millis(milliseconds) {
+        let message = format!("The compiler took longer than {} seconds, its limit.", milliseconds as f64 / 1000.0);
+        return Some(Error::new(Kind::Pjrt(DEADLINE_EXCEEDED), message));
+    }
+    let used = resident_bytes()?;
+    if memory > 0 && used > memory {
+        let message = format!("The compiler needs more than {memory} bytes of memory, its limit.");
+        return Some(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message));
+    }
+    None
+}
+
+/// The resident memory of this process; `None` if the system does not tell.
+fn resident_bytes() -> Option<u64> {
+    let sizes = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = sizes.split(' ').nth(1)?.parse().ok()?;
+    // SAFETY: has no preconditions.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    Some(pages * u64::try_from(page).ok()?)
+}
+
+/// Makes the process independent of its parent's signals and files, and its crash quick.
+///
+/// # Safety
+/// No other thread runs.
+unsafe fn prepare() {
+    let mut all = std::mem::zeroed();
+    libc::sigemptyset(&mut all);
+    // A thread that blocks signals may have started this process.
+    libc::sigprocmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    libc::setrlimit(libc::RLIMIT_CORE, &none);
+    // If memory runs out, the system ends this process first.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    close_inherited();
+}
+
+/// Closes all files but the standard ones: a pipe that the parent has given others must close when these do.
+unsafe fn close_inherited() {
+    #[cfg(target_os = "linux")]
+    {
+        if libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32) == 0 {
+            return;
+        }
+    }
+    let most = libc::sysconf(libc::_SC_OPEN_MAX).clamp(3, 65_536) as i32;
+    for file in 3..most {
+        libc::close(file);
+    }
+}
+
+/// Whether the standard input is a socket.
+fn is_socket() -> bool {
+    // SAFETY: fills a struct of this type about an open or closed file.
+    unsafe {
+        let mut status: libc::stat = std::mem::zeroed();
+        libc::fstat(0, &mut status) == 0 && status.st_mode & libc::S_IFMT == libc::S_IFSOCK
+    }
+}
+
+/// The standard input as a socket; nothing else reads it from now on.
+fn take_input() -> io::Result<UnixStream> {
+    // SAFETY: the socket belongs to the new owner alone; the standard input becomes empty.
+    unsafe {
+        let socket = libc::fcntl(0, libc::F_DUPFD_CLOEXEC, 3);
+        if socket < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let empty = libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY);
+        if empty < 0 || libc::dup2(empty, 0) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        libc::close(empty);
+        Ok(UnixStream::from_raw_fd(socket))
+    }
+}
