@@ -55,7 +55,7 @@ fn limits() -> Vec<String> {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: fills the struct.
         let is_told = unsafe { libc::getrlimit(libc::RLIMIT_NPROC, &mut limit) == 0 };
-        let most = limit.rlim_cur as u64;
+        let most = limit.rlim_cur;
         if is_told && most < MANY {
             found.push(format!("The user may have {most} processes and threads (`ulimit -u`)."));
         }

@@ -254,8 +254,9 @@ fn submit<T: Send + Sync + 'static>(
     is_apart: bool,
 ) -> Result<()> {
     let is_first = COMPILES_IN.load(Ordering::Relaxed) == 0;
+    // To load what a helper has compiled takes less, but the plugin throws without it, too.
+    room::check_address_space(if is_first { FIRST_COMPILE } else { COMPILE }, "to compile")?;
     if !is_apart {
-        room::check_address_space(if is_first { FIRST_COMPILE } else { COMPILE }, "to compile")?;
         threads::check(processors() + 2, "to compile")?;
     }
     COMPILES_IN.store(process::generation() + 1, Ordering::Relaxed);
