@@ -1,6 +1,7 @@
 # Where programs are compiled: in this process, or in a helper's, which a crash of the compiler ends instead of R.
 
-# Where to compile, for native routines: NULL for this process, or the helper's limits of memory in bytes and time in seconds.
+# Where to compile, for native routines: NULL for this process, or the helper's limits of memory in bytes and time in
+# seconds.
 compile_place <- function() {
   if (identical(compile_option(), "apart") && has_compile_helper()) {
     c(compile_limit("memory", parse_bytes), compile_limit("timeout", parse_seconds))

@@ -57,10 +57,12 @@
 #'   `column` and `source` contain the place and the line, unless they are unknown, as for bytecode. `detail` contains
 #'   everything that the compiler said. The condition also has the class of the compiler's code, such as
 #'   `pjrt_error_unknown`.
-#' * `pjrt_error_compiler_crashed`: the separate compiler crashed. The message shows the signal and what it wrote last.
-#' * `pjrt_error_deadline_exceeded`, `pjrt_error_resource_exhausted`: the separate compiler exceeded its limit of time or
-#'   memory.
-#' * `pjrt_error_unsupported_program`: the program has an `infeed`, `outfeed`, `send` or `recv`, which would wait for ever.
+#' * `pjrt_error_compiler_crashed`: the separate compiler crashed. The message shows the signal and what it wrote
+#'   last.
+#' * `pjrt_error_deadline_exceeded`, `pjrt_error_resource_exhausted`: the separate compiler exceeded its limit of time
+#'   or memory.
+#' * `pjrt_error_unsupported_program`: the program has an `infeed`, `outfeed`, `send` or `recv`, which would wait for
+#'   ever.
 #' * `pjrt_error_dynamic_shape`: arguments or results of `main` have no fixed shape. The message lists them. Or a result
 #'   has a bounded size that is known only after a run. Or the symbolic dimensions of an exported function cannot be
 #'   resolved on this machine.

@@ -2,8 +2,8 @@
 #'
 #' `pjrt_sitrep()` collects information for troubleshooting: the system, R and this package, plugins and their problems,
 #' CUDA's driver and libraries, the session's clients and where programs are compiled for them, relevant environment
-#' variables and options, the cache and the site folder and why they cannot be used, the number of processors for the session, and the Python package index in
-#' use. Credentials in URLs are removed, so that you can share the report.
+#' variables and options, the cache and the site folder and why they cannot be used, the number of processors for the
+#' session, and the Python package index in use. Credentials in URLs are removed, so that you can share the report.
 #'
 #' Nothing is loaded, downloaded or changed. To find the index, the package may run pip, which takes about a second.
 #'

@@ -1,4 +1,5 @@
-# Times compilation in a separate process against compilation in R's process, in one run: the first program of a session, later
+# Times compilation in a separate process against compilation in R's process, in one run: the first program of a
+# session, later
 # ones, and programs that the cache has. Also measures the memory of the separate compiler while it waits.
 #
 #   Rscript bench/compile.R [file for the table]
@@ -65,9 +66,11 @@ hits <- vapply(places, function(place) {
   }))
 }, 0)
 rows <- rbind(rows, "cached `add`" = hits)
-table <- data.frame(round(rows, 2L), more_ms = round(rows[, "apart"] - rows[, "inside"], 2L), ratio = round(rows[, "apart"] / rows[, "inside"], 3L))
+table <- data.frame(round(rows, 2L), more_ms = round(rows[, "apart"] - rows[, "inside"], 2L), ratio = round(rows[,
+  "apart"] / rows[, "inside"], 3L))
 names(table)[1:2] <- paste0(places, "_ms")
 report(
   utils::capture.output(print(table)),
-  if (!is.null(memory)) c("", sprintf("waiting compiler: %.0f MB, of which %.0f MB are its own", memory[["all"]], memory[["own"]]))
+  if (!is.null(memory)) c("", sprintf("waiting compiler: %.0f MB, of which %.0f MB are its own", memory[["all"]],
+    memory[["own"]]))
 )

@@ -1,4 +1,5 @@
-# The compiler computes operations on constants itself. The results are those of the program, except for known errors of the
+# The compiler computes operations on constants itself. The results are those of the program, except for known errors of
+# the
 # compiler, which the article on reliability lists.
 # Slow: compiles a thousand programs.
 
@@ -23,7 +24,8 @@ known_folds <- function() {
 test_that("operations on constants and on arguments have the same results, with known exceptions", {
   found <- wrong_folds()
   # in the last place, which depends on the machine's mathematical functions
-  rounded <- "^(exponential|rsqrt|cbrt|tanh|logistic|exponential_minus_one|log|log_plus_one|sine|cosine|power|atan2|sqrt) (f16|bf16|f32|f64)$"
+  rounded <-
+    "^(exponential|rsqrt|cbrt|tanh|logistic|exponential_minus_one|log|log_plus_one|sine|cosine|power|atan2|sqrt) (f16|bf16|f32|f64)$"
   expect_setequal(grep(rounded, found, value = TRUE, invert = TRUE), known_folds())
 })
 

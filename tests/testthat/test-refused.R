@@ -13,7 +13,8 @@ test_that("queues between program and host are refused", {
   programs <- c(
     infeed = 'func.func @main() -> tensor<3xf32> {
       %t = stablehlo.create_token : !stablehlo.token
-      %r:2 = "stablehlo.infeed"(%t) {infeed_config = "", layout = [[0]]} : (!stablehlo.token) -> (tensor<3xf32>, !stablehlo.token)
+      %r:2 = "stablehlo.infeed"(%t) {infeed_config = "", layout = [[0]]} : (!stablehlo.token) -> (tensor<3xf32>,
+        !stablehlo.token)
       return %r#0 : tensor<3xf32>
     }',
     outfeed = 'func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
@@ -84,7 +85,8 @@ test_that("arrays of impossible sizes are refused, and the session goes on", {
     expect_match(conditionMessage(error), "which no memory can hold")
   }
   # in an operation, an attribute and a type alias, too
-  expect_error(pjrt_program("func.func @main() { %0 = stablehlo.iota dim = 0 : tensor<4294967296x4294967296xf32> return }"))
+  expect_error(pjrt_program(
+    "func.func @main() { %0 = stablehlo.iota dim = 0 : tensor<4294967296x4294967296xf32> return }"))
   expect_error(pjrt_program("!t = tensor<4294967296x4294967296xf32>\nfunc.func @main() { return }"))
   expect_s3_class(pjrt_program(identity_program("1000000x1000000xf32")), "PJRTProgram")
   expect_identical(as_array(x), array(c(1, 2)))
@@ -103,7 +105,8 @@ test_that("programs and R functions nest to a limit", {
   depth <- 0L
   local_r_call("refused_recursive", recursive)
   nested <- compile('func.func @main(%x: tensor<f32>) -> tensor<f32> {
-    %0 = stablehlo.custom_call @refused_recursive(%x) {api_version = 4 : i32, has_side_effect = true} : (tensor<f32>) -> tensor<f32>
+    %0 = stablehlo.custom_call @refused_recursive(%x) {api_version = 4 : i32,
+      has_side_effect = true} : (tensor<f32>) -> tensor<f32>
     return %0 : tensor<f32>
   }')
   error <- within_seconds(expect_error(as_array(pjrt_execute(nested, pjrt_scalar(1))), class = "pjrt_error"), 120)
