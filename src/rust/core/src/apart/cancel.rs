@@ -45,6 +45,7 @@ impl Cancel {
     }
 
     /// Lets this end the process of a helper from now on. Returns false if it is cancelled already.
+    #[cfg(unix)]
     pub(super) fn enter(&self, helper: i32) -> bool {
         let Some(mut at_work) = process::lock(&AT_WORK) else { return false };
         // After the lock: `cancel` sets the flag before it takes the lock.
@@ -56,6 +57,7 @@ impl Cancel {
     }
 
     /// Leaves the helper alone from now on. Its process must not be awaited before, or another process could get its number.
+    #[cfg(unix)]
     pub(super) fn leave(&self) {
         if let Some(mut at_work) = process::lock(&AT_WORK) {
             at_work.retain(|(number, _)| *number != self.number);

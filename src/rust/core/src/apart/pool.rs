@@ -50,6 +50,7 @@ pub(crate) struct Pool {
 
 /// What came of a request.
 #[derive(Debug)]
+#[cfg_attr(not(unix), allow(dead_code))]
 pub(crate) enum Outcome {
     /// The serialized executable.
     Compiled(Vec<u8>),
