@@ -308,6 +308,6 @@ if_supported <- function(value, otherwise) {
   no <- function(e) otherwise
   tryCatch(
     value, pjrt_error_unimplemented = no, pjrt_error_unsupported_call = no, pjrt_error_client_closed = no,
-    pjrt_error_forked = no
+    pjrt_error_forked = no, pjrt_error_plugin_poisoned = no
   )
 }
