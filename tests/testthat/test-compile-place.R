@@ -26,7 +26,7 @@ crashing <- list(
 helpers <- function(of = Sys.getpid()) {
   stats <- Sys.glob("/proc/[0-9]*/stat")
   # processes end meanwhile
-  read <- function(file) tryCatch(suppressWarnings(readLines(file, n = 1L)), error = function(e) "")
+  read <- function(file) c(tryCatch(suppressWarnings(readLines(file, n = 1L)), error = function(e) NULL), "")[[1L]]
   lines <- vapply(stats, read, "", USE.NAMES = FALSE)
   pattern <- sprintf("^([0-9]+) \\(pjrt-compiler\\) [^Z] %d .*", of)
   as.integer(sub(pattern, "\\1", grep(pattern, lines, value = TRUE)))
