@@ -1,5 +1,6 @@
 # Compact vectors (ALTREP): sequences are uploaded in chunks and never expanded in memory, and wrappers are read as the
-# vectors they wrap. Slow: moves large sequences.
+# vectors they wrap.
+# Slow: moves large sequences.
 
 # Whether R still only describes a sequence.
 is_compact <- function(x) {

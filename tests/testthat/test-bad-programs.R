@@ -1,5 +1,6 @@
 # Damaged, deeply nested and oversized programs raise an error and never end the session. Compilers run in child
-# processes. Slow: compiles thousands of damaged programs.
+# processes.
+# Slow: compiles thousands of damaged programs.
 
 mutations <- local({
   fixture <- new.env()

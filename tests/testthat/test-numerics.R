@@ -1,6 +1,7 @@
 # Every operation on floats and integers at the edge values of their types. helper-numerics.R computes the expected
 # results. The tables below list known faults of the plugin; a plugin without them fails a test. The article on
-# reliability documents them for users. Slow: compiles every operation for every type.
+# reliability documents them for users.
+# Slow: compiles every operation for every type.
 
 # Operations that treat subnormal numbers incorrectly: "flushed" if arguments and results become zero, "flushed by some"
 # if they do with some C libraries, whose function the plugin calls (not glibc 2.36, but 2.43), otherwise "wrong". f16

@@ -1,6 +1,7 @@
 # A plugin that threw a C++ exception is never called again: its objects become unusable, and R continues. Everything
 # runs in child processes with a proxy of the CPU plugin, which throws on demand and then blocks in every call and exit
-# handler. Slow: starts many sessions.
+# handler.
+# Slow: starts many sessions.
 
 test_that("after a C++ exception every use of the plugin raises an error at once and the rest works", {
   child <- run_throwing(quote({

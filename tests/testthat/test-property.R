@@ -1,5 +1,6 @@
 # Compares random data with the reference implementation in plain R (helper-reference.R), for every kind of upload and
-# download: values, order, and results of checks. The seeds are fixed. Slow: tries thousands of random arrays.
+# download: values, order, and results of checks. The seeds are fixed.
+# Slow: tries thousands of random arrays.
 
 # Numbers of all magnitudes, including halves and ties, and all special values.
 random_doubles <- function(n) {
@@ -284,7 +285,8 @@ expect_check <- function(x, dtype, label) {
     expect_identical(as_raw(buffer, TRUE), as_raw(pjrt_buffer(x, dtype), TRUE), label = label)
   } else {
     found <- tryCatch(pjrt_buffer(x, dtype, check = TRUE), pjrt_error_invalid_input = conditionMessage)
-    expect_identical(found, message, label = label)
+    # the hint depends on the type in R
+    expect_identical(sub("\ni .*", "", found), message, label = label)
   }
   is.null(message)
 }

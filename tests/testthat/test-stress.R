@@ -1,5 +1,6 @@
 # Many repetitions, and garbage collections at every allocation. Everything runs in child processes, because a fault
-# would end the session. Slow: collects garbage at every allocation.
+# would end the session.
+# Slow: collects garbage at every allocation.
 
 test_that("everything works under gctorture()", {
   child <- run_child(quote({

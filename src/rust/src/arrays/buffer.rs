@@ -80,7 +80,13 @@ pub fn uploaded(
     dims: &[i64],
     check: Check,
 ) -> Result<SEXP> {
-    uploaded_or_lost(data, host_type, dtype, device, dims, check)?.map_err(|lost| misfits(lost, dtype))
+    let unfit = |lost| match (host_type, dtype) {
+        (HostType::Integer64, DType::U64) => Failure(misfits(lost, dtype).0.hint(
+            "as_array() reads ui64 from 2^63 on as NA or negative integer64: pjrt_buffer(x, \"ui64\") takes these back.",
+        )),
+        _ => misfits(lost, dtype),
+    };
+    uploaded_or_lost(data, host_type, dtype, device, dims, check)?.map_err(unfit)
 }
 
 /// The same, or the values that the dtype cannot hold.
@@ -358,12 +364,5 @@ pub fn misfits(found: LossReport, dtype: DType) -> Failure {
         problems.push(format!("{} that {dtype} cannot hold", counted(found.out_of_range, "value")));
     }
     let message = format!("`data` has {}; the first is element {}.", problems.join(" and "), found.first + 1);
-    let error = Error::new(Kind::InvalidInput, message);
-    match dtype {
-        DType::U64 => error.hint(
-            "as_array() reads ui64 from 2^63 on as NA or negative integer64: pjrt_buffer(x, \"ui64\") takes these back.",
-        ),
-        _ => error,
-    }
-    .into()
+    Error::new(Kind::InvalidInput, message).into()
 }
