@@ -34,8 +34,9 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
   if (!is.null(footer) && !(is.character(footer) && length(footer) == 1L && !is.na(footer))) {
     abort_type("`footer` must be NULL or one string, not ", given(footer), ".")
   }
-  # callers who lay out the text want an error, not a line of ours
-  dead <- if (missing(header) && is.null(footer)) dead_buffer(x)
+  # callers who lay out the text of an array want an error, not a line of ours
+  is_laid_out <- !missing(header) || !is.null(footer)
+  dead <- if (!is_laid_out || !.Call(ffi_object_fate, x) %in% c("deleted", "donated")) dead_buffer(x)
   if (!is.null(dead)) {
     cat(dead, "\n", sep = "")
     return(invisible(x))

@@ -127,6 +127,10 @@ routine_uses <- function() {
     )$value$class,
     store_shown = pjrt_distributed(0, 1, "redis://host", job = "j")$shown,
     client_close = close(pjrt:::new_client(plugin, list(cpu_device_count = 1L))),
+    compile_helper = pjrt:::call_native(
+      pjrt:::ffi_compile_helper, system.file("bin", "pjrt-compiler", package = "pjrt")
+    ),
+    compiles_apart = pjrt:::call_native(pjrt:::ffi_compiles_apart, client),
     client_info = client_info(client)$platform_version,
     client_platform = platform(client),
     client_devices = devices(client),

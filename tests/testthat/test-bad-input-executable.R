@@ -24,10 +24,6 @@ rows <- list(
     executable = "executable", of("buffer", x), of("buffer", x), times = of("index", 1, "1L"),
     inputs = of("list", NULL, "NULL"), execution_options = "execution_options", limits = of("flag", FALSE)
   ),
-  pjrt_benchmark = row(
-    of("executable", add), inputs = of("list", list(x, x)), times = of("index", 1, "1L"),
-    execution_options = "execution_options", limits = of("flag", FALSE)
-  ),
   format.PJRTBenchmark = row(x = of("printed", measured)),
   print.PJRTBenchmark = row(x = of("printed", measured)),
   as.data.frame.PJRTBenchmark = row(

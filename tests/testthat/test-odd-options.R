@@ -1,7 +1,7 @@
 # Printing under options of R that users set.
 
 program <- pjrt_program(path = system.file("programs", "logistic-step.mlir", package = "pjrt"))
-step <- compile(program)
+step <- pjrt_compile(program)
 x <- pjrt_buffer(matrix(c(1.5, -2e6, 3e-7, NaN), 2))
 objects <- list(
   buffer = x, truth = x > 0, integers = pjrt_buffer(1:3), empty = pjrt_buffer(numeric(), shape = 0L),
@@ -10,7 +10,7 @@ objects <- list(
   "function" = pjrt_function(step), step = pjrt_step(step, c(weights = 1, velocity = 2)),
   promise = as_array_async(x), clients = client_info(), devices = device_info("cpu"), sitrep = pjrt_sitrep(),
   cache = pjrt_cache_info(), memories = pjrt_memory_stats(), plugins = pjrt_plugins(),
-  benchmark = pjrt_benchmark(pjrt_compile(pjrt_program(add_program("2xf32"))), seconds = 0.01),
+  benchmark = pjrt_benchmark(step, seconds = 0.01),
   trace = pjrt_trace(await(x + 1)), summary = summary(x), tree = build_tree(list(a = 1, 2)),
   exported = pjrt_load_exported(fixture("exported/train.jaxexport"))
 )
