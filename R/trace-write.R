@@ -2,6 +2,8 @@
 
 # Writes a trace to a file, unless `path` is NULL, and returns it.
 write_trace <- function(trace, path) {
+  # ends the recording, whatever becomes of the file
+  force(trace)
   if (!is.null(path)) {
     replace_file(path.expand(path), charToRaw(enc2utf8(paste0(trace_as_json(trace), "\n"))))
   }

@@ -10,7 +10,7 @@ objects <- list(
   "function" = pjrt_function(step), step = pjrt_step(step, c(weights = 1, velocity = 2)),
   promise = as_array_async(x), clients = client_info(), devices = device_info("cpu"), sitrep = pjrt_sitrep(),
   cache = pjrt_cache_info(), memories = pjrt_memory_stats(), plugins = pjrt_plugins(),
-  benchmark = pjrt_benchmark(step, seconds = 0.01),
+  benchmark = pjrt_benchmark(compile(unary_program("2xf32")), pjrt_buffer(1:2, "f32"), times = 2, limits = FALSE),
   trace = pjrt_trace(await(x + 1)), summary = summary(x), tree = build_tree(list(a = 1, 2)),
   exported = pjrt_load_exported(fixture("exported/train.jaxexport"))
 )

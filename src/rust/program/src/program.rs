@@ -189,7 +189,11 @@ impl Program {
     /// `UnsupportedProgram` for bytecode that cannot be decoded.
     pub fn whole_text(&self) -> Result<String> {
         match self.bytecode() {
-            Some(_) => Module::decode(&self.code)?.text(),
+            Some(_) => {
+                let mut module = Module::decode(&self.code)?;
+                module.without_regions_of_composites();
+                module.text()
+            }
             None => Ok(self.text()),
         }
     }

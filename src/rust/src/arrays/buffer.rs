@@ -80,11 +80,13 @@ pub fn uploaded(
     dims: &[i64],
     check: Check,
 ) -> Result<SEXP> {
-    let unfit = |lost| match (host_type, dtype) {
+    let unfit = |lost| {
+        match (host_type, dtype) {
         (HostType::Integer64, DType::U64) => Failure(misfits(lost, dtype).0.hint(
             "as_array() reads ui64 from 2^63 on as NA or negative integer64: pjrt_buffer(x, \"ui64\") takes these back.",
         )),
         _ => misfits(lost, dtype),
+    }
     };
     uploaded_or_lost(data, host_type, dtype, device, dims, check)?.map_err(unfit)
 }

@@ -83,9 +83,8 @@ fn expected(operation: Operation, dtype: DType) -> Option<DType> {
         Op::Gamma | Op::Lgamma | Op::Digamma | Op::Trigamma | Op::Atan2 => real(float),
         Op::Arg => Some(if dtype.is_complex() { part } else { float }),
         Op::Re | Op::Im => Some(part),
-        Op::Sum | Op::Prod | Op::RowSums | Op::ColSums => Some(sum),
+        Op::Sum | Op::Prod | Op::RowSums | Op::ColSums | Op::Cumsum => Some(sum),
         Op::Max | Op::Min | Op::Range | Op::Cummax | Op::Cummin => real(counted),
-        Op::Cumsum => Some(counted),
         Op::Cumprod | Op::Matmul | Op::Crossprod | Op::Tcrossprod => Some(float),
         Op::Outer => Some(counted),
         Op::Conj | Op::Transpose | Op::Aperm | Op::Dim | Op::Rev | Op::Cbind | Op::Rbind | Op::Diag | Op::Ifelse => {

@@ -60,6 +60,11 @@ impl Module {
         older::make_older(self, current)
     }
 
+    /// Replaces composites with regions, which most plugins refuse in text, by calls.
+    pub(crate) fn without_regions_of_composites(&mut self) {
+        older::without_regions_of_composites(&mut self.root);
+    }
+
     /// The type of a value.
     pub(crate) fn type_of(&self, value: Value) -> &Type {
         &self.types[value.0 as usize]

@@ -38,6 +38,24 @@ pub(super) fn make_older(module: &mut Module, current: Version) -> Result<()> {
     Change { current, meshes, function: None }.operation(&mut module.root)
 }
 
+/// Replaces composites with regions by calls: most plugins refuse the regions, which say nothing about the result.
+pub(super) fn without_regions_of_composites(operation: &mut Operation) {
+    if operation.kind() == "composite" && !operation.regions.is_empty() {
+        return call_decomposition(operation);
+    }
+    let inner = operation.regions.iter_mut().flat_map(|region| &mut region.blocks);
+    inner.flat_map(|block| &mut block.operations).for_each(without_regions_of_composites);
+}
+
+/// A composite becomes a call of its decomposition.
+fn call_decomposition(operation: &mut Operation) {
+    if let Some(decomposition) = operation.remove("decomposition") {
+        operation.name = "func.call".into();
+        operation.attributes = vec![("callee".into(), decomposition)];
+        operation.regions.clear();
+    }
+}
+
 struct Change {
     current: Version,
     /// The text of each mesh.
@@ -102,13 +120,8 @@ impl Change {
 
     /// A composite with regions, or any for a plugin without composites, becomes a call of its decomposition.
     fn composite(&self, operation: &mut Operation) {
-        if operation.regions.is_empty() && self.current >= COMPOSITES {
-            return;
-        }
-        if let Some(decomposition) = operation.remove("decomposition") {
-            operation.name = "func.call".into();
-            operation.attributes = vec![("callee".into(), decomposition)];
-            operation.regions.clear();
+        if !operation.regions.is_empty() || self.current < COMPOSITES {
+            call_decomposition(operation);
         }
     }
 
