@@ -26,7 +26,7 @@ pub(crate) fn check_text(code: &[u8]) -> Result<()> {
     const SHORT: usize = 18;
     let is_size = |byte: u8| byte.is_ascii_digit() || byte == b'x' || byte == b'?';
     let mut start = 0;
-    while let Some(found) = code[start..].iter().position(u8::is_ascii_digit) {
+    while let Some(found) = code[start..].iter().position(|&byte| byte.is_ascii_digit() || byte == b'?') {
         start += found;
         let length = code[start..].iter().take_while(|&&byte| is_size(byte)).count();
         let sizes = &code[start..start + length];
