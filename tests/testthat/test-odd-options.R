@@ -16,10 +16,10 @@ objects <- list(
 )
 
 shown <- function(object) {
-  c(
-    capture.output(print(object)), format(object), capture.output(utils::str(object)),
-    capture.output(print(summary(object)))
-  )
+  capture.output({
+    print(object)
+    utils::str(object)
+  })
 }
 
 options_sets <- list(
@@ -39,16 +39,10 @@ for (name in names(options_sets)) {
   })
 }
 
-test_that("everything prints in the C locale and with a decimal comma of the system", {
+test_that("everything prints in the C locale", {
+  withr::local_locale(c(LC_CTYPE = "C", LC_COLLATE = "C"))
   withr::local_options(warn = 2)
-  for (locale in c("C", "de_DE.UTF-8")) {
-    has_locale <- nzchar(suppressWarnings(Sys.setlocale("LC_NUMERIC", Sys.getlocale("LC_NUMERIC")))) &&
-      nzchar(suppressWarnings(withr::with_locale(c(LC_COLLATE = locale), Sys.getlocale("LC_COLLATE"))))
-    if (!has_locale) next
-    withr::with_locale(c(LC_CTYPE = locale, LC_COLLATE = locale), {
-      for (object in names(objects)) {
-        expect_no_condition(shown(objects[[object]]), message = NULL)
-      }
-    })
+  for (object in names(objects)) {
+    expect_no_condition(shown(objects[[object]]), message = NULL)
   }
 })
