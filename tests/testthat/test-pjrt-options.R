@@ -29,7 +29,8 @@ test_that("every documented option is checked or used", {
   readers <- alist(
     pjrt.cache = pjrt_cache_info(), pjrt.cache_max_size = pjrt_cache_info(), pjrt.check = pjrt_buffer(NA),
     pjrt.default_float = pjrt_buffer(1), pjrt.default_int = pjrt_buffer(1L),
-    pjrt.dispatch = compile(unary_program("f32")),
+    pjrt.dispatch = compile(unary_program("f32")), pjrt.compile = compile(unary_program("f32")),
+    pjrt.compile_memory = compile(unary_program("f32")), pjrt.compile_timeout = compile(unary_program("f32")),
     pjrt.knit_max_rows = knit_print.PJRTBuffer(x), pjrt.operators_max = pjrt_cache_info(),
     pjrt.progress = shows_progress(),
     pjrt.print_decimals = print(x), pjrt.index_url = install_pjrt("cpu", force = TRUE),
