@@ -76,6 +76,8 @@ fn text_of_bytecode_computes_the_same_bits() {
             let text = bytecode.whole_text().unwrap();
             let text = Program::new(text.into_bytes(), Format::Mlir).unwrap();
             match (run(&client, &bytecode), run(&client, &text)) {
+                // Random numbers differ from run to run.
+                (Ok(expected), Ok(_)) if run(&client, &bytecode).is_ok_and(|again| again != expected) => {}
                 (Ok(expected), Ok(found)) => {
                     assert_eq!(expected, found, "{name}");
                     count += 1;
