@@ -4,7 +4,8 @@
 #
 #   Rscript bench/compile.R [file for the table]
 
-Sys.setenv(R_USER_CACHE_DIR = tempfile("bench-cache"))
+# the plugin stays where it is
+Sys.setenv(PJRT_PLUGIN_PATH_CPU = pjrt:::plugin_path("cpu"), R_USER_CACHE_DIR = tempfile("bench-cache"))
 library(pjrt)
 source("bench/measure.R")
 
