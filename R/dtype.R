@@ -35,11 +35,6 @@ dtype.default <- function(x, ...) {
   pass_on("dtype", x, "PJRTBuffer", ...)
 }
 
-# The name in a data type; called from Rust.
-data_type_text <- function(x) {
-  as.character(x)
-}
-
 # The name of an element type outside PJRT, where "pred" is "bool".
 data_type_name <- function(type) {
   name <- as.character(type)
@@ -71,6 +66,7 @@ print.PJRTElementType <- function(x, ...) {
   dtype_text(e1) == dtype_text(e2)
 }
 
+# The name in a dtype or a data type; native code calls this by name.
 dtype_text <- function(x) {
   if (!is.null(x) && !is.atomic(x) && !is.list(x)) {
     abort_type("A dtype can be compared with a dtype or a string, not with ", given(x), ".")

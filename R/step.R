@@ -97,7 +97,8 @@ match_structures <- function(described, state, sources) {
   is_free <- vapply(outputs, function(tree) !any(unlist(tree) %in% sources), NA) & lengths(outputs) > 0L
   outputs <- outputs[is_free]
   names(outputs) <- c("the result", output_labels(result))[is_free]
-  structures <- lapply(outputs, structure_of, described$outputs$type)
+  # with the types of the arrays in their places
+  structures <- lapply(outputs, renumber, described$outputs$type)
   rows <- lapply(described$trees, function(tree) as.integer(unlist(tree)))
   is_open <- vapply(seq_along(rows), function(i) {
     kept <- rows[[i]][inputs$kept[rows[[i]]]]
@@ -105,7 +106,7 @@ match_structures <- function(described, state, sources) {
     may_change && length(kept) > 0L && all(is.na(sources[kept]))
   }, NA)
   open <- which(is_open)
-  wanted <- lapply(described$trees[open], structure_of, inputs$type)
+  wanted <- lapply(described$trees[open], renumber, inputs$type)
   for (i in seq_along(open)) {
     fits <- which(vapply(structures, identical, NA, wanted[[i]]))
     rivals <- which(vapply(wanted, identical, NA, wanted[[i]]))
@@ -134,11 +135,6 @@ output_labels <- function(result) {
   }
   names <- names(result) %||% character(length(result))
   ifelse(nzchar(names), paste0("output `", names, "`"), paste("output", seq_along(result)))
-}
-
-# A nested list of numbers with the types of the arrays instead.
-structure_of <- function(tree, types) {
-  if (is.list(tree)) lapply(tree, structure_of, types) else if (!is.null(tree)) types[[tree]]
 }
 
 check_state <- function(described, state) {
@@ -195,7 +191,7 @@ below <- function(paths, path) {
   paths == path | startsWith(paths, paste0(path, "/"))
 }
 
-# A nested list of numbers with other numbers. NULL for numbers without one.
+# A nested list of numbers with what these stand for: other numbers, or text. NULL for numbers without one.
 renumber <- function(tree, numbers) {
   if (is.list(tree)) {
     lapply(tree, renumber, numbers)

@@ -32,7 +32,7 @@ fn of_data_type(x: SEXP) -> Result<DType> {
     let mut text = sexp::nil();
     let mut raised = sexp::nil();
     let mut ask = || {
-        text = sexp::call_ours(c"data_type_text", x);
+        text = sexp::call_ours(c"dtype_text", x);
         // R still runs code of its own before it comes back.
         sexp::preserve(text);
     };
