@@ -348,8 +348,8 @@ routine_uses <- function() {
     trace_is_on = .Call(pjrt:::ffi_trace_is_on),
     trace_enter = .Call(pjrt:::ffi_trace_enter, list(name = "a")),
     trace_leave = .Call(pjrt:::ffi_trace_leave),
-    trace_json = pjrt:::call_native(
-      pjrt:::ffi_trace_json, list(start = 0, end = 1, lane = "R", kind = "wait", name = NA), "R"
+    trace_write = pjrt:::call_native(
+      pjrt:::ffi_trace_write, list(start = 0, end = 1, lane = "R", kind = "wait", name = NA), "R", tempfile()
     ),
 
     # the cache of executables

@@ -6,9 +6,11 @@ use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
 use pjrt_base::trace::{self as record, Activity, Details, Event, Lane, Record, Site};
+use pjrt_core::executable::serialized;
 use pjrt_core::runtime::profiler;
 use serde_json::{json, Map, Value};
 use std::cell::RefCell;
+use std::path::Path;
 
 thread_local! {
     /// The calls of native functions with typed arguments, each in a callback of the one before.
@@ -149,13 +151,17 @@ impl Column<'_> {
     }
 }
 
-/// The events of a trace in the JSON of Chrome's viewer and Perfetto, which other viewers read, too.
+/// Writes the events of a trace to a file, in the JSON of Chrome's viewer and Perfetto, which other viewers read, too.
 #[extendr]
-fn trace_json(events: List, lanes: Strings) -> Result<String> {
-    let [start, end] = ["start", "end"].map(|name| Column::of(&events, name));
-    let [lane, kind, name] = ["lane", "kind", "name"].map(|name| Column::of(&events, name));
+fn trace_write(events: List, lanes: Strings, path: &str) -> Result<()> {
+    Ok(serialized::write(Path::new(path), format!("{}\n", in_json(&events, &lanes)).as_bytes())?)
+}
+
+fn in_json(events: &List, lanes: &Strings) -> Value {
+    let [start, end] = ["start", "end"].map(|name| Column::of(events, name));
+    let [lane, kind, name] = ["lane", "kind", "name"].map(|name| Column::of(events, name));
     let details = ["bytes", "dtype", "shape", "program", "call", "line", "file", "outcome"];
-    let details = details.map(|name| Column::of(&events, name));
+    let details = details.map(|name| Column::of(events, name));
     let rows = start.numbers.as_ref().map_or(0, Doubles::len);
     let nanoseconds = |column: &Column, row| (column.number(row).unwrap_or(0.0) * 1e9).round().max(0.0) as u64;
     let mut order: Vec<(u64, u64, usize)> =
@@ -192,7 +198,7 @@ fn trace_json(events: List, lanes: Strings) -> Result<String> {
         written.push(named("thread_sort_index", tid + 1, json!({"sort_index": track.sort})));
     }
     written.append(&mut all);
-    Ok(json!({"traceEvents": written, "displayTimeUnit": "ms", "otherData": {"writer": "pjrt"}}).to_string())
+    json!({"traceEvents": written, "displayTimeUnit": "ms", "otherData": {"writer": "pjrt"}})
 }
 
 /// The rows of a viewer. In one of them, events lie beside or inside each other.
@@ -235,7 +241,7 @@ extendr_module! {
     fn trace_enter;
     fn trace_leave;
     fn trace_stop;
-    fn trace_json;
+    fn trace_write;
 }
 
 #[cfg(test)]
