@@ -32,6 +32,12 @@ helpers <- function(of = Sys.getpid()) {
   as.integer(sub(pattern, "\\1", grep(pattern, lines, value = TRUE)))
 }
 
+# Ends the idle processes of all of this session's clients, as those of earlier tests.
+end_helpers <- function() {
+  tools::pskill(helpers(), tools::SIGKILL)
+  expect_true(comes_true(function() length(helpers()) == 0L))
+}
+
 skip_without_proc <- function() skip_if_not(file.exists("/proc/self/stat"), "the system has no /proc")
 
 # Evaluates code until a time limit, which R treats as an interrupt.
@@ -109,10 +115,10 @@ test_that("the options are checked", {
 
 test_that("an interrupted or forgotten compile ends its process at once", {
   skip_without_proc()
+  end_helpers()
   long <- pjrt_program(chain_program(20000))
   compile(unary_program("f32"))
-  before <- helpers()
-  expect_length(before, 1L)
+  expect_length(helpers(), 1L)
   expect_error(with_limit(pjrt_compile(long)), "reached elapsed time limit")
   expect_true(comes_true(function() length(helpers()) == 0L, 2))
   promise <- pjrt_compile_async(long)
@@ -125,6 +131,7 @@ test_that("an interrupted or forgotten compile ends its process at once", {
 
 test_that("several programs compile at the same time, and one process stays", {
   skip_without_proc()
+  end_helpers()
   most <- 0L
   promises <- lapply(1:3, function(i) pjrt_compile_async(pjrt_program(chain_program(3000L + i))))
   while (!all(vapply(promises, is_ready, NA))) most <- max(most, length(helpers()))
