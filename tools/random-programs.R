@@ -1,4 +1,5 @@
-# Random StableHLO programs: up to 12 operations on constants and arguments of random types and shapes. Most of them are valid.
+# Random StableHLO programs: up to 12 operations on constants and arguments of random types and shapes. Most of them
+# are valid.
 
 # One program as text. R's random numbers decide.
 random_program <- function() {
@@ -14,7 +15,8 @@ random_program <- function() {
     lines <<- c(lines, paste0(name, " = ", sprintf(text, ...)))
     add(name, type, dims)
   }
-  all_types <- c("i1", "i2", "i4", "i8", "i16", "i32", "i64", "ui4", "ui8", "ui16", "ui32", "ui64", "f8E4M3FN", "f8E5M2", "f16",
+  all_types <- c("i1", "i2", "i4", "i8", "i16", "i32", "i64", "ui4", "ui8", "ui16", "ui32", "ui64", "f8E4M3FN",
+    "f8E5M2", "f16",
     "bf16", "f32", "f64", "complex<f32>", "complex<f64>")
   is_float <- function(type) grepl("^b?f", type)
   is_integer <- function(type) grepl("^u?i", type) && type != "i1"
@@ -44,13 +46,16 @@ random_program <- function() {
     x <- one(values)
     type <- x$type
     rank <- length(x$dims)
-    kinds <- c("unary", "binary", "binary", "binary", "compare", "convert", "bits", "shape", "select", "reduce", "dot", "slice",
+    kinds <- c("unary", "binary", "binary", "binary", "compare", "convert", "bits", "shape", "select", "reduce",
+      "dot", "slice",
       "region", "pad", "gather", "sort", "barrier")
     switch(one(kinds),
       unary = {
         operations <- c(if (type != "i1") "negate", if (is_integer(type)) c("not", "popcnt", "count_leading_zeros"),
-          if (startsWith(type, "i") && type != "i1") c("abs", "sign"), if (type == "i1") "not", if (is_float(type)) c("abs", "sign", "floor", "ceil", "round_nearest_even", "round_nearest_afz",
-            "exponential", "exponential_minus_one", "log", "log_plus_one", "sqrt", "rsqrt", "cbrt", "tanh", "cosine", "sine", "tan",
+          if (startsWith(type, "i") && type != "i1") c("abs", "sign"), if (type == "i1") "not",
+            if (is_float(type)) c("abs", "sign", "floor", "ceil", "round_nearest_even", "round_nearest_afz",
+            "exponential", "exponential_minus_one", "log", "log_plus_one", "sqrt", "rsqrt", "cbrt", "tanh", "cosine",
+              "sine", "tan",
             "logistic"),
           if (grepl("complex", type)) c("exponential", "log", "sqrt", "rsqrt", "tanh", "cosine", "sine"))
         emit(type, x$dims, "stablehlo.%s %s : %s", one(operations), x$name, of(x))
@@ -65,7 +70,8 @@ random_program <- function() {
       },
       compare = {
         y <- like(x)
-        emit("i1", x$dims, "stablehlo.compare %s, %s, %s : (%s, %s) -> %s", one(c("EQ", "NE", "LT", "GE", "GT", "LE")), x$name,
+        emit("i1", x$dims, "stablehlo.compare %s, %s, %s : (%s, %s) -> %s", one(c("EQ", "NE", "LT", "GE", "GT",
+          "LE")), x$name,
           y$name, of(x), of(y), tensor("i1", x$dims))
       },
       convert = {
@@ -82,48 +88,57 @@ random_program <- function() {
         emit(to, size, "stablehlo.bitcast_convert %s : (%s) -> %s", x$name, of(x), tensor(to, size))
       },
       shape = if (runif(1) < 0.5) {
-        emit(type, prod(x$dims), "stablehlo.reshape %s : (%s) -> %s", x$name, of(x), tensor(type, as.integer(prod(x$dims))))
+        emit(type, prod(x$dims), "stablehlo.reshape %s : (%s) -> %s", x$name, of(x), tensor(type,
+          as.integer(prod(x$dims))))
       } else {
         to <- c(x$dims, 2L)
-        emit(type, to, "stablehlo.broadcast_in_dim %s, dims = [%s] : (%s) -> %s", x$name, paste(seq_len(rank) - 1L, collapse = ", "),
+        emit(type, to, "stablehlo.broadcast_in_dim %s, dims = [%s] : (%s) -> %s", x$name, paste(seq_len(rank) - 1L,
+          collapse = ", "),
           of(x), tensor(type, to))
       },
       select = {
         y <- like(x)
         constant("i1", x$dims)
-        emit(type, x$dims, "stablehlo.select %s, %s, %s : %s, %s", last()$name, x$name, y$name, tensor("i1", x$dims), of(x))
+        emit(type, x$dims, "stablehlo.select %s, %s, %s : %s, %s", last()$name, x$name, y$name, tensor("i1", x$dims),
+          of(x))
       },
       reduce = if (rank > 0L) {
         constant(type, integer())
-        emit(type, x$dims[-1L], "stablehlo.reduce(%s init: %s) applies stablehlo.%s across dimensions = [0] : (%s, %s) -> %s",
+        emit(type, x$dims[-1L],
+          "stablehlo.reduce(%s init: %s) applies stablehlo.%s across dimensions = [0] : (%s, %s) -> %s",
           x$name, last()$name, one(c("add", "multiply", "maximum", "minimum", "and", "or")), of(x), of(last()),
           tensor(type, x$dims[-1L]))
       },
       dot = if (rank == 1L) {
         y <- like(x)
-        emit(type, integer(), "stablehlo.dot_general %s, %s, contracting_dims = [0] x [0] : (%s, %s) -> %s", x$name, y$name, of(x),
+        emit(type, integer(), "stablehlo.dot_general %s, %s, contracting_dims = [0] x [0] : (%s, %s) -> %s", x$name,
+          y$name, of(x),
           of(y), tensor(type, integer()))
       },
       slice = if (rank == 1L && x$dims > 1L) {
-        emit(type, x$dims - 1L, "stablehlo.slice %s [1:%d] : (%s) -> %s", x$name, x$dims, of(x), tensor(type, x$dims - 1L))
+        emit(type, x$dims - 1L, "stablehlo.slice %s [1:%d] : (%s) -> %s", x$name, x$dims, of(x), tensor(type,
+          x$dims - 1L))
       },
       region = {
         y <- like(x)
         constant(one(c("i1", "i32")), integer())
         branch <- function(value) sprintf("{ stablehlo.return %s : %s }", value$name, of(x))
-        emit(type, x$dims, '"stablehlo.%s"(%s) (%s, %s) : (%s) -> %s', if (last()$type == "i1") "if" else "case", last()$name,
+        emit(type, x$dims, '"stablehlo.%s"(%s) (%s, %s) : (%s) -> %s', if (last()$type == "i1") "if" else "case",
+          last()$name,
           branch(x), branch(y), of(last()), of(x))
       },
       pad = if (rank == 1L) {
         constant(type, integer())
         low <- one(-1:2)
         to <- max(0L, x$dims + low + (x$dims > 0L) * (x$dims - 1L))
-        emit(type, to, "stablehlo.pad %s, %s, low = [%d], high = [0], interior = [1] : (%s, %s) -> %s", x$name, last()$name, low,
+        emit(type, to, "stablehlo.pad %s, %s, low = [%d], high = [0], interior = [1] : (%s, %s) -> %s", x$name,
+          last()$name, low,
           of(x), of(last()), tensor(type, to))
       },
       gather = if (rank == 1L && x$dims > 1L) {
         constant("i32", integer())
-        emit(type, 1L, "stablehlo.dynamic_slice %s, %s, sizes = [1] : (%s, tensor<i32>) -> %s", x$name, last()$name, of(x),
+        emit(type, 1L, "stablehlo.dynamic_slice %s, %s, sizes = [1] : (%s, tensor<i32>) -> %s", x$name, last()$name,
+          of(x),
           tensor(type, 1L))
       },
       sort = if (rank == 1L) {

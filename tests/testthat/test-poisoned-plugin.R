@@ -139,7 +139,7 @@ test_that("R's exit keeps its status, .Last, finalizers and output", {
       # without a newline, so that only the exit flushes it
       cat(strrep("a", 5000))
       switch(Sys.getenv("END"), quit = quit(status = 3), error = stop("for a reason"))
-    }), c(END = end), timeout = 120)
+    }), c(END = end))
     expect_identical(child$status, switch(end, end = 0L, quit = 3L, error = 1L))
     expect_identical(child$err, if (end == "error") c("Error: for a reason", "Execution halted") else character())
     expect_identical(paste(child$out, collapse = "\n"), paste0(
@@ -195,4 +195,14 @@ test_that("a session survives exceptions from XLA's own compiler", {
     }), c(PJRT_FAKE_PLATFORM = "elsewhere"))
     expect_clean(child, c("TRUE pjrt_error_plugin_poisoned pjrt_error_plugin_poisoned ", "200 "))
   }
+})
+
+test_that("the creation of a client can be interrupted while the plugin waits", {
+  child <- start_throwing(quote({
+    tryCatch(pjrt_client("cpu"), interrupt = function(condition) cat("interrupted\n"))
+  }), c(PJRT_HANG = "10"))
+  expect_identical(line_reader(child)(), "waiting")
+  child$interrupt()
+  # R writes an empty line at an interrupt
+  expect_identical(end_child(child), list(status = 0L, out = "interrupted", err = ""))
 })
