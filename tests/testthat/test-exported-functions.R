@@ -14,7 +14,9 @@ test_that("functions that JAX exports compute what JAX computes, whether newer t
   expect_gte(length(files), 1L)
   for (file in files) {
     functions <- read_functions(file)
-    for (f in functions) {
+    # of the older JAX, a third in the suite
+    every <- if (file == newest_functions()) 1L else times(3L, 1L)
+    for (f in functions[seq(1L, length(functions), by = every)]) {
       failed <- function(e) paste(f$name, conditionMessage(e))
       wrong <- tryCatch(wrong_results(f, devices = devices(client)), error = failed)
       expect(is.null(wrong), paste(c(basename(file), wrong), collapse = ": "))
