@@ -30,9 +30,8 @@
 #' shapes of others that depend on them, such as `2*b + 1`. If a name fits both an input and a dimension, it is the
 #' input's.
 #'
-#' The package replaces symbolic dimensions by sizes itself. If a program has operations for which it cannot, it calls
-#' `stablehlo-opt` if that is on the `PATH`, or a Python with JAX: `options(pjrt.python = )`, `PJRT_PYTHON`,
-#' `RETICULATE_PYTHON`, that of the active environment, or `python3` on the `PATH`.
+#' The package replaces symbolic dimensions by sizes. If a program has an operation for which it cannot, the error names
+#' the operation.
 #'
 #' @section Derivatives:
 #' `exported.serialize(vjp_order=1)` writes a function together with its derivative, `vjp_order=2` also with the

@@ -9,7 +9,7 @@
 #' @section The library:
 #' The system's MPI is loaded at run time: Open MPI, MPICH and its relatives, or one with the standard ABI of MPI 5. The
 #' package uses the first of these: the MPI that is in the process already, for example with package Rmpi; the file that
-#' `options(pjrt.mpi = )` or the environment variable `PJRT_MPI` names; the one whose launcher has started the process;
+#' the environment variable `PJRT_MPI` names; the one whose launcher has started the process;
 #' Open MPI; MPICH. On Debian, install `openmpi-bin` or `mpich`.
 #'
 #' One thread makes all calls of MPI, and another one the calls of the store of [pjrt_distributed()]. If Rmpi has
@@ -56,13 +56,8 @@
 #' as_array(mpi_all_reduce(x))
 #' @export
 mpi_init <- function() {
-  named <- getOption("pjrt.mpi")
-  if (!is.null(named)) {
-    check_string(named, "options(pjrt.mpi)")
-  } else if (nzchar(Sys.getenv("PJRT_MPI"))) {
-    named <- Sys.getenv("PJRT_MPI")
-  }
-  found <- call_native(ffi_mpi_start, as.character(enc2utf8(named %||% character())))
+  named <- Sys.getenv("PJRT_MPI")
+  found <- call_native(ffi_mpi_start, enc2utf8(named[nzchar(named)]))
   found <- structure(found, class = "PJRTMPI")
   if (is.null(the$mpi)) the$mpi <- list2env(list(world = found, programs = new.env()))
   found

@@ -18,9 +18,7 @@
 #' * `pjrt.dispatch`: which thread starts programs; see below. Default: `"auto"`.
 #' * `pjrt.index_url`: the Python package index to download plugins from; see [install_pjrt()]. Default:
 #'   `PJRT_INDEX_URL`, or pip's.
-#' * `pjrt.knit_max_rows`: how many rows a buffer may have to be a table in a document; see [documents]. Default: 20.
 #' * `pjrt.manifest`: a file that replaces the package's list of plugins; see below.
-#' * `pjrt.mpi`: the library of the system's MPI; see [mpi_init()]. Default: `PJRT_MPI`, or found.
 #' * `pjrt.operators_max`: how many programs of [operators] a session keeps. Default: 512.
 #' * `pjrt.print_decimals`: the digits of printed floats after the decimal point. Default: `getOption("digits") - 3`,
 #'   which is 4.
@@ -31,8 +29,6 @@
 #' * `pjrt.progress`: whether to show the progress of downloads, and of loads and saves of models, compiles and waits of
 #'   more than 2 seconds. Default: in interactive sessions, but not in documents that knitr makes. Package cli draws the
 #'   bars if it is installed. Ctrl-C (Esc in RStudio) ends the wait.
-#' * `pjrt.python`: a Python with JAX, for functions with symbolic dimensions; see [pjrt_load_exported()]. Default:
-#'   `PJRT_PYTHON`, or a Python of the environment or on the `PATH`.
 #' * `pjrt.serialize`: whether [saveRDS()] and other functions of R write buffers, programs and executables with their
 #'   content: `TRUE`, `FALSE`, or up to how many bytes for a buffer; see [pjrt_serialize()]. Default: `TRUE`.
 #' * `pjrt.staging_max`: bytes of host memory that are kept for reuse; see [pjrt_memory_stats()]. Default: 256 MiB.
@@ -55,8 +51,7 @@
 #'   Default: ask, or raise an error if the session is not interactive.
 #' * `PJRT_PLUGIN_URL_<PLATFORM>`: the URL of a wheel, an archive or a library to download.
 #' * `PJRT_INDEX_URL`, `PIP_INDEX_URL`, `UV_DEFAULT_INDEX`: the Python package index to download from. Default: pip's.
-#' * `PJRT_PYTHON`: a Python with JAX; see `pjrt.python`.
-#' * `PJRT_MPI`: the library of the system's MPI; see `pjrt.mpi`.
+#' * `PJRT_MPI`: the library of the system's MPI; see [mpi_init()]. Default: found.
 #' * `PIP_CONFIG_FILE`, `XDG_CONFIG_HOME`: pip's configuration, which may set the index. Default: pip's defaults.
 #' * `PJRT_CACHE_DIR`: the folder of this user's plugins and compiled programs, which only the user can write to.
 #'   Default: `tools::R_user_dir("pjrt", "cache")`.

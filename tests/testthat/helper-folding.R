@@ -1,7 +1,8 @@
 # Operations on constants, which the compiler computes, and on arguments, which the program computes.
 
-all_folding_types <- c("i1", "i4", "i8", "i16", "i32", "i64", "ui4", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32",
-  "f64")
+all_folding_types <- c(
+  "i1", "i4", "i8", "i16", "i32", "i64", "ui4", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32", "f64"
+)
 
 # The suite takes some of them.
 delayedAssign(
