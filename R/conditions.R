@@ -147,6 +147,9 @@ advice <- list(
         "Export the program without callbacks."
       ))
     }
+    if (platform == "host" && grepl("^(lapack|blas)_[sdcz][a-z]+$", target)) {
+      return("An older JAX wrote the program. Export the function with JAX 0.4.36 or newer.")
+    }
     c(
       if (length(others) > 0L) {
         sprintf(
