@@ -7,6 +7,9 @@ plugin_api <- function(minor) plugin_info("cpu")$api_version$minor >= minor
 # Whether it estimates the costs of programs: XLA's plugins have not done so since 0.9x.
 plugin_estimates <- function() is.null(attr(executable_cost(compile(unary_program("f32"))), "estimated_by"))
 
+# The names of devices in older plugins.
+old_labels <- function(lines) gsub("(debug: +)cpu:", "\\1TFRT_CPU_", lines)
+
 # Skips a test that the plugin of the tests fails because of a fault of its own.
 skip_fault <- function(plugin, fault) {
   testthat::skip_if(grepl(plugin, real_plugin(), fixed = TRUE), paste0("fault of ", plugin, ": ", fault))

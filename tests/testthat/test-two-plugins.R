@@ -21,7 +21,7 @@ test_that("two plugins for the same devices work side by side", {
     print(as_array(x))
   }), c(PJRT_PLUGIN_PATH_CPU = NA, PJRT_CACHE = "0", OTHER_PLUGIN = other[["PJRT_PLUGIN_PATH_CPU"]], PJRT_REAL_PLUGIN = real_plugin()))
   expect_clean(child, c(
-    "[1] \"cpu\"   \"cpu\"   \"2\"    ", "[1] 2 4 6", "[1]  2  6 12", "pjrt_error_device_mismatch ", "TRUE TRUE ",
+    "[1] \"cpu\" \"cpu\" \"2\"  ", "[1] 2 4 6", "[1]  2  6 12", "pjrt_error_device_mismatch ", "TRUE TRUE ",
     "[1] \"cpu\"   \"other\"", "[1] 1 2 3"
   ))
 })

@@ -4,7 +4,7 @@ use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Kind};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// The error of a first client, whose creation began at `start`, in plain words if it was an exception. No data are lost.
 pub(super) fn explained(plugin: &'static Plugin, error: Error, start: SystemTime) -> Error {
@@ -33,6 +33,8 @@ pub(super) fn explained(plugin: &'static Plugin, error: Error, start: SystemTime
 /// What came into a folder since then, some of it at most.
 fn left_behind(folder: &Path, start: SystemTime) -> Vec<PathBuf> {
     const MOST: usize = 5;
+    // The clock of files is coarser.
+    let start = start - Duration::from_millis(20);
     let is_new = |entry: &fs::DirEntry| {
         let made = entry.metadata().and_then(|about| about.created().or_else(|_| about.modified()));
         made.is_ok_and(|made| made >= start)
