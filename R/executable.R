@@ -36,7 +36,8 @@
 #' * `fingerprint`: a string, equal for executables with equal optimized programs.
 #' * `cost`: a named numeric vector, the compiler's estimate for one execution. `flops` counts floating point
 #'   operations, `transcendentals` operations such as `exp`, `bytes accessed` all memory reads and writes. Plugins may
-#'   add further values.
+#'   add further values. If the plugin has no estimate, these three are this package's, from the optimized program, and
+#'   the attribute `estimated_by` is `"pjrt"`.
 #' * `memory`: a named numeric vector, the bytes that an execution uses on the device and, with the prefix `host_`, on
 #'   the host. `alias_size_in_bytes` counts memory that outputs share with inputs, `temp_size_in_bytes` intermediate
 #'   results. `NA` if the plugin is too old to report a value.
@@ -51,8 +52,8 @@
 #'
 #' `print()`: `x`, invisibly. It shows inputs, outputs, devices, and whether the executable came from the cache.
 #' @section Errors:
-#' `pjrt_error_unimplemented` or `pjrt_error_unsupported_call` from `executable_cost()` if the plugin does not support
-#' it.
+#' `pjrt_error_unimplemented` or `pjrt_error_unsupported_call` from `executable_cost()` if the plugin neither estimates
+#' costs nor shows the optimized program.
 #' @seealso [device()] and [devices()], [inspect_hlo()] for the optimized program
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- system.file("programs", "logistic-step.mlir", package = "pjrt")
@@ -182,7 +183,7 @@ print.PJRTExecutableInfo <- function(x, ...) {
       cat("Origin:      ", origin_line(x$origin), "\n", sep = "")
     }
     cat("Fingerprint: ", if (is.na(x$fingerprint)) "not provided by this plugin" else x$fingerprint, "\n", sep = "")
-    print_figures("Cost", x$cost[c("flops", "transcendentals", "bytes accessed")], format_count)
+    print_figures(if (is.null(attr(x$cost, "estimated_by"))) "Cost" else "Cost (est.)", x$cost[c("flops", "transcendentals", "bytes accessed")], format_count)
     print_figures("Memory", memory_figures(x$memory), format_bytes)
   }
   print_table("Inputs", x$inputs)

@@ -46,6 +46,7 @@
 #' * `pjrt_error_serialized_mismatch`: an executable that was serialized for another plugin, processor or device.
 #' * `pjrt_error_plugin_not_found`: a missing plugin.
 #' * `pjrt_error_driver_missing`, `pjrt_error_driver_too_old`, `pjrt_error_library_missing`: missing drivers, libraries.
+#'   A plugin that throws a C++ exception when its client is created lacks its hardware: `pjrt_error_driver_missing`.
 #' * `pjrt_error_download`, `pjrt_error_checksum`: failed installations of plugins.
 #' * `pjrt_error_plugin_poisoned`: use of a plugin that threw a C++ exception.
 #' * `pjrt_error_client_closed`, `pjrt_error_forked`: use of a closed client, or in a forked process.

@@ -97,6 +97,7 @@ routine_uses <- function() {
     # plugins
     plugin_load = pjrt:::load_plugin(library, "cpu"),
     plugin_file = basename(pjrt:::loaded_plugins()$path),
+    plugin_is_absent = pjrt_plugins()$loaded,
     plugin_version = plugin_info(plugin)$api_version,
     plugin_attributes = plugin_attributes(plugin),
     plugin_extensions = plugin_info(plugin)$extensions,

@@ -50,6 +50,23 @@ test_that("after a C++ exception every use of the plugin raises an error at once
   ))
 })
 
+test_that("a plugin that throws when its client is created lacks its hardware", {
+  folder <- withr::local_tempdir()
+  left <- file.path(folder, "left-behind")
+  child <- run_throwing(quote({
+    error <- tryCatch(pjrt_client("cpu"), error = identity)
+    cat(class(error)[[1L]], error$call_name, "\n")
+    cat(conditionMessage(error), "\n")
+    cat(class_of(pjrt_buffer(1)), any(pjrt_plugins()$loaded), "\n")
+  }), c(PJRT_THROW = "10", PJRT_THROW_WHAT = "No chip was found.\nbacktrace:\n - main", PJRT_LEAVES = left, TMPDIR = folder))
+  expect_clean(child)
+  expect_identical(child$out[[1L]], "pjrt_error_driver_missing PJRT_Client_Create ")
+  expect_match(child$out[[2L]], "probably lacks its hardware. It says: No chip was found.$")
+  expect_false(any(grepl("backtrace|restart R", child$out)))
+  expect_match(paste(child$out, collapse = " "), paste0("temporary folder: '", left, "'."), fixed = TRUE)
+  expect_identical(child$out[[length(child$out)]], "pjrt_error_driver_missing FALSE ")
+})
+
 test_that("a compile blocked by an exception raises the error, on any thread", {
   child <- run_throwing(quote({
     x <- pjrt_buffer(c(1, 2, 3))
@@ -114,7 +131,7 @@ test_that("a C++ exception from any call raises an R error, and R exits normally
       found <- vapply(1:3, function(i) class_of(session()), "")
       cat(found[[3L]], "\n")
     }), c(PJRT_THROW = as.character(slot)))
-    expect_clean(child, "pjrt_error_plugin_poisoned ")
+    expect_clean(child, if (slot == 10) "pjrt_error_driver_missing " else "pjrt_error_plugin_poisoned ")
   }
 })
 

@@ -215,6 +215,11 @@ impl Error {
         self.on_platform(platform)
     }
 
+    /// Whether the plugin lacks the call, or has it without an implementation.
+    pub fn is_unsupported(&self) -> bool {
+        self.kind() == Kind::UnsupportedCall || self.code() == Some(UNIMPLEMENTED)
+    }
+
     pub fn kind(&self) -> Kind {
         self.0.kind
     }

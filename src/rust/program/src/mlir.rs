@@ -5,6 +5,7 @@ use crate::annotations::Annotations;
 use crate::sizes;
 use memchr::{memchr, memchr2, memchr3, memmem};
 use pjrt_base::error::Result;
+use pjrt_data::array::Spec;
 use std::borrow::Cow;
 
 mod annotations;
@@ -67,6 +68,12 @@ fn check_code(text: &[u8], code: &[u8]) -> Result<()> {
         bail!(InvalidInput, "A convolution of the program refers to dimension {dim}, which is too high.");
     }
     Ok(())
+}
+
+/// The arguments and results of the function `main`, if all are arrays of fixed shapes.
+pub fn specs(text: &[u8]) -> Option<(Vec<Spec>, Vec<Spec>)> {
+    let text = without_data(text);
+    annotations::specs(&text, &blank_strings_and_comments(&text))
 }
 
 /// The names of the arguments of the function `main` in the text, such as `%x`; empty if it has none.

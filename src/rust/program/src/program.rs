@@ -5,7 +5,10 @@ use crate::bytecode;
 use crate::content;
 use crate::diagnostic;
 use crate::exported;
-use crate::hlo::HloModuleProto;
+use crate::hlo::{
+    AliasEntryProto, BufferDonorProto, DonorEntryProto, HloModuleProto, InputOutputAliasProto, ProgramShapeProto,
+    ShapeProto, TUPLE,
+};
 use crate::mlir;
 use crate::module::Module;
 use crate::sizes;
@@ -154,6 +157,46 @@ impl Program {
             Format::Mlir => mlir::argument_names(&self.code),
             Format::Hlo => HloModuleProto::decode(self.code.as_slice()).map(|m| m.input_names()).unwrap_or_default(),
         }
+    }
+
+    /// Its inputs, outputs and aliases, as the interface of a compiled module; `None` if they cannot be read or are not arrays
+    /// of fixed shapes.
+    pub fn interface(&self) -> Option<HloModuleProto> {
+        if self.format == Format::Hlo {
+            return HloModuleProto::decode(self.code.as_slice()).ok().map(|module| module.interface());
+        }
+        let (inputs, outputs) = mlir::specs(self.whole_text().ok()?.as_bytes())?;
+        let mut results: Vec<_> = outputs.iter().map(ShapeProto::of).collect();
+        let result = match results.len() {
+            1 => results.pop(),
+            _ => Some(ShapeProto { element_type: TUPLE, tuple_shapes: results, ..Default::default() }),
+        };
+        let parameters = inputs.iter().map(ShapeProto::of).collect();
+        let mut module = HloModuleProto {
+            name: self.name().unwrap_or_else(|| "main".into()),
+            host_program_shape: Some(ProgramShapeProto { parameters, result, ..Default::default() }),
+            ..Default::default()
+        };
+        let (mut aliases, mut donors) = (InputOutputAliasProto::default(), BufferDonorProto::default());
+        for (number, input) in self.annotations.inputs.iter().flatten().enumerate() {
+            let parameter_number = number as i64;
+            match input.alias {
+                Some(output) => {
+                    let output_shape_index = if outputs.len() == 1 { Vec::new() } else { vec![output as i64] };
+                    aliases.entries.push(AliasEntryProto {
+                        output_shape_index,
+                        parameter_number,
+                        ..Default::default()
+                    });
+                }
+                None if input.is_donated => {
+                    donors.entries.push(DonorEntryProto { parameter_number, ..Default::default() });
+                }
+                None => {}
+            }
+        }
+        (module.input_output_alias, module.buffer_donor) = (Some(aliases), Some(donors));
+        Some(module)
     }
 
     /// Checks that the arguments of its main function have fixed shapes. Only done for text. A compiler may find out the

@@ -20,6 +20,12 @@ fn plugin_file(plugin: Robj) -> Result<Robj> {
     Ok(get(&plugin)?.path().to_string_lossy().as_ref().into())
 }
 
+/// Whether the plugin's first client could not be created, because its hardware is absent.
+#[extendr]
+fn plugin_is_absent(plugin: Robj) -> Result<Robj> {
+    Ok(get(&plugin)?.is_absent().into())
+}
+
 /// Major and minor version of the plugin's C API.
 #[extendr]
 fn plugin_version(plugin: Robj) -> Result<Robj> {
@@ -90,6 +96,7 @@ extendr_module! {
     mod plugin;
     fn plugin_load;
     fn plugin_file;
+    fn plugin_is_absent;
     fn plugin_version;
     fn plugin_attributes;
     fn plugin_extensions;

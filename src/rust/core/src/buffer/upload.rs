@@ -2,6 +2,7 @@
 
 use crate::buffer::backing::Backing;
 use crate::buffer::missing::{self, Missing};
+use crate::buffer::order;
 use crate::buffer::Buffer;
 use crate::client::device::Device;
 use crate::client::holdings;
@@ -224,7 +225,7 @@ impl<'a> Upload<'a> {
                 with_retry(asked, || start_upload(device, &spec, &memory))?
             }
         };
-        Ok(Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, None)))
+        Ok(Ok(adopt(device, spec, handle, None)))
     }
 }
 
@@ -420,7 +421,7 @@ impl Buffer {
     pub fn from_host(device: &Device, spec: Spec, data: &Arc<HostMemory>) -> Result<Buffer> {
         check_memory(&spec, data)?;
         let handle = start_upload(device, &spec, data)?;
-        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, None))
+        Ok(adopt(device, spec, handle, None))
     }
 
     /// The same for data in the memory of a mapped file, which `backing` tells.
@@ -432,7 +433,7 @@ impl Buffer {
     ) -> Result<Buffer> {
         check_memory(&spec, data)?;
         let handle = start_upload(device, &spec, data)?;
-        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, Some(backing)))
+        Ok(adopt(device, spec, handle, Some(backing)))
     }
 
     /// The same with data that `write` has yet to write, on another thread. The buffer can be used at once; what goes wrong
@@ -458,7 +459,8 @@ impl Buffer {
                 write(data.data())?;
                 let asked = || holdings::arrays([&**promised.spec()]);
                 let started = with_retry(asked, || start_upload(&device, promised.spec(), &data));
-                promised.fulfil(started.map_err(|error| promised.failed(error))?);
+                let handle = started.map_err(|error| promised.failed(error))?;
+                promised.fulfil(handle, &laid_out(&device, promised.spec(), handle));
             }
             Ok(())
         })?;
@@ -472,7 +474,22 @@ impl Buffer {
     pub fn from_bytes(device: &Device, spec: Spec, data: &[u8]) -> Result<Buffer> {
         spec.check_elements(data)?;
         let handle = copy_during_call(device, &spec, data)?;
-        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, None))
+        Ok(adopt(device, spec, handle, None))
+    }
+}
+
+/// The buffer of an array that was handed over.
+fn adopt(device: &Device, spec: Spec, handle: *mut PJRT_Buffer, backing: Option<Arc<Backing>>) -> Buffer {
+    let spec = laid_out(device, &Arc::new(spec), handle);
+    Buffer::adopt(device.client().clone(), device.index(), spec, handle, backing)
+}
+
+/// The spec of an array that was handed over, row-major, in the order that the device keeps it. A device that shares the host's
+/// memory keeps it as it is.
+fn laid_out(device: &Device, spec: &Arc<Spec>, handle: *mut PJRT_Buffer) -> Arc<Spec> {
+    match device.client() {
+        client if client.shares_host_memory() => spec.clone(),
+        client => order::found(client.plugin().api(), handle, spec),
     }
 }
 

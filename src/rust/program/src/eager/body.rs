@@ -36,12 +36,15 @@ pub(super) struct Body {
     text: String,
     /// Values with names of their own.
     renamed: Vec<(usize, String)>,
+    /// Constants, repeated scalars, and what is computed from these alone.
+    uniform: Vec<usize>,
 }
 
 impl Body {
     /// A body with one argument for each operand.
     pub fn new(operands: &[Operand]) -> (Body, Vec<Value>) {
-        let body = Body { arguments: operands.len(), next: operands.len(), text: String::new(), renamed: Vec::new() };
+        let (text, renamed, uniform) = (String::new(), Vec::new(), Vec::new());
+        let body = Body { arguments: operands.len(), next: operands.len(), text, renamed, uniform };
         let value = |(id, operand): (usize, &Operand)| Value { id, dtype: operand.dtype, dims: operand.shape.to_vec() };
         (body, operands.iter().enumerate().map(value).collect())
     }
@@ -118,7 +121,11 @@ impl Body {
     /// An operation whose result has the type of its first operand.
     pub fn same(&mut self, name: &str, operands: &[&Value]) -> Value {
         let name = if name.contains('.') { name.to_owned() } else { format!("stablehlo.{name}") };
-        self.emit(&name, operands, "", operands[0].dtype, &operands[0].dims.clone())
+        let result = self.emit(&name, operands, "", operands[0].dtype, &operands[0].dims.clone());
+        if operands.iter().all(|operand| self.uniform.contains(&operand.id)) {
+            self.uniform.push(result.id);
+        }
+        result
     }
 
     pub fn add(&mut self, x: &Value, y: &Value) -> Value {
@@ -134,7 +141,12 @@ impl Body {
     }
 
     pub fn div(&mut self, x: &Value, y: &Value) -> Value {
-        self.same("divide", &[x, y])
+        if y.dtype.is_integer() || !self.uniform.contains(&y.id) {
+            return self.same("divide", &[x, y]);
+        }
+        // If compilers knew that it is one number, they would multiply by its reciprocal, which rounds.
+        let hidden = self.hidden(y);
+        self.same("divide", &[x, &hidden])
     }
 
     pub fn and(&mut self, x: &Value, y: &Value) -> Value {
@@ -157,7 +169,9 @@ impl Body {
     /// A scalar constant, from its text.
     pub fn literal(&mut self, dtype: DType, text: &str) -> Value {
         let attributes = format!("{{value = dense<{text}> : {}}}", tensor(dtype, &[]));
-        self.emit("stablehlo.constant", &[], &attributes, dtype, &[])
+        let scalar = self.emit("stablehlo.constant", &[], &attributes, dtype, &[]);
+        self.uniform.push(scalar.id);
+        scalar
     }
 
     /// A constant with the type of `like`.
@@ -166,16 +180,9 @@ impl Body {
         self.spread(&scalar, &like.dims)
     }
 
-    /// A constant to divide by. Compilers would multiply by its reciprocal, which rounds, if they knew it.
-    pub fn divisor(&mut self, like: &Value, number: f64) -> Value {
-        let scalar = self.scalar(like.dtype, number);
-        let hidden = self.hidden(&scalar);
-        self.spread(&hidden, &like.dims)
-    }
-
     /// A value that a compiler does not look behind.
     pub fn hidden(&mut self, x: &Value) -> Value {
-        self.same("optimization_barrier", &[x])
+        self.emit("stablehlo.optimization_barrier", &[x], "", x.dtype, &x.dims)
     }
 
     /// The index along a dimension.
@@ -194,7 +201,11 @@ impl Body {
             return x.clone();
         }
         let attributes = format!("{{broadcast_dimensions = {}}}", integers(places));
-        self.emit("stablehlo.broadcast_in_dim", &[x], &attributes, x.dtype, dims)
+        let repeated = self.emit("stablehlo.broadcast_in_dim", &[x], &attributes, x.dtype, dims);
+        if x.is_scalar() {
+            self.uniform.push(repeated.id);
+        }
+        repeated
     }
 
     /// Elements of another dtype; for `pred`, whether they are not zero.
@@ -207,7 +218,11 @@ impl Body {
             let zero = self.constant(&x, 0.0);
             return self.compare("NE", &x, &zero);
         }
-        self.emit("stablehlo.convert", &[x], "", dtype, &x.dims)
+        let converted = self.emit("stablehlo.convert", &[x], "", dtype, &x.dims);
+        if self.uniform.contains(&x.id) {
+            self.uniform.push(converted.id);
+        }
+        converted
     }
 
     /// Elements of the dtype that is computed with: compilers do not compute with the narrowest types.

@@ -91,7 +91,7 @@ fn round_digits(body: &mut Body, x: &Value, digits: i64) -> Value {
     }
     let power = 10f64.powi(digits.unsigned_abs() as i32);
     let power = if digits < -most { f64::INFINITY } else { power };
-    let scale = body.divisor(x, power);
+    let scale = body.constant(x, power);
     let scaled = if digits > 0 { body.mul(x, &scale) } else { body.div(x, &scale) };
     let unscale = |body: &mut Body, whole: &Value| {
         if digits > 0 {
@@ -245,7 +245,7 @@ pub(super) fn pair(body: &mut Body, operation: Operation, x: &Value, y: &Value, 
 /// The logarithm to a base, whose natural logarithm is `scale`.
 fn logarithm(body: &mut Body, x: &Value, scale: f64, base: f64) -> Value {
     let log = body.same("log", &[x]);
-    let (scale, base) = (body.divisor(x, scale), body.constant(x, base));
+    let (scale, base) = (body.constant(x, scale), body.constant(x, base));
     let quotient = body.div(&log, &scale);
     snapped(body, x, &base, &quotient)
 }

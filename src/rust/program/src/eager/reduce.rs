@@ -153,7 +153,7 @@ fn mean(body: &mut Body, x: &Value, axes: &[i64], float: DType) -> Value {
     };
     let sum = fold(body, Fold::Sum, &x, axes);
     let sum = body.convert(&sum, working(dtype));
-    let count = body.divisor(&sum, count as f64);
+    let count = body.constant(&sum, count as f64);
     let mean = body.div(&sum, &count);
     body.convert(&mean, dtype)
 }

@@ -3,7 +3,7 @@
 
 use super::{short_number, type_text, Body, Graph, Kind, Op};
 use crate::mlir::{blank_strings_and_comments, is_in_name, split, without_data};
-use pjrt_data::dtype::ALL;
+use pjrt_data::dtype::DType;
 use std::collections::HashMap;
 
 /// Regions nest less deep: the reader uses recursion.
@@ -487,7 +487,7 @@ impl<'a> Reader<'a> {
             dims.push(dim.to_owned());
             element = after.to_owned();
         }
-        let named = ALL.iter().find(|dtype| dtype.info().mlir == element);
+        let named = DType::from_mlir(&element);
         type_text(dims.into_iter(), named.map_or(element.as_str(), |dtype| dtype.name()))
     }
 }

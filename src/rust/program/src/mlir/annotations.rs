@@ -3,6 +3,8 @@
 use super::{end_of_string, functions, is_in_name, main_function, split, Rest};
 use crate::annotations::{Annotations, Array, ALIAS, DONOR, PARTITIONS, PATH, REPLICAS, SHARDINGS};
 use memchr::memmem;
+use pjrt_data::array::Spec;
+use pjrt_data::dtype::DType;
 
 /// Reads the annotations in `text`; `code` is the same without strings and comments.
 pub(super) fn read(text: &[u8], code: &[u8]) -> Annotations {
@@ -10,7 +12,7 @@ pub(super) fn read(text: &[u8], code: &[u8]) -> Annotations {
         let start = result.as_ptr() as usize - code.as_ptr() as usize;
         Array { path: path(&text[start..start + result.len()], result), ..array(result) }
     };
-    let (inputs, outputs) = match main_function(text, code).and_then(|mut main| arrays(&mut main, output)) {
+    let (inputs, outputs) = match main_function(text, code).and_then(|mut main| arrays(&mut main, array, output)) {
         Some((inputs, outputs)) => (Some(inputs), Some(outputs)),
         None => (None, None),
     };
@@ -79,13 +81,23 @@ fn unescaped(mut text: &[u8]) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
+/// The arguments and results of the main function as arrays of fixed shapes, if all are.
+pub(super) fn specs(text: &[u8], code: &[u8]) -> Option<(Vec<Spec>, Vec<Spec>)> {
+    let (inputs, outputs) = arrays(&mut main_function(text, code)?, spec, spec)?;
+    Some((inputs.into_iter().collect::<Option<_>>()?, outputs.into_iter().collect::<Option<_>>()?))
+}
+
 /// The arguments and results of a function whose name comes next.
-fn arrays(function: &mut Rest<'_>, output: impl Fn(&[u8]) -> Array) -> Option<(Vec<Array>, Vec<Array>)> {
+fn arrays<T>(
+    function: &mut Rest<'_>,
+    input: impl Fn(&[u8]) -> T,
+    output: impl Fn(&[u8]) -> T,
+) -> Option<(Vec<T>, Vec<T>)> {
     function.skip(b"@");
     function.skip_name();
     let inputs = split(function.brackets()?).map(|argument| {
         let name = argument.iter().position(|&byte| byte == b':').unwrap_or(argument.len());
-        array(&argument[name..])
+        input(&argument[name..])
     });
     let inputs = inputs.collect();
     if !function.skip(b"->") {
@@ -99,13 +111,25 @@ fn arrays(function: &mut Rest<'_>, output: impl Fn(&[u8]) -> Array) -> Option<(V
     Some((inputs, vec![output(&before[..before.len() - function.0.len()])]))
 }
 
+/// What follows `tensor<` in the text of an argument after its name, or of a result.
+fn tensor(code: &[u8]) -> Option<&[u8]> {
+    let code = code.trim_ascii_start();
+    code.strip_prefix(b":").unwrap_or(code).trim_ascii_start().strip_prefix(b"tensor<")
+}
+
+/// The array of such a text, if its shape is fixed and its type known.
+fn spec(code: &[u8]) -> Option<Spec> {
+    let (dims, element) = shape(tensor(code)?)?;
+    let end = element.iter().position(|byte| b">,".contains(byte) || byte.is_ascii_whitespace())?;
+    let close = usize::from(element.starts_with(b"complex<"));
+    let name = std::str::from_utf8(&element[..end + close]).ok()?;
+    Spec::new(DType::from_mlir(name)?, &dims).ok()
+}
+
 /// The text of an argument after its name, or of a result.
 fn array(code: &[u8]) -> Array {
-    const TYPE: &[u8] = b"tensor<";
-    let code = code.trim_ascii_start();
-    let code = code.strip_prefix(b":").unwrap_or(code).trim_ascii_start();
     Array {
-        dims: code.strip_prefix(TYPE).and_then(dims),
+        dims: tensor(code).and_then(shape).map(|(dims, _)| dims),
         has_sharding: SHARDINGS.iter().any(|name| find(code, name).is_some()),
         path: None,
         is_donated: find(code, ALIAS).is_some() || find(code, DONOR).is_some(),
@@ -113,15 +137,15 @@ fn array(code: &[u8]) -> Array {
     }
 }
 
-/// The dimensions before the type of the elements, as in `2x3xf32>`.
-fn dims(mut code: &[u8]) -> Option<Vec<i64>> {
+/// The dimensions before the type of the elements, as in `2x3xf32>`, and what follows them.
+fn shape(mut code: &[u8]) -> Option<(Vec<i64>, &[u8])> {
     let mut dims = Vec::new();
     loop {
         code = code.trim_ascii_start();
         let digits = code.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if digits == 0 {
             // Shapes without a fixed size are omitted.
-            return (!code.starts_with(b"?") && !code.starts_with(b"*")).then_some(dims);
+            return (!code.starts_with(b"?") && !code.starts_with(b"*")).then_some((dims, code));
         }
         dims.push(std::str::from_utf8(&code[..digits]).ok()?.parse().ok()?);
         code = code[digits..].trim_ascii_start().strip_prefix(b"x")?;
@@ -214,6 +238,22 @@ mod tests {
             assert_eq!(paths(attributes), None, "{attributes}");
         }
         assert_eq!(of("func.func @main() -> (tensor<f32> {jax.result_info = \"a").outputs, None);
+    }
+
+    #[test]
+    fn the_types_of_arguments_and_results_are_read() {
+        let of = |text: &str| {
+            let shown = |specs: Vec<Spec>| specs.iter().map(Spec::to_string).collect::<Vec<_>>().join(" ");
+            let found = specs(text.as_bytes(), &blank_strings_and_comments(text.as_bytes()));
+            found.map(|(inputs, outputs)| (shown(inputs), shown(outputs)))
+        };
+        let text = "func.func @main(%x: tensor<2x 3xi1>, %y: tensor<complex<f64>> {a = \"tensor<f32>\"}, %z: tensor<0xbf16, #e>) \
+            -> (tensor<ui4>, tensor<1xf8E4M3FN>) {";
+        assert_eq!(of(text).unwrap(), ("pred[2x3] c128[] bf16[0]".into(), "ui4[] f8e4m3fn[1]".into()));
+        assert_eq!(of("func.func @main() {").unwrap(), (String::new(), String::new()));
+        for result in ["tensor<?xf32>", "tensor<*xf32>", "tensor<2xindex>", "!stablehlo.token", "tuple<tensor<f32>>"] {
+            assert_eq!(of(&format!("func.func @main(%x: tensor<f32>) -> {result} {{")), None, "{result}");
+        }
     }
 
     #[test]
