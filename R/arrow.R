@@ -1,4 +1,4 @@
-#' Arrays of Arrow
+#' Create buffers from Arrow arrays
 #'
 #' `pjrt_buffer()` takes arrays of the packages nanoarrow and arrow, by Arrow's C data interface. With
 #' reticulate, it also takes Python objects with `__arrow_c_array__()`, as pyarrow's arrays have.

@@ -331,7 +331,7 @@ is_buffer <- function(x) {
   typeof(x) == "externalptr" && inherits(x, "PJRTBuffer")
 }
 
-#' Shape of a buffer
+#' Get the shape of a buffer
 #'
 #' @param x A `PJRTBuffer`.
 #' @param ... For methods.

@@ -1,4 +1,4 @@
-#' Compile cache
+#' Inspect and clear the compile cache
 #'
 #' [pjrt_compile()] keeps compiled programs in a folder. The next time you compile the same program, with the same
 #' options for the same device, it is loaded from there, in any session. This happens automatically; these functions

@@ -1,4 +1,4 @@
-#' Compile options
+#' Set compile options
 #'
 #' `pjrt_compile_options()` makes options for [pjrt_compile()]: the number of devices that a program runs on, and
 #' settings of the compiler.
@@ -55,11 +55,11 @@
 #'   processor.
 #' * `xla_gpu_ftz` is `FALSE`. On the CPU, subnormal numbers are always treated as zero.
 #'
-#' The article on reliability on the package's website lists known errors of the CPU plugin.
+#' The article "Reliability" lists known errors of the CPU plugin (see [pjrt_articles]).
 #' @section Errors:
 #' `pjrt_error_invalid_input` for invalid options or combinations, and for debug options that would end the process. If
 #' the plugin refuses options, [pjrt_compile()] raises `pjrt_error_invalid_argument`.
-#' @seealso [pjrt_compile()], [pjrt_execute_sharded()], `vignette("several-devices")`
+#' @seealso [pjrt_compile()], [pjrt_execute_sharded()], `vignette("several-devices")` (see [pjrt_articles])
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' quick <- pjrt_compile_options(optimization_level = 0)
 #' quick

@@ -48,7 +48,7 @@
 #'
 #' Some programs of the first two kinds would compile, but the package cannot predict what the compiler fuses. Programs
 #' with one result and without loops or branches are never refused. Other programs may also make the compiler throw.
-#' In R's process, the plugin cannot be used any more then, see [pjrt-package].
+#' In R's process, the plugin cannot be used any more then, see [pjrt_errors].
 #' @return A `PJRTLoadedExecutable`: run it with [pjrt_execute()], or with [pjrt_execute_sharded()] on several devices.
 #'   With `topology`, a `PJRTExecutable`, which must be loaded first.
 #' @section Errors:

@@ -1,4 +1,4 @@
-#' Clients of several processes
+#' Set up a client of several processes
 #'
 #' `pjrt_distributed()` describes the place of this process among those that create a client together, for
 #' [`pjrt_client(distributed = )`][pjrt_client]. The plugins of GPUs and TPUs then know the devices of all processes,

@@ -1,4 +1,4 @@
-#' Share arrays with other libraries by DLPack
+#' Share arrays with other libraries
 #'
 #' @description
 #' DLPack is the protocol by which array libraries use each other's arrays without copying them. `as_dlpack()` lends a
@@ -53,7 +53,7 @@
 #' * `pjrt_error_unsupported_dtype`: the type has no counterpart.
 #' * `pjrt_error_device_mismatch`: the array is in memory that the device cannot use.
 #' * `pjrt_error_invalid_input`: the array was used already, or needs a copy but `copy` is `FALSE`.
-#' @seealso [pjrt_buffer()], `vignette("python", package = "pjrt")`
+#' @seealso [pjrt_buffer()], `vignette("python")` (see [pjrt_articles])
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(matrix(1:6, nrow = 2))
 #' lent <- as_dlpack(x)

@@ -62,10 +62,10 @@
 #' info$inputs
 #' info$cost[["flops"]]
 #' info$memory[["temp_size_in_bytes"]]
-#' @name executable
+#' @name executable_info
 NULL
 
-#' @rdname executable
+#' @rdname executable_info
 #' @export
 executable_info <- function(executable) {
   described <- describe_executable(executable)
@@ -87,7 +87,7 @@ executable_info <- function(executable) {
   structure(facts, class = "PJRTExecutableInfo")
 }
 
-#' @rdname executable
+#' @rdname executable_info
 #' @export
 executable_cost <- function(executable, by = c("total", "operation")) {
   check_executable(executable)
@@ -104,7 +104,7 @@ describe_or_null <- function(x) {
   if (!is_lost) tryCatch(describe_executable(x), pjrt_error_invalid_pointer = function(e) NULL)
 }
 
-#' @rdname executable
+#' @rdname executable_info
 #' @export
 format.PJRTLoadedExecutable <- function(x, ...) {
   described <- describe_or_null(x)
@@ -132,7 +132,7 @@ print.PJRTLoadedExecutable <- function(x, ...) {
   invisible(x)
 }
 
-#' @rdname executable
+#' @rdname executable_info
 #' @export
 str.PJRTLoadedExecutable <- function(object, ...) {
   cat(" PJRTLoadedExecutable ", sub("^PJRTLoadedExecutable ", "", format(object)), "\n", sep = "")
@@ -158,7 +158,7 @@ is_portable <- function(executable) {
   is.null(tryCatch(device(executable), pjrt_error_invalid_input = function(e) NULL))
 }
 
-#' @rdname executable
+#' @rdname executable_info
 #' @export
 summary.PJRTLoadedExecutable <- function(object, ...) {
   check_unused(...)

@@ -65,7 +65,7 @@ missing_executable <- function() {
   )
 }
 
-#' Execution options
+#' Set execution options
 #'
 #' `pjrt_execution_options()` makes options for [pjrt_execute()] and [pjrt_execute_sharded()].
 #'

@@ -1,7 +1,7 @@
-#' Call a program like an R function
+#' Make an R function of a program
 #'
 #' `pjrt_function()` makes an R function of a program. It takes buffers and R arrays, also in nested lists, and returns
-#' the program's outputs. `pjrt_step()` makes a function for loops: its outputs replace the arguments that they update.
+#' the program's outputs. [pjrt_step()] makes a function for training loops.
 #'
 #' # Arguments of the function
 #' The arguments have the names of the program's arguments. For a program of JAX, these are the names in Python; `%x`
@@ -28,20 +28,6 @@
 #' list with names, a tuple a list without. Other programs return what [pjrt_execute()] returns; outputs with names such
 #' as `grads$w` are put into nested lists. A single output is returned itself.
 #'
-#' # Loops
-#' `pjrt_step()` returns a function of `state` and the other arguments of `f`. `state` is a list of the arguments that
-#' change. The function returns the same list with the new values, and with the other outputs of the program:
-#' ```r
-#' step <- pjrt_step(f)
-#' state <- list(params = params)
-#' for (batch in batches) state <- step(state, batch)
-#' as_array(state$loss)
-#' ```
-#' Elements of `state` that are not arguments, such as `loss` here, are ignored. An output replaces the argument
-#' that it has the name of, with the same dtype and shape. Without such a name, it replaces a donated argument if these
-#' two alone have the same structure, dtypes and shapes. An argument changes if there is an output for each of its
-#' arrays. If several outputs fit, `pjrt_step()` raises an error: name the arguments and the outputs in `state`.
-#'
 #' @param x A `PJRTLoadedExecutable`, a `PJRTExported` from [pjrt_load_exported()] or a `PJRTProgram`. The latter two
 #'   are compiled with [pjrt_compile()]: functions of JAX at the first call, or at the first with each shape if they
 #'   have symbolic dimensions, all others at once.
@@ -49,21 +35,15 @@
 #'   to read an array waits for it.
 #' @param device A device to compile for: anything that [as_pjrt_device()] takes. An executable has one already.
 #' @param arguments A character vector: names for the function's arguments, instead of the program's.
-#' @param ... For `pjrt_function()`, further arguments of [pjrt_compile()]. For methods otherwise.
-#' @param f A `PJRTFunction`, or what `pjrt_function()` takes.
-#' @param state `NULL`, or the arguments that change: a character vector of their names. Its elements may have names:
-#'   then the names are arguments, and the elements name the outputs that replace them, or are their positions, as in
-#'   `c(params = "new_params")` or `c(params = 1)`.
-#' @param outputs A character vector: names for the other outputs in the state, in their order. By default, their names
-#'   in the result, or `output1`, `output2` and so on by their positions.
-#' @return `pjrt_function()`: a function of class `PJRTFunction`. `pjrt_step()`: a function of class `PJRTStep`.
-#'   `format()` returns a string, the signature; `print()` returns `x`, invisibly.
+#' @param ... For `pjrt_function()`, further arguments of [pjrt_compile()]. Not used by methods.
+#' @return `pjrt_function()`: a function of class `PJRTFunction`. `format()`: a string, the signature. `print()`: `x`,
+#'   invisibly.
 #' @section Errors:
 #' * `pjrt_error_argument_count`: arguments are missing, or there are more than the program takes.
 #' * `pjrt_error_invalid_input`: elements of nested lists are missing or unknown, or an argument is not an array.
 #' * `pjrt_error_shape_mismatch`, `pjrt_error_unsupported_dtype` and the other errors of [pjrt_buffer()] and
 #'   [pjrt_execute()]. Messages name the program's argument.
-#' @seealso [pjrt_execute()] for one call without a function
+#' @seealso [pjrt_step()] for training loops, [pjrt_execute()] for one call without a function
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' # a network, exported by JAX; its parameters are nested dictionaries
 #' path <- system.file("exported", "network.jaxexport", package = "pjrt")
@@ -75,22 +55,6 @@
 #'   out = list(w = matrix(rnorm(24), 8), b = numeric(3))
 #' )
 #' predict(params, x = matrix(1:8, 2))
-#'
-#' # a training loop: the program reuses the memory of its state
-#' path <- system.file("programs", "logistic-step.mlir", package = "pjrt")
-#' step <- pjrt_step(
-#'   pjrt_program(path = path), state = c(weights = 1, velocity = 2),
-#'   outputs = "loss"
-#' )
-#' step
-#' features <- pjrt_buffer(matrix(rnorm(500), 100), "f64")
-#' labels <- pjrt_buffer(rep(c(0, 1), 50), "f64")
-#' state <- list(weights = numeric(5), velocity = numeric(5))
-#' for (i in 1:10) {
-#'   state <- step(state, features, labels, rate = 0.1, momentum = 0.9)
-#' }
-#' as_array(state$weights)
-#' as_array(state$loss)
 #' @export
 pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments = NULL, ...) {
   as <- check_choice(as, c("buffer", "array"), "as")

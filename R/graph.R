@@ -1,4 +1,4 @@
-#' A program as a graph
+#' Convert a program to a graph
 #'
 #' `as_dot()` returns the operations of a program as a graph in DOT, the language of Graphviz, which draws it.
 #'
@@ -30,10 +30,10 @@
 #'
 #' # the program that runs
 #' as_dot(pjrt_compile(program), max_nodes = 12)
-#' @name graph
+#' @name as_dot
 NULL
 
-#' @rdname graph
+#' @rdname as_dot
 #' @export
 as_dot <- function(x, ...) {
   UseMethod("as_dot")
@@ -44,7 +44,7 @@ as_dot.default <- function(x, ...) {
   abort_class(x, c("PJRTProgram", "PJRTLoadedExecutable"))
 }
 
-#' @rdname graph
+#' @rdname as_dot
 #' @export
 as_dot.PJRTProgram <- function(x, max_nodes = 200, ...) {
   check_unused(...)
@@ -52,7 +52,7 @@ as_dot.PJRTProgram <- function(x, max_nodes = 200, ...) {
   structure(paste0(dot_lines(graph), "\n", collapse = ""), class = "PJRTDot")
 }
 
-#' @rdname graph
+#' @rdname as_dot
 #' @export
 as_dot.PJRTLoadedExecutable <- as_dot.PJRTProgram
 

@@ -1,4 +1,4 @@
-#' Free the memory of a buffer
+#' Free buffers and close clients
 #'
 #' `pjrt_delete()` frees a buffer's memory now, without waiting for R's garbage collector. `close()` ends a client and
 #' frees all its objects, for example to release a GPU's memory for another process, or to create a client with other

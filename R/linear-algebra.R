@@ -1,4 +1,4 @@
-#' Linear algebra in programs
+#' Call LAPACK from programs
 #'
 #' Programs on the CPU can call LAPACK: for matrix factorizations, eigenvalues and linear systems. The package handles
 #' the [custom calls][pjrt_register_custom_call] below, so programs that JAX has lowered for CPUs run as they are. You

@@ -1,4 +1,4 @@
-#' Memory statistics
+#' Get memory statistics
 #'
 #' `pjrt_memory_stats()` shows how much memory buffers use, and how much host memory is used for transfers between R and
 #' devices.

@@ -1,4 +1,4 @@
-#' Methods for buffers
+#' Use R's functions for arrays
 #'
 #' These methods let functions for R's arrays work with buffers. `dim()`, `length()`, `is.numeric()`, `format()` and
 #' `str()` do not read a buffer's content, and also work for donated buffers. All others read the whole buffer, as
@@ -21,7 +21,7 @@
 #' front of it, as in `c("mine", "PJRTBuffer")`, is possible, but also under all names.
 #'
 #' To add information to a buffer, or to make a class of your own, wrap it: put it into a list, and write the methods
-#' that you need. See the example, and `vignette("using-pjrt")`.
+#' that you need. See the example, and `vignette("using-pjrt")` (see [pjrt_articles]).
 #'
 #' @param x,object,target A `PJRTBuffer`.
 #' @param current A `PJRTBuffer`, or an R vector or array.

@@ -48,7 +48,7 @@
 #' the world, the `library`'s file, its `abi` and `version`, the version of the MPI `standard`, the level of support for
 #' `threads`, and whether MPI was initialized before (`joined`). A second call returns the same. `mpi_finalize()`
 #' returns `NULL`, invisibly.
-#' @seealso [mpi_all_reduce()], [mpi_program()], [pjrt_distributed()], `vignette("cluster")`
+#' @seealso [mpi_all_reduce()], [mpi_program()], [pjrt_distributed()], `vignette("cluster")` (see [pjrt_articles])
 #' @examplesIf pjrt::plugins_downloaded("cpu") && nzchar(Sys.which("mpirun"))
 #' # start it with: mpirun -n 4 Rscript script.R
 #' world <- mpi_init()

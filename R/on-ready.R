@@ -1,7 +1,8 @@
 #' Call a function when a result is ready
 #'
 #' `pjrt_on_ready()` returns at once, and calls a function as soon as a buffer's content has been computed or a promise
-#' has its value. R stays free meanwhile. `vignette("event-loop")` shows how to use it with Shiny and other packages.
+#' has its value. R can do other work meanwhile. `vignette("event-loop")` shows how to use it with Shiny and other
+#' packages (see [pjrt_articles]).
 #'
 #' R calls the function while it has nothing else to do:
 #' * at the prompt, and in [Sys.sleep()]. On Windows, this needs package later.

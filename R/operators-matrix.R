@@ -1,4 +1,4 @@
-#' Matrices of buffers
+#' Compute with matrices
 #'
 #' Functions for matrices and arrays that compute with buffers on their device and return buffers, as [operators] do.
 #' Elements are in R's order.

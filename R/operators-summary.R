@@ -1,4 +1,4 @@
-#' Summaries of buffers
+#' Compute summaries
 #'
 #' `sum(x)`, `mean(x)`, `range(x)` and so on compute on the device, as [operators] do. Their results are buffers: read
 #' them with [as_array()]. Only `any()` and `all()` return logicals of R, for which they wait: `if (any(x > 0))` and

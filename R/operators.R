@@ -1,4 +1,4 @@
-#' Operators on buffers
+#' Compute with operators
 #'
 #' R's operators and functions of numbers compute with buffers on their device, at once, and return buffers: `x + y`,
 #' `x > 0`, `exp(x)`, `sum(x)`. They return before the device has computed, as [pjrt_execute()] does.
@@ -8,7 +8,8 @@
 #' `options(pjrt.operators_max = 512)` programs that were used last; [pjrt_cache_info()] counts them. The first use
 #' takes milliseconds, so a loop with a new shape in each iteration is slow.
 #'
-#' A computation of many steps is faster as one program: see `vignette("operators")`.
+#' A computation of many steps is faster as one program: see `vignette("operators")` ([pjrt_articles] says where to read
+#' it).
 #'
 #' @section Operands:
 #' One operand, at least, is a buffer. Buffers are on one device and of one shape. Only scalars are repeated: numbers of

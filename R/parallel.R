@@ -11,7 +11,7 @@
 #' [cache][pjrt_cache].
 #'
 #' By default, each process uses all processors. With several workers, divide them: set `PJRT_CPU_THREADS` in each
-#' worker, or `threads` in [pjrt_client()]. `vignette("workers")` shows a pool of workers.
+#' worker, or `threads` in [pjrt_client()]. `vignette("workers")` shows a pool of workers (see [pjrt_articles]).
 #' @section Forks:
 #' The device runtimes do not survive `fork()`, which [parallel::mclapply()], [parallel::mcparallel()] and the plan
 #' `multicore` of package future use. If the parent has a client,

@@ -107,7 +107,7 @@ as_pjrt_plugin <- function(x) {
   }
 }
 
-#' Plugin information
+#' Get plugin information
 #'
 #' A portable program declares its version of StableHLO. If the plugin does not read it, [pjrt_compile()] rewrites it
 #' with what the plugin knows, and raises an error that names the operation if there is nothing older for it.

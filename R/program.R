@@ -33,7 +33,7 @@
 #'
 #' [pjrt_compile()] finds other mistakes. `as.character()` raises `pjrt_error_unsupported_program` for bytecode with
 #' operations or attributes that it cannot decode.
-#' @seealso `vignette("stablehlo")` explains how to write programs.
+#' @seealso `vignette("stablehlo")`, which explains how to write programs (see [pjrt_articles])
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program("
 #' func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

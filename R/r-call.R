@@ -1,8 +1,9 @@
-#' R functions in programs
+#' Call R functions from programs
 #'
 #' A program can call an R function while it runs: `stablehlo.custom_call @name`. `pjrt_register_r_call()` registers the
-#' function, [pjrt_unregister_custom_call()] removes it. Uses are progress reports and early stopping from inside a
-#' loop, a density or a simulator written in R, and a data loader. `vignette("r-in-programs")` shows them.
+#' function, [pjrt_unregister_custom_call()] removes it. Use it for progress reports and early stopping from inside a
+#' loop, for a density or a simulator written in R, or for a data loader. `vignette("r-in-programs")` shows these (see
+#' [pjrt_articles]).
 #'
 #' ```
 #' %y = stablehlo.custom_call @name(%x) {

@@ -1,4 +1,4 @@
-#' Send buffers, programs and executables to other sessions
+#' Serialize buffers, programs and executables
 #'
 #' `pjrt_serialize()` converts a buffer, program or executable to bytes, and `pjrt_deserialize()` creates it again, also
 #' in another session. `pjrt_save_executable()` and `pjrt_load_executable()` use a file.
@@ -32,7 +32,7 @@
 #' program.
 #'
 #' A loaded executable is equivalent to the original: it has the same inputs, donation, layouts, replicas and
-#' partitions, and the same [information][executable].
+#' partitions, and the same [information][executable_info].
 #'
 #' [`pjrt_compile(topology = )`][pjrt_compile] compiles for devices of other machines. Its result must be saved and
 #' loaded there.

@@ -52,7 +52,7 @@
 #'   input.
 #' * `pjrt_error_invalid_input`: a dimension, input or output does not exist, the executable does not say how its
 #'   arrays are divided, or other processes have parts that `pjrt_unshard()` needs.
-#' @seealso [pjrt_execute_sharded()], `vignette("several-devices")`
+#' @seealso [pjrt_execute_sharded()], `vignette("several-devices")` (see [pjrt_articles])
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- matrix(1:6, nrow = 2)
 #' # two parts on the same device

@@ -1,4 +1,4 @@
-#' Topology
+#' Describe devices to compile for
 #'
 #' `pjrt_topology()` describes devices as the compiler sees them: all devices of a client, also in other processes, or
 #' devices that this machine need not have, such as a cluster's. [`pjrt_compile(topology =
@@ -90,14 +90,14 @@ check_unloaded <- function(x, name = "x") {
   }
 }
 
-#' @rdname executable
+#' @rdname executable_info
 #' @export
 format.PJRTExecutable <- function(x, ...) {
   check_unloaded(x)
   signature_line(unclass(x))
 }
 
-#' @rdname executable
+#' @rdname executable_info
 #' @export
 print.PJRTExecutable <- function(x, ...) {
   check_unloaded(x)

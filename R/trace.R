@@ -1,4 +1,4 @@
-#' Record what the machine does
+#' Record a trace
 #'
 #' `pjrt_trace()` evaluates R code and records what R, the package's threads and the devices do meanwhile. Print the
 #' trace for a short report with advice, `plot()` it, or open it in a browser. `pjrt_start_trace()` and
