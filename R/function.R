@@ -5,34 +5,34 @@
 #'
 #' # Arguments of the function
 #' The arguments have the names of the program's arguments. For a program of JAX, these are the names in Python; `%x`
-#' becomes `x`. Arguments without a name are called `x1`, `x2` and so on by their position. Arguments that JAX took
-#' apart, such as `params['dense']['bias']`, are nested lists: `params = list(dense = list(bias = ...))`, in any order.
-#' Elements of a list without names have positions.
+#' becomes `x`. Arguments without a name are called `x1`, `x2` and so on by their position. Arguments that JAX
+#' flattened, such as `params['dense']['bias']`, are nested lists: `params = list(dense = list(bias = ...))`, in any
+#' order. Elements without names are matched by position.
 #'
 #' Each array is one of these:
 #' * a `PJRTBuffer`, which must have the dtype, shape and device that the program expects.
-#' * an R vector or array, or another object that [pjrt_buffer()] takes. It must have the shape: a vector of length n
-#'   fits shape n, a single value a scalar. It is uploaded with the dtype that the program expects, as by
+#' * an R vector or array, or another object that [pjrt_buffer()] takes. It must have the expected shape: a vector of
+#'   length n fits shape n, and a single value fits a scalar. It is uploaded with the expected dtype, as by
 #'   [pjrt_buffer()] with `check = TRUE`: values that the dtype cannot hold, and `NA`, are errors.
 #'
-#' Arguments that the program does not use are ignored, as JAX does, and may be left out.
+#' Like JAX, the function ignores arguments that the program does not use. You may omit them.
 #'
-#' A model of PyTorch has arguments `x1`, `x2` and so on, and the last one, `weights`, which is by default the list of
-#' the model's weights: see [pjrt_load_exported()].
+#' A PyTorch model has the arguments `x1`, `x2` and so on, and finally `weights`, whose default is the list of the
+#' model's weights: see [pjrt_load_exported()].
 #'
-#' `print()` shows the arguments, and which are donated: a buffer that you pass there is deleted by the call. See
-#' [pjrt_execute()].
+#' `print()` shows the arguments and which of them are donated. The call deletes a buffer that you pass for a donated
+#' argument. See [pjrt_execute()].
 #'
 #' # Result
-#' A function exported by JAX or PyTorch returns nested lists with the structure of the Python result: a dictionary is a
-#' list with names, a tuple a list without. Other programs return what [pjrt_execute()] returns; outputs with names such
-#' as `grads$w` are put into nested lists. A single output is returned itself.
+#' A function exported by JAX or PyTorch returns nested lists with the structure of the Python result: a dictionary
+#' becomes a list with names, and a tuple a list without. Other programs return what [pjrt_execute()] returns; outputs
+#' with names such as `grads$w` are put into nested lists. A single output is returned without a list.
 #'
-#' @param x A `PJRTLoadedExecutable`, a `PJRTExported` from [pjrt_load_exported()] or a `PJRTProgram`. The latter two
-#'   are compiled with [pjrt_compile()]: functions of JAX at the first call, or at the first with each shape if they
-#'   have symbolic dimensions, all others at once.
-#' @param as A string: whether the function returns buffers, or arrays as by [as_array()]. Buffers are returned at once;
-#'   to read an array waits for it.
+#' @param x A `PJRTLoadedExecutable`, a `PJRTExported` from [pjrt_load_exported()] or a `PJRTProgram`. Exported
+#'   functions and programs are compiled with [pjrt_compile()]: JAX functions at the first call (with symbolic
+#'   dimensions, at the first call with each shape), all others at once.
+#' @param as A string: `"buffer"` if the function returns buffers, at once, or `"array"` if it waits and returns arrays,
+#'   as from [as_array()].
 #' @param device A device to compile for: anything that [as_pjrt_device()] takes. An executable has one already.
 #' @param arguments A character vector: names for the function's arguments, instead of the program's.
 #' @param ... For `pjrt_function()`, further arguments of [pjrt_compile()]. Not used by methods.

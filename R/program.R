@@ -5,7 +5,7 @@
 #' @param src A character vector with the program's text, or a raw vector with its bytes.
 #' @param path A string: a file with the program, instead of `src`.
 #' @param format A string: `"mlir"` for StableHLO as text, MLIR bytecode or a portable artifact, or `"hlo"` for a
-#'   serialized `HloModuleProto` that has not been optimized. From a file that `jax.export` wrote, `"mlir"` takes the
+#'   serialized `HloModuleProto` that has not been optimized. From a file that `jax.export` wrote, `"mlir"` reads the
 #'   program. Use [pjrt_load_exported()] to see its arguments, and for functions with symbolic dimensions or for several
 #'   platforms.
 #' @param types A named list, or a named character vector. Each `{NAME}` in the program's text is replaced with the
