@@ -1,16 +1,16 @@
 #' Inspect an executable
 #'
-#' `executable_info()` returns what is known of an executable: its inputs and outputs, its cost and its memory.
-#' `executable_cost()` returns the cost of each operation. For a program with several partitions, shapes, cost and
-#' memory describe one partition.
+#' `executable_info()` describes an executable: its inputs and outputs, its cost and its memory. `executable_cost()`
+#' returns the cost of the program or of each operation. For a program with several partitions, shapes, cost and memory
+#' describe one partition.
 #'
 #' @param executable A `PJRTLoadedExecutable`, from [pjrt_compile()], or for `executable_info()` a `PJRTExecutable`,
 #'   which was compiled for a topology.
 #' @param by A string: `"total"` for the whole program, `"operation"` for each of its operations; see [operation-costs].
 #' @param x,object A `PJRTLoadedExecutable`, or a `PJRTExecutable` for `format()` and `print()`.
 #' @param ... Not used.
-#' @return `executable_info()` and `summary()`: a list of class `PJRTExecutableInfo`. Values that the plugin does not
-#' provide are `NA` or `NULL`, as after the client was closed and in a fork.
+#' @return `executable_info()` and `summary()`: a list of class `PJRTExecutableInfo`. Values are `NA` or `NULL` if the
+#'   plugin does not provide them, after the client was closed, and in a fork.
 #' * `name`: the program's name.
 #' * `inputs`: a data frame with a row for each input, in the program's order.
 #'   - `name`: the name in the program's source, such as `"%x"`, or `"params['w']"` of JAX; for bytecode without
@@ -42,8 +42,8 @@
 #'   results. `NA` if the plugin is too old to report a value.
 #' * `code_size` in bytes.
 #'
-#' Of a `PJRTExecutable`, which is not loaded, only `name`, `inputs`, `outputs`, `num_replicas` and `num_partitions` are
-#' known.
+#' For a `PJRTExecutable`, which is not loaded, only `name`, `inputs`, `outputs`, `num_replicas` and `num_partitions`
+#' are known.
 #'
 #' `executable_cost()`: the cost alone, or by operation a data frame; see [operation-costs].
 #'

@@ -8,7 +8,8 @@
 #'
 #' A graph with more than `max_nodes` boxes is folded:
 #' 1. Loops, branches and functions become one box.
-#' 2. Operations that use nothing but the one before them and inputs become one box, such as `negate > exponential`.
+#' 2. A chain of operations, each of which uses only the previous one and inputs, becomes one box, such as
+#'    `negate > exponential`.
 #' 3. The rest is divided into stretches, which begin at matrix products, convolutions, loops and calls, if possible.
 #'    Such a box shows the most important kinds of operations, and how many there are.
 #' 4. Inputs and outputs of the same operations become one box.

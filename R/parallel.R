@@ -5,7 +5,7 @@
 #'
 #' @section Separate sessions:
 #' Clusters from [parallel::makePSOCKcluster()], sessions of package callr, and the plan `multisession` of package
-#' future work like any other session. Buffers, programs and executables are sent as other R objects are: each process
+#' future work like any other session. You can send buffers, programs and executables like other R objects: each process
 #' creates them on its own client, at the first use. See [pjrt_serialize()]. Other objects, such as clients and devices,
 #' arrive as null pointers, and using them is an error. Programs that any process has compiled before come from the
 #' [cache][pjrt_cache].

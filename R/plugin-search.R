@@ -4,7 +4,7 @@
 #' the plugin that [pjrt_plugin()] would find. The library is checked now, and loaded when the platform is first used.
 #'
 #' A registration lasts for the session, or until `pjrt_unregister_plugin()` removes it. You can replace it as long as
-#' the plugin is not loaded. The environment variable `PJRT_PLUGIN_PATH_<PLATFORM>` wins over it. A plugin that is
+#' the plugin is not loaded. The environment variable `PJRT_PLUGIN_PATH_<PLATFORM>` overrides it. A plugin that is
 #' loaded stays in use until the session ends.
 #'
 #' @param platform A string: the platform's name. It starts with a letter and has only letters, digits, `_`, `-` and
