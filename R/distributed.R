@@ -128,7 +128,7 @@ print.PJRTDistributed <- function(x, ...) {
 place_number <- function(x, name, least) {
   if (is.null(x)) {
     abort_input(
-      "`", name, "` must be given: no environment variable of Slurm, Open MPI or torchrun says what it is.",
+      "`", name, "` must be given: no environment variable of Slurm, Open MPI or torchrun sets it.",
       hints = "Start the processes with srun, mpirun or torchrun, or pass it in each process."
     )
   }

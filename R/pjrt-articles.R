@@ -1,16 +1,16 @@
 #' Read the articles
 #'
-#' `vignette("data", package = "pjrt")` opens the article "Arrays on devices" if it is installed. R builds articles with
-#' the source package, so `R CMD INSTALL` of a clone does not install them. `vignette(package = "pjrt")` lists those that
-#' are.
+#' `vignette("data", package = "pjrt")` opens the article "Arrays on devices", if it is installed.
+#' `vignette(package = "pjrt")` lists the installed articles. R builds articles together with the source package, so
+#' `R CMD INSTALL` of a clone does not install them.
 #'
 #' @section Articles that are not installed:
 #' The articles are R Markdown files in the folder `vignettes` of the sources, which any editor shows. To read them with
 #' their results, use one of these in a clone:
 #' * `rmarkdown::render("vignettes/data.Rmd")` makes one article. It needs the packages knitr and rmarkdown, and pandoc.
 #' * `R CMD build .` and then `R CMD INSTALL` of the file that it makes install all articles that have a name below.
-#' * `sh tools/site.sh` sets up a Debian or Ubuntu machine, and makes the website in the folder `docs`, with all articles
-#'   and help pages.
+#' * `sh tools/site.sh` sets up a Debian or Ubuntu machine, and makes the website in the folder `docs`, with all
+#'   articles and help pages.
 #'
 #' @section Start here:
 #' * `vignette("pjrt")`: Get started
