@@ -1,4 +1,4 @@
-#' C interface
+#' Use pjrt from C, C++ and Rust
 #'
 #' @description
 #' Packages with C, C++ or Rust code can create, inspect and execute pjrt's objects without calling R functions. The

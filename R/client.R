@@ -145,7 +145,7 @@ forget_client <- function(client) {
   unname_devices(its)
 }
 
-#' Client information
+#' Get client information
 #'
 #' @param x A `PJRTClient`, a platform's name, or `NULL` for the default platform.
 #' @return A list of class `PJRTClientInfo`:
@@ -172,7 +172,7 @@ client_info <- function(x = NULL) {
   new_info(c(facts[names(facts) != "attributes"], members, facts["attributes"]), "PJRTClientInfo")
 }
 
-#' Platform name
+#' Get the name of a platform
 #'
 #' @param x A `PJRTClient`, `PJRTDevice` or `PJRTBuffer`.
 #' @param ... For methods.

@@ -84,8 +84,8 @@ abort_class <- function(x, classes) {
     abort_type(
       "`x` is a buffer whose class was changed to <", paste(class(x), collapse = "/"), ">.",
       hints = c(
-        "class<- and structure() change a buffer under all its names. To restore it: class(x) <- \"PJRTBuffer\".",
-        "To make a class of your own, put the buffer into a list: structure(list(buffer = x), class = \"mine\")."
+        "class<- and structure() change a buffer for all variables. To restore it: class(x) <- \"PJRTBuffer\".",
+        "To define your own class, put the buffer into a list: structure(list(buffer = x), class = \"mine\")."
       )
     )
   }
@@ -478,7 +478,7 @@ warn_missing <- function(notes) {
     warn(
       if (note$late) "The data of an earlier call for " else "`data` for ", note$spec,
       if (note$late) " have " else " has ",
-      found, ". ", note$dtype, " has none: programs take them for numbers.\n",
+      found, ". ", note$dtype, " has no missing values: programs treat them as numbers.\n",
       "i Use a float dtype, such as \"f32\", in which they are NaN, or replace them first.",
       class = "pjrt_warning_na"
     )

@@ -1,4 +1,4 @@
-#' Cost of each operation
+#' Estimate the cost of each operation
 #'
 #' `executable_cost(executable, by = "operation")` estimates what each operation of the optimized program costs, and
 #' shows the most expensive ones with their source.

@@ -1,4 +1,4 @@
-#' Custom calls
+#' Register functions for custom calls
 #'
 #' A program can call a function of yours: `stablehlo.custom_call @name`. `pjrt_register_custom_call()` registers the
 #' function, written in C, C++, Rust or another language that compiles to machine code.

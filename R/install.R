@@ -45,7 +45,7 @@
 #' If the environment variable `PJRT_SITE_DIR` is the absolute path of a folder, plugins in it are used as if the user
 #' had installed them; those in the user's own cache come first. `install_pjrt(site = TRUE)` and
 #' `uninstall_pjrt(site = TRUE)`, called by the administrator, fill and empty the folder. Nothing else writes to it.
-#' `vignette("cluster")` shows more.
+#' `vignette("cluster")` has examples (see [pjrt_articles]).
 #'
 #' A plugin is used only if nobody else could have changed it. It and the folders around it, up to the site's folder,
 #' must belong to root, to you or to the owner of this package's files, and neither their group nor others may have

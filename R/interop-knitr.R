@@ -1,7 +1,7 @@
 # Shows objects in documents that knitr makes. The tables are knitr's own, so they suit HTML, LaTeX and all formats of
 # pandoc.
 
-#' Objects in documents
+#' Show objects in R Markdown and Quarto
 #'
 #' In R Markdown, Quarto and other documents that knitr makes, these objects look like the rest of the document when a
 #' chunk ends with one of them. This needs no setup.

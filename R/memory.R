@@ -1,4 +1,4 @@
-#' Memory statistics
+#' Get memory statistics
 #'
 #' `pjrt_memory_stats()` shows how much memory buffers use, and how much host memory is used for transfers between R and
 #' devices.
@@ -11,15 +11,15 @@
 #' and approximately of executables. It cannot see other memory (results of programs, other devices); the package
 #' triggers it when much of such memory is new.
 #'
-#' `plot()` shows how much memory the buffers of each client used over time. The package notes the bytes of live buffers
-#' whenever they have changed by 1 MiB (2^20 bytes) or more since it last did, from the creation of the client on;
-#' smaller changes count when they add up. This costs nothing for small buffers. For each of up to 512 spans of time, it
-#' keeps the lowest, the highest and the last value. The spans are 10 milliseconds long at first; when more are needed,
-#' all become twice as long. A peak is never lost, but its time becomes less exact.
+#' `plot()` shows how much memory the buffers of each client used over time. From the creation of the client on, the
+#' package records the bytes of live buffers whenever they have changed by 1 MiB (2^20 bytes) or more since the last
+#' record; smaller changes add up. This costs nothing for small buffers. For each of up to 512 spans of time, it keeps
+#' the lowest, the highest and the last value. The spans are 10 milliseconds long at first; when more are needed, all
+#' become twice as long. A peak is never lost, but its time becomes less exact.
 #'
-#' A buffer is freed when R collects its last R object as garbage. `buffers` also has buffers without an R object, as
+#' A buffer is freed when R collects its last R object as garbage. `buffers` includes buffers without an R object, as
 #' long as something needs them: a running program, a promise, another library that uses the memory, or the package
-#' itself. Garbage that R has not collected yet is included; `gc()` removes it.
+#' itself. It includes garbage that R has not collected yet; `gc()` removes it.
 #'
 #' @param x A `PJRTMemoryStats`.
 #' @param main A string: the plot's title.

@@ -24,7 +24,7 @@
 #' * `pjrt_error_unsupported_program` for reductions other than a sum, product, maximum, minimum, and, or, and xor, for
 #'   groups of unequal size, and for collective operations in the condition of a loop.
 #' * The errors of [pjrt_shard()] and [pjrt_unshard()].
-#' @seealso [mpi_init()], [pjrt_shard()], `vignette("cluster")`
+#' @seealso [mpi_init()], [pjrt_shard()], `vignette("cluster")` (see [pjrt_articles])
 #' @examplesIf pjrt::plugins_downloaded("cpu") && nzchar(Sys.which("mpirun"))
 #' # start it with: mpirun -n 4 Rscript script.R
 #' world <- mpi_init()

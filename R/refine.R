@@ -164,7 +164,7 @@ abort_not_refined <- function(exported, problem) {
     "dynamic_shape", parent = problem,
     hints = if (is_symbolic(exported)) {
       paste(
-        "Export it for fixed shapes, once for each:",
+        "Export it with fixed shapes, once for each shape:",
         "jax.export.export(jax.jit(f))(jax.ShapeDtypeStruct((32, 4), \"float32\"))."
       )
     } else {

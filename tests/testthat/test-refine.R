@@ -126,7 +126,7 @@ test_that("the error for a program that cannot have static shapes names the reas
     abort_not_refined(load_exported("symbolic"), problem), "dynamic_shape",
     "its symbolic dimensions cannot be resolved. `stablehlo.other` has no static form."
   )
-  expect_match(conditionMessage(of_sizes), "Export it for fixed shapes, once for each: jax.export", fixed = TRUE)
+  expect_match(conditionMessage(of_sizes), "Export it with fixed shapes, once for each shape: jax.export", fixed = TRUE)
   of_platforms <- expect_refused(
     abort_not_refined(load_exported("platforms"), problem), "dynamic_shape", "its platforms cannot be resolved"
   )
