@@ -39,9 +39,7 @@
 pjrt_check_plugin <- function(plugin = default_platform(), quick = FALSE, file = NULL) {
   check_string(plugin, "plugin")
   check_flag(quick, "quick")
-  if (!is.null(file)) {
-    check_string(file, "file")
-  }
+  check_string_or_null(file, "file")
   path <- if (grepl("[/\\\\]", plugin)) full_path(plugin) else plugin_path(plugin)
   if (!file.exists(path)) {
     abort_no_file(plugin, plugin)
@@ -51,11 +49,23 @@ pjrt_check_plugin <- function(plugin = default_platform(), quick = FALSE, file =
   on.exit(unlink(folder, recursive = TRUE))
   parts <- if (quick) "quick" else setdiff(names(plugin_checks), "quick")
   found <- do.call(rbind, lapply(parts, run_plugin_part, path = path, folder = folder))
+  found$is_crash <- NULL
   report <- structure(found, class = c("PJRTPluginReport", "data.frame"), plugin = path)
   if (!is.null(file)) {
     write_report(report_json(report), full_path(file))
   }
   report
+}
+
+# The quick checks that a plugin fails, other than by an error when it starts.
+broken_checks <- function(path) {
+  folder <- tempfile("pjrt-check-")
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
+  found <- run_plugin_part("quick", path, folder)
+  starts <- names(check_quick())[[1L]]
+  has_started <- any(found$check == starts & found$result == "pass")
+  found[found$result == "fail" & (has_started | found$is_crash), ]
 }
 
 # How many seconds a part may take.
@@ -80,20 +90,21 @@ run_plugin_part <- function(part, path, folder) {
   found[running] <- lapply(found[running], function(check) {
     check$result <- "fail"
     check$detail <- ended_text(status, log)
+    check$is_crash <- TRUE
     check
   })
   if (status != 0L && !any(running)) {
-    found <- c(found, list(new_check("the process ends", "fail", ended_text(status, log))))
+    found <- c(found, list(new_check("the process ends", "fail", ended_text(status, log), is_crash = TRUE)))
   }
   column <- function(name, kind) vapply(found, `[[`, kind, name)
   data.frame(
     part = part, check = column("check", ""), result = column("result", ""), detail = column("detail", ""),
-    seconds = column("seconds", 0)
+    seconds = column("seconds", 0), is_crash = column("is_crash", NA)
   )
 }
 
-new_check <- function(check, result, detail = "", seconds = 0) {
-  list(check = check, result = result, detail = detail, seconds = seconds)
+new_check <- function(check, result, detail = "", seconds = 0, is_crash = FALSE) {
+  list(check = check, result = result, detail = detail, seconds = seconds, is_crash = is_crash)
 }
 
 # How a process ended, with the last line that it wrote.
@@ -136,6 +147,7 @@ plugin_outcome <- function(check) {
       }
     },
     pjrt_error_unimplemented = function(e) list(result = "unsupported", detail = first_line(e)),
+    pjrt_error_unsupported_call = function(e) list(result = "unsupported", detail = first_line(e)),
     pjrt_error_unsupported_dtype = function(e) list(result = "unsupported", detail = first_line(e)),
     error = function(e) list(result = "fail", detail = first_line(e))
   )

@@ -148,7 +148,7 @@ advice <- list(
       ))
     }
     if (platform == "host" && grepl("^(lapack|blas)_[sdcz][a-z]+$", target)) {
-      return("An older JAX wrote the program. Export the function with JAX 0.4.36 or newer.")
+      return("An older JAX wrote the program. Export the function with a newer one.")
     }
     c(
       if (length(others) > 0L) {

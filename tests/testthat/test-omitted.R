@@ -1,14 +1,6 @@
 # Plugins that lack functions which others have: the CPU plugin without them.
 # Slow: compiles a library and starts sessions.
 
-# The functions without which nothing can be done.
-needed_functions <- paste0("PJRT_", c(
-  "Error_Destroy", "Error_Message", "Error_GetCode", "Client_Create", "Client_Destroy", "Client_PlatformName",
-  "Client_AddressableDevices", "Client_Compile", "Client_BufferFromHostBuffer", "Device_GetDescription",
-  "DeviceDescription_Id", "LoadedExecutable_Destroy", "LoadedExecutable_GetExecutable", "LoadedExecutable_Execute",
-  "Executable_Destroy", "Buffer_Destroy", "Buffer_ReadyEvent", "Buffer_ToHostBuffer", "Event_Destroy", "Event_Await"
-))
-
 test_that("arrays, programs and operators work with a plugin that has only the functions they need", {
   child <- run_child(quote({
     x <- pjrt_buffer(matrix(c(1, 2, 3, 4, 5, 6), 2))

@@ -49,6 +49,13 @@ fn plugin_extensions(plugin: Robj) -> Result<Robj> {
     Ok(list!(name = names, number = numbers, size = sizes).into())
 }
 
+/// The functions of PJRT by name, and whether the plugin has each.
+#[extendr]
+fn plugin_functions(plugin: Robj) -> Result<Robj> {
+    let (names, present): (Vec<&str>, Vec<bool>) = get(&plugin)?.api().functions().unzip();
+    Ok(list!(name = names, present = present).into())
+}
+
 /// The oldest and the newest version of StableHLO that the plugin reads, or nothing.
 #[extendr]
 fn plugin_stablehlo_versions(plugin: Robj) -> Result<Robj> {
@@ -100,5 +107,6 @@ extendr_module! {
     fn plugin_version;
     fn plugin_attributes;
     fn plugin_extensions;
+    fn plugin_functions;
     fn plugin_stablehlo_versions;
 }
