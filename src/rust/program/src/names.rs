@@ -117,8 +117,8 @@ impl Inputs {
 }
 
 impl InputNames {
-    /// The order of inputs, for the arguments with these names. As R matches arguments: first those with a name, then
-    /// the others with what is left, in order.
+    /// The order of inputs for the arguments with these names. Inputs are matched as in R: first by name, then the
+    /// remaining ones by position.
     ///
     /// # Errors
     /// `InvalidInput` for names that fit no argument, several arguments, or one that has an input already, and if
