@@ -63,7 +63,7 @@ test_that("inputs whose names do not fit are refused", {
     refused("The program has no argument `param`.", x, x, param = x)
     refused("More than one input is given for argument `%params.w`.", x, params.w = x, params = list(w = x))
     refused("3 arguments, but 2 of them have no input: number 1 (`%params.b`), number 2 (`%params.w`).", x = x)
-    refused("takes 3 arguments, but got 4 inputs: 1 without a name too many.", x, x, x, x = x)
+    refused("takes 3 arguments, but got 4 inputs: 1 too many without a name.", x, x, x, x = x)
     refused("Argument 3 (`%x`) must be a `PJRTBuffer`, not NULL", x = NULL, x, x)
     refused("Argument 3 (`%x`) must be a `PJRTBuffer`, not an object of class <data.frame>", x = data.frame(), x, x)
   }

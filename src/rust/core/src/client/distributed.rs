@@ -157,7 +157,7 @@ fn meet(store: &dyn Store, place: &Distributed, is_known: bool, patience: &Patie
             let other = String::from_utf8_lossy(&other).into_owned();
             return Err(Error::new(
                 Kind::InvalidInput,
-                format!("Rank {rank} of the job '{}' has come already{other}.", place.job),
+                format!("Rank {rank} of the job '{}' has already joined{other}.", place.job),
             )
             .hint("Each process needs its own rank, and each run its own job."));
         }
