@@ -15,9 +15,10 @@
 #' it, which is made before the time is taken. Ctrl-C ends the measurement.
 #'
 #' # Rates and limits
-#' The compiler, or this package if the plugin has no estimates, estimates how many floating point operations a run needs,
-#' and how many bytes it reads and writes, see [executable_cost()]. Divided by the median time, they are the rates in GFLOP/s and GB/s. The estimate counts a loop
-#' of unknown length as one iteration, and code outside XLA, such as custom calls, as nothing.
+#' The compiler estimates how many floating point operations a run needs, and how many bytes it reads and writes (see
+#' [executable_cost()]). If the plugin has no estimates, this package makes them. Divided by the median time, they are
+#' the rates in GFLOP/s and GB/s. The estimate counts a loop of unknown length as one iteration, and code outside XLA,
+#' such as custom calls, as nothing.
 #'
 #' The rates are compared with limits, which the package measures once in a session for each device and dtype. That
 #' takes some seconds:
