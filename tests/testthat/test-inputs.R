@@ -40,7 +40,7 @@ test_that("`inputs` takes one list of all inputs", {
   right <- array(c(14, 22))
   expect_identical(as_array(pjrt_execute(run, inputs = unname(v))), right)
   expect_identical(as_array(pjrt_execute(run, inputs = list(x = v$x, params = v[c("w", "b")]))), right)
-  expect_refused(pjrt_execute(run, v$x, inputs = v), "invalid_input", "`inputs` must hold all inputs: got 1 more")
+  expect_refused(pjrt_execute(run, v$x, inputs = v), "invalid_input", "`inputs` must contain all inputs: got 1 more")
   for (bad in list(1, v$x, "x", data.frame(x = 1), pairlist(v$x))) {
     expect_refused(pjrt_execute(run, inputs = bad), "invalid_input", "`inputs` must be a list of buffers, not")
   }
