@@ -33,8 +33,8 @@
 #' it ends the process. The package cannot prevent this.
 #' @section Errors:
 #' `pjrt_error_invalid_input` if the platform has no such option, if a value has the wrong type, or if you pass options
-#' and the client already exists. `pjrt_error_driver_missing` if the plugin throws because its hardware is absent. See
-#' [cuda] for errors about NVIDIA drivers and libraries.
+#' and the client already exists. `pjrt_error_driver_missing` if the plugin throws an exception because its hardware is
+#' missing. See [cuda] for errors about NVIDIA drivers and libraries.
 #' @seealso [devices()], [client_info()], [platform()], [close()][pjrt_delete]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' client <- pjrt_client("cpu")

@@ -36,8 +36,8 @@
 #' * `fingerprint`: a string, equal for executables with equal optimized programs.
 #' * `cost`: a named numeric vector, the compiler's estimate for one execution. `flops` counts floating point
 #'   operations, `transcendentals` operations such as `exp`, `bytes accessed` all memory reads and writes. Plugins may
-#'   add further values. If the plugin has no estimate, these three are this package's, from the optimized program, and
-#'   the attribute `estimated_by` is `"pjrt"`.
+#'   add further values. If the plugin has no estimate, this package estimates these three from the optimized program,
+#'   and the attribute `estimated_by` is `"pjrt"`.
 #' * `memory`: a named numeric vector, the bytes that an execution uses on the device and, with the prefix `host_`, on
 #'   the host. `alias_size_in_bytes` counts memory that outputs share with inputs, `temp_size_in_bytes` intermediate
 #'   results. `NA` if the plugin is too old to report a value.

@@ -16,7 +16,7 @@
 #' In LaTeX, where wide text would be cut off at the margin, long lines of code are folded, a buffer that is too wide
 #' for a table prints as usual, and other tables shorten their longest cells.
 #'
-#' `print()` always shows plain text. Output with the chunk option `render = knitr::normal_print` does, too.
+#' `print()` and the chunk option `render = knitr::normal_print` always show plain text.
 #'
 #' In object browsers and tibbles, a buffer shows its dtype and shape.
 #' @seealso [print.PJRTBuffer()], [buffer-methods]

@@ -44,7 +44,7 @@
 #' format(x)
 #' try(as_array(x))
 #'
-#' # a second client of the CPU, under a name of its own
+#' # a second client of the CPU, under another name
 #' client <- plugin_client_create(pjrt_plugin("cpu"), "spare")
 #' y <- pjrt_buffer(1:3, device = devices(client)[[1]])
 #' close(client)

@@ -25,7 +25,7 @@
 #' @param device A device: anything that [as_pjrt_device()] takes.
 #' @return A `PJRTBuffer`.
 #' @section Errors:
-#' * `pjrt_error_shape_mismatch`: the file does not have as many bytes.
+#' * `pjrt_error_shape_mismatch`: the size of the file does not fit the shape.
 #' * `pjrt_error_npy_invalid`: without `dtype`, the file is not a `.npy` file, or damaged.
 #' * `pjrt_error_io`: the file cannot be read.
 #' * `pjrt_error_file_changed`: the file was changed while it was in use.

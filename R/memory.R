@@ -36,8 +36,8 @@
 #' * `buffers`: a data frame with a row for each buffer that was not deleted, donated or collected as garbage, the
 #'   largest first; `NULL` in a fork of a process that has a client.
 #'   - `dtype`, and `shape`: a list of integer vectors.
-#'   - `bytes`: the size of its content. The plugin may need more memory for it, such as for padding. Buffers that use
-#'     the memory of an R vector or of a file in place are counted, too.
+#'   - `bytes`: the size of its content. The plugin may need more memory for it, such as for padding. This includes
+#'     buffers that use the memory of an R vector or of a file in place.
 #'   - `device`: a string, and `memory`: the kind of its memory space, such as `"device"`, or `NA` if unknown.
 #'   - `age`: seconds since it was created, exact to some milliseconds.
 #'   - `made_at`: the call that made it, with its place in the source, if [pjrt_trace()] recorded it, else `NA`.

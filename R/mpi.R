@@ -21,7 +21,7 @@
 #' their launch. In a program, each call must use a result of the previous call. Otherwise the compiler could swap them,
 #' and `pjrt_compile()` raises an error. To order independent calls, give them the attribute `ticket = true`. Their last
 #' operand and last result are then a ticket, any small array, that goes from call to call. Tokens do not order calls on
-#' the CPU. Loops and branches take a ticket and return it, too.
+#' the CPU. Loops and branches must also take a ticket and return it.
 #' @section Targets:
 #' Programs on the CPU use these in [custom calls][pjrt_register_custom_call] with `api_version = 4 : i32`:
 #'

@@ -17,8 +17,8 @@
 #'
 #' In a fork, the parent's functions are not called. At the end of the session, pending functions are dropped.
 #' @section Promises:
-#' [promises::as.promise()] accepts buffers and the promises of [as_array_async()] and [pjrt_compile_async()], so
-#' [promises::then()] and `%...>%` do, too. The promise resolves to the buffer, once it is ready, to the array or to the
+#' [promises::as.promise()] accepts buffers and the promises of [as_array_async()] and [pjrt_compile_async()], and so do
+#' [promises::then()] and `%...>%`. The promise resolves to the buffer, once it is ready, to the array or to the
 #' executable. If the computation or the compiler failed, it is rejected with the condition.
 #'
 #' With a version of promises in which `is.promising()` is generic (1.3.0), a buffer is promising until it is ready, so

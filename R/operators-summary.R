@@ -68,7 +68,7 @@ summarized <- function(name, x) {
     abort_operator("`", name, "` needs at least one number of R.")
   }
   if (anyNA(x) && name %in% c("any", "all")) {
-    abort_operator("`", name, "` cannot take NA: the result of a test on a device is true or false.")
+    abort_operator("`", name, "` cannot take NA: logical values on a device are true or false.")
   }
   get(name, baseenv())(x)
 }

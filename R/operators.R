@@ -51,8 +51,8 @@
 #' * the dtype of `x` for `abs()`, `sign()`, `floor()`, `ceiling()`, `trunc()` and `round()`, or `i32` if that is
 #'   `pred`. `abs()` of complex numbers has the real dtype.
 #'
-#' `%%` has the sign of the divisor, and `%/%` rounds down, as in R. For a division by zero, these give NaN for floats,
-#' the smallest number for `i32` and `i64`, which R reads as `NA`, and 0 for other integers.
+#' `%%` has the sign of the divisor, and `%/%` rounds down, as in R. Divisions by zero return NaN for floats, the
+#' smallest number for `i32` and `i64`, which R reads as `NA`, and 0 for other integers.
 #'
 #' @section Unsupported operands: Devices have no missing values. With floats, `NA` becomes NaN. With integers, and in
 #'   comparisons such as `x == NA`, it is an error. So are numbers that an integer dtype cannot hold, vectors that would

@@ -47,7 +47,8 @@
 #' * `reliability.Rmd`: Reliability
 #' @seealso [pjrt-package], the functions by task
 #' @examples
-#' # the articles that are installed
-#' vignette(package = "pjrt")$results[, c("Item", "Title")]
+#' # the names of the articles that are installed
+#' installed <- vignette(package = "pjrt")$results[, "Item"]
+#' installed
 #' @name pjrt_articles
 NULL

@@ -37,8 +37,8 @@
 #' @section Plugins:
 #' * `pjrt_error_plugin_not_found`: there is no plugin for the platform.
 #' * `pjrt_error_driver_missing`, `pjrt_error_driver_too_old`, `pjrt_error_library_missing`: the plugin needs a driver,
-#'   a newer driver, or a library.
-#'   A plugin that throws a C++ exception when its client is created lacks its hardware: `pjrt_error_driver_missing`.
+#'   a newer driver, or a library. The first is also raised if the plugin throws a C++ exception while its client is
+#'   created, because its hardware is missing.
 #' * `pjrt_error_download`, `pjrt_error_checksum`: a plugin could not be downloaded, or has the wrong checksum.
 #' * `pjrt_error_unsupported_call`: the plugin lacks a function.
 #' * `pjrt_error_plugin_poisoned`: the plugin threw a C++ exception earlier; see below.

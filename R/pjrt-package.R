@@ -2,33 +2,34 @@
 #'
 #' pjrt loads PJRT plugins, moves R arrays to devices, compiles StableHLO programs, runs them asynchronously and returns
 #' results as R arrays. `vignette("pjrt")` is the place to start. Below are the functions by task, each with its
-#' article; [pjrt_articles] says how to read articles. [pjrt_errors] lists the classes of errors.
+#' article; [`?pjrt_articles`][pjrt_articles] says how to read articles, and [`?pjrt_errors`][pjrt_errors] lists the
+#' classes of errors.
 #'
 #' @section Get a device:
 #' * [install_pjrt()] downloads a plugin, [plugins_downloaded()] checks for one, [pjrt_plugins()] lists all, and
 #'   [uninstall_pjrt()] removes them. [pjrt_sitrep()] shows what is missing.
 #' * [pjrt_client()] connects to a platform, and [devices()] lists its devices. [device_info()], [client_info()],
 #'   [plugin_info()], [memory_spaces()] and [platform()] describe them.
-#' * [pjrt_plugin()], [pjrt_register_plugin()] and [plugin_client_create()] use a plugin of your own. [cuda] describes
-#'   what NVIDIA GPUs need.
-#' * [pjrt_options] lists options and environment variables.
+#' * [pjrt_plugin()], [pjrt_register_plugin()] and [plugin_client_create()] use your own plugin. [`?cuda`][cuda]
+#'   describes what NVIDIA GPUs need.
+#' * [`?pjrt_options`][pjrt_options] lists options and environment variables.
 #'
 #' Articles: `vignette("plugins")`, "Installation and settings".
 #'
 #' @section Move arrays:
 #' * [pjrt_buffer()], [pjrt_scalar()] and [pjrt_empty()] create buffers, and [as_array()] reads them.
-#' * [shape()], [elt_type()] and [device()] describe a buffer. [print()][print.PJRTBuffer] shows its elements, in
-#'   [documents] as a table, and [format_buffer()] formats them for programs.
-#' * [R's functions for arrays][buffer-methods] also read a buffer, and [subscripts][buffer-slice] read a part:
-#'   `x[2, ]`.
+#' * [shape()], [elt_type()] and [device()] describe a buffer. [print()][print.PJRTBuffer] shows its elements, R
+#'   Markdown shows them [as a table][documents], and [format_buffer()] formats them for programs.
+#' * R's functions for arrays also work ([`?"buffer-methods"`][buffer-methods]), and subscripts read a part: `x[2, ]`
+#'   ([`?"buffer-slice"`][buffer-slice]).
 #' * [copy_buffer()] copies a buffer to another device, and [pjrt_delete()] frees it.
 #' * [as_dlpack()] shares arrays with Python, and [pjrt_buffer()] also takes arrays of [Arrow][arrow].
 #'
 #' Articles: `vignette("data")`, `vignette("python")`.
 #'
 #' @section Compute without a program:
-#' * [Operators][operators], [matrix functions][matrices] and [summaries] compute on the device: `x + y`, `x %*% y`,
-#'   `sum(x)`.
+#' * [`?operators`][operators], [`?matrices`][matrices] and [`?summaries`][summaries] describe what computes on the
+#'   device: `x + y`, `x %*% y`, `sum(x)`.
 #'
 #' Article: `vignette("operators")`.
 #'
@@ -36,11 +37,12 @@
 #' * [pjrt_load_exported()] loads what JAX or PyTorch exported, and [pjrt_program()] reads StableHLO.
 #' * [pjrt_function()] makes an R function of a program.
 #' * [pjrt_compile()] and [pjrt_execute()] are the two steps behind it. [pjrt_compile_options()] and
-#'   [pjrt_execution_options()] control them, [pjrt_compile_async()] compiles in the background, and the
-#'   [cache][pjrt_cache] keeps compiled programs.
-#' * Results are ready later: [await()], [as_array_async()] and [pjrt_on_ready()] wait for them.
+#'   [pjrt_execution_options()] control them, [pjrt_compile_async()] compiles in the background, and
+#'   [`?pjrt_cache`][pjrt_cache] describes the cache of compiled programs.
+#' * Results become ready later: [await()] waits for them, [as_array_async()] reads them without waiting, and
+#'   [pjrt_on_ready()] calls a function.
 #' * [pjrt_register_r_call()] lets programs call R functions, [pjrt_register_custom_call()] functions in C, C++ or Rust.
-#'   Programs on the CPU can call [LAPACK][linear-algebra].
+#'   Programs on the CPU can call LAPACK ([`?"linear-algebra"`][linear-algebra]).
 #'
 #' Articles: `vignette("jax")`, `vignette("pytorch")`, `vignette("programs")`, `vignette("stablehlo")`,
 #' `vignette("waiting")`, `vignette("event-loop")`, `vignette("r-in-programs")`, "Thinking asynchronously".
@@ -72,7 +74,7 @@
 #'
 #' @section Use several devices and processes:
 #' * [pjrt_shard()] divides an array between devices, and [pjrt_execute_sharded()] runs a program on them.
-#' * [pjrt_parallel] describes forks and clusters of R processes.
+#' * [`?pjrt_parallel`][pjrt_parallel] describes forks and clusters of R processes.
 #' * [mpi_init()], [mpi_all_reduce()] and [mpi_program()] connect processes with MPI, [pjrt_distributed()] creates a
 #'   client of several processes, and [pjrt_topology()] describes devices of other machines.
 #'
@@ -80,8 +82,9 @@
 #'
 #' @section Write a package:
 #' * [dispatcher()] compiles functions on first use, and [build_tree()] describes nested arguments.
-#' * The [C interface][c-interface] serves packages with C, C++ or Rust code.
-#' * [Shared generics][shared-generics] work together with other packages' functions of the same name.
+#' * [`?"c-interface"`][c-interface] is for packages with C, C++ or Rust code.
+#' * [`?"shared-generics"`][shared-generics] shows how pjrt works with other packages whose functions have the same
+#'   names.
 #'
 #' Article: `vignette("using-pjrt")`.
 #'

@@ -7,8 +7,8 @@
 #' the plugin is not loaded. The environment variable `PJRT_PLUGIN_PATH_<PLATFORM>` overrides it. A plugin that is
 #' loaded stays in use until the session ends.
 #'
-#' Two plugins for the same devices work side by side under two names, such as `"cpu"` and `"cpu-new"`. Each has devices,
-#' buffers and executables of its own. [copy_buffer()] copies between them, through the host's memory.
+#' Two plugins for the same devices work side by side under two names, such as `"cpu"` and `"cpu-new"`. Each has its own
+#' devices, buffers and executables. [copy_buffer()] copies between them, through host memory.
 #'
 #' @param platform A string: the platform's name. It starts with a letter and has only letters, digits, `_`, `-` and
 #'   `.`.

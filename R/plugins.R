@@ -12,7 +12,7 @@
 #' * `version`: the plugin's version, `NA` if unknown.
 #' * `api_version`: its version of the PJRT C API, `NA` if it is known only after loading.
 #' * `size`: the size in bytes of its files; outside the cache, of its library.
-#' * `loaded`: whether this session has loaded it. A plugin whose hardware is absent is not.
+#' * `loaded`: whether this session has loaded it. `FALSE` for a plugin whose hardware is missing.
 #' @seealso [install_pjrt()], [uninstall_pjrt()], [pjrt_sitrep()]
 #' @examples
 #' pjrt_plugins()

@@ -17,8 +17,8 @@
 #' and lists. Integers beyond 2^53 are strings.
 #'
 #' The function's value is the result of the call. Values convert as in [pjrt_buffer()], and their shape must be that of
-#' the program: a vector for rank 1, a vector of length 1 for a scalar, otherwise an array. A `PJRTBuffer` must have the
-#' result's dtype, too. For several results, return a list. For a call without results, the value is ignored.
+#' the program: a vector for rank 1, a vector of length 1 for a scalar, otherwise an array. A `PJRTBuffer` must also
+#' have the result's dtype. For several results, return a list. For a call without results, the value is ignored.
 #'
 #' @section When it runs:
 #' R functions run on R's main thread: while R waits for a result ([await()], [as_array()], [value()]), when you ask
@@ -30,7 +30,7 @@
 #'
 #' Ctrl-C ends R's wait, not the program. A function that it interrupts runs again later, from its start: when R next
 #' waits for a result, or at [is_ready()]. To stop a program for good, remove its function; the program then fails.
-#' Programs that still call functions when R quits fail, too.
+#' Programs that still call functions when R quits also fail.
 #'
 #' A function may use buffers and run other programs, including ones that call R. It cannot wait for the program that
 #' calls it. A child of a fork runs no functions for its parent.

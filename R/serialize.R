@@ -4,8 +4,8 @@
 #' in another session. `pjrt_save_executable()` and `pjrt_load_executable()` use a file.
 #'
 #' R's own [serialize()] writes the same bytes for these objects, wherever they are: in lists, environments or
-#' functions. So packages that send R objects to other sessions, such as parallel, callr, future and mirai, send
-#' buffers, programs and executables, too, and [saveRDS()] and [save()] save them. See the section on R's serialization.
+#' functions. Packages that send R objects to other sessions, such as parallel, callr, future and mirai, therefore also
+#' send buffers, programs and executables, and [saveRDS()] and [save()] save them. See the section on R's serialization.
 #' Use `pjrt_serialize()` if you need the bytes, a checked transfer to a chosen device, or an error instead of an object
 #' without content.
 #'

@@ -1,4 +1,4 @@
-//! A compiler's error about a program, for its reader: what it says without noise, where, and what was probably meant.
+//! Words a compiler's error about a program for its reader: the message without noise, the place, and a suggestion.
 
 mod advice;
 

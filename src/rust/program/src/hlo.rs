@@ -168,7 +168,7 @@ impl HloModuleProto {
         parameters.into_iter().map(|p| p.name_in_source().unwrap_or(&p.name).to_owned()).collect()
     }
 
-    /// The names of the inputs in the source, as far as a compiler recorded them.
+    /// The names of the inputs in the source, if a compiler recorded them.
     pub fn recorded_names(&self) -> Vec<Option<String>> {
         let parameters = self.parameters();
         parameters.into_iter().map(|p| p.name_in_source().map(str::to_owned)).collect()
@@ -227,7 +227,7 @@ impl HloModuleProto {
         }
     }
 
-    /// The module in the text form of protocol buffers, as far as this crate reads it.
+    /// The parts of the module that this crate reads, in the text form of protocol buffers.
     pub fn debug_text(&self) -> String {
         // Writing to a string cannot fail.
         let mut out = String::new();

@@ -59,8 +59,8 @@ impl Buffer {
         near.copy_to_memory(memory)
     }
 
-    /// A complete copy in memory of its own, on the same device, through host memory: not every plugin copies within a memory
-    /// space.
+    /// A complete copy in separate memory on the same device. It goes through host memory, because not every plugin
+    /// copies within a memory space.
     ///
     /// # Errors
     /// As [`Buffer::wait`], and the plugin's own.

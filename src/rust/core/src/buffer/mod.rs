@@ -245,7 +245,7 @@ impl Buffer {
         Arc::as_ptr(&self.0) as usize
     }
 
-    /// The memory space it lies in; `None` if the plugin does not say.
+    /// The buffer's memory space; `None` if the plugin does not provide it.
     ///
     /// # Errors
     /// As [`Buffer::wait`].
@@ -328,7 +328,7 @@ impl Buffer {
         }
     }
 
-    /// The files that its content may depend on, as far as is known yet.
+    /// The files that the content may depend on, if they are known yet.
     #[inline]
     pub(crate) fn backing(&self) -> Option<&Arc<Backing>> {
         let backing = self.0.backing.as_ref()?;

@@ -273,7 +273,7 @@ impl<'a> Ready<'a> {
 }
 
 impl Buffer {
-    /// Waits for the content and gives it on the host: [`Buffer::wait`] and [`Ready::view`] in one step.
+    /// Waits for the content and returns it in host memory: [`Buffer::wait`] and [`Ready::view`] in one step.
     ///
     /// # Errors
     /// As these.

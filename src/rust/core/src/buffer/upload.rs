@@ -412,9 +412,9 @@ impl Buffer {
         }
     }
 
-    /// Moves an array that lies row-major in `data` to `device`. On a device that shares host memory the array stays
-    /// where it is, if that is aligned: nobody may write to `data` any more, except the device where they are not lent. They
-    /// are let go of when both sides are done.
+    /// Moves the row-major array in `data` to `device`. A device that shares host memory uses aligned data in place:
+    /// nobody may write to `data` any more, except the device where they are not lent. `data` is dropped when caller
+    /// and device have both released it.
     ///
     /// # Errors
     /// `InvalidInput` when sizes do not fit, and for booleans other than 0 and 1; the plugin's own errors.
@@ -424,7 +424,7 @@ impl Buffer {
         Ok(adopt(device, spec, handle, None))
     }
 
-    /// The same for data in the memory of a mapped file, which `backing` tells.
+    /// The same for data in the memory of the mapped file `backing`.
     pub(crate) fn from_file(
         device: &Device,
         spec: Spec,
@@ -436,11 +436,11 @@ impl Buffer {
         Ok(adopt(device, spec, handle, Some(backing)))
     }
 
-    /// The same with data that `write` has yet to write, on another thread. The buffer can be used at once; what goes wrong
-    /// is the error of its use.
+    /// The same with data that `write` writes later, on another thread. The buffer can be used at once; if writing
+    /// fails, using the buffer raises the error.
     ///
     /// # Errors
-    /// `InvalidInput` when sizes do not fit, `Internal` when the system gives no thread.
+    /// `InvalidInput` if sizes do not fit, `Internal` if the system starts no thread.
     pub fn from_host_later(
         device: &Device,
         spec: Spec,
@@ -467,7 +467,7 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// Copies a small array that lies row-major in `data` to `device`, during the call.
+    /// Copies the small row-major array in `data` to `device` during the call.
     ///
     /// # Errors
     /// As [`Buffer::from_host`].
@@ -528,7 +528,8 @@ fn copy_during_call(device: &Device, spec: &Spec, data: &[u8]) -> Result<*mut PJ
     Ok(handle)
 }
 
-/// The plugin's buffer of an array in host memory, and the event that tells when it needs that memory no more.
+/// The plugin's buffer of an array in host memory, and the event that fires when the plugin has finished with that
+/// memory.
 fn hand_over(
     device: &Device,
     spec: &Spec,

@@ -1,4 +1,4 @@
-//! Memory spaces: where a device's buffers can lie, e.g. `"device"` or `"pinned_host"`.
+//! Memory spaces: the kinds of memory that a device's buffers can be in, such as `"device"` or `"pinned_host"`.
 
 use crate::client::device::Device;
 use crate::client::Client;

@@ -201,7 +201,7 @@ impl Description {
         }
     }
 
-    /// How long a run will occupy which thread, as far as the program shows it.
+    /// An estimate, from the program, of how long a run occupies which thread.
     pub fn hint(&self, module: &HloModuleProto) -> DispatchHint {
         // The number of operations that XLA considers small.
         const FEW_FLOPS: f32 = 1000.0;

@@ -70,7 +70,7 @@ pub struct HostContext {
 }
 
 impl HostContext {
-    /// The device that a call is for: the only one, or the one with the number that the plugin gives.
+    /// The device of a call: the only one, or the one with the number that the plugin provides.
     pub fn device(&self, number: Option<i32>) -> Option<Device> {
         let devices = || self.devices.iter().map(|&device| Device::new(self.client.clone(), device));
         match self.devices.len() {
@@ -80,10 +80,10 @@ impl HostContext {
     }
 }
 
-/// Waits for a program that calls the host, on all devices. Returns whether all succeeded, as far as the outputs do not know.
+/// Waits on all devices for a program that calls the host. Returns whether all executions succeeded.
 ///
 /// # Errors
-/// For a function that failed without the knowledge of the plugin.
+/// If a function failed and the plugin does not know it.
 pub(crate) fn wait_for_all(complete: &[Event], carrier: Option<Carrier>) -> Result<bool> {
     let outcomes: Vec<_> = complete.iter().map(Event::wait_through).collect();
     if outcomes.iter().any(|outcome| outcome.as_ref().is_err_and(|error| error.kind() == Kind::PluginPoisoned)) {

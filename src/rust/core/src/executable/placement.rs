@@ -1,4 +1,4 @@
-//! The devices that a program is compiled for, and those of them that belong to this process.
+//! The devices that a program is compiled for, including which of them belong to this process.
 
 use crate::client::device::Device;
 use crate::client::Client;

@@ -167,8 +167,11 @@ fn extreme(body: &mut Body, operation: Operation, kind: Fold, x: &Value, axes: &
     let dtype = if x.dtype == DType::Pred { DType::I32 } else { x.dtype };
     let is_empty = axes.iter().any(|&axis| x.dims[axis as usize] == 0);
     if is_empty && !dtype.is_float() {
-        let message =
-            format!("`{}` of no integers is not defined: got {}.", operation.name(), format_type(x.dtype, &x.dims));
+        let message = format!(
+            "`{}` of integers without elements is not defined: got {}.",
+            operation.name(),
+            format_type(x.dtype, &x.dims)
+        );
         return Err(
             Error::new(Kind::InvalidInput, message).hint("Only floats have infinities, for arrays without elements.")
         );

@@ -102,7 +102,7 @@ pub(super) fn bind(body: &mut Body, operation: Operation, parts: &[Value]) -> Re
                 format_type(part.dtype, &part.dims),
                 if across == 0 { "rows" } else { "columns" }
             );
-            return Err(Error::new(Kind::ShapeMismatch, message).hint("Only scalars are repeated."));
+            return Err(Error::new(Kind::ShapeMismatch, message).hint("Only scalars are recycled."));
         }
         let part = body.convert(part, dtype);
         let mut dims = [1, 1];

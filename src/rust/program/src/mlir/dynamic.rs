@@ -1,4 +1,4 @@
-//! Arrays of unknown size among the arguments and results of `main`: no compiler takes them.
+//! Arguments and results of `main` of unknown size, which no compiler accepts.
 
 use super::{blank_strings_and_comments, main_function, split, without_data, Rest};
 use memchr::{memchr, memmem};
