@@ -8,7 +8,8 @@ array_text <- function(type, dims) sprintf("tensor<%s>", paste(c(dims, type), co
 # Numbers between two limits, spread over them in no order.
 spread <- function(n, from, to) from + (to - from) * ((seq_len(n) * 0.6180339887498949) %% 1)
 
-# An operation: `body` is a function of the names and the type of the arguments and of their shape, and returns lines that
+# An operation: `body` is a function of the names and the type of the arguments and of their shape, and returns lines
+# that
 # define %r; `f` computes the same in R; `out` is the shape of the result.
 operation <- function(body, f, from = -3, to = 3, type = "f32", arguments = 1L, out = identity, out_type = type,
                       shapes = checked_shapes) {
@@ -20,7 +21,8 @@ operation <- function(body, f, from = -3, to = 3, type = "f32", arguments = 1L, 
 
 elementwise <- function(name, f, ..., arguments = 1L) {
   body <- function(x, kind, dims) {
-    result <- if (startsWith(name, "chlo.")) sprintf("%s -> %s", paste(rep(kind, arguments), collapse = ", "), kind) else kind
+    types <- paste(rep(kind, arguments), collapse = ", ")
+    result <- if (startsWith(name, "chlo.")) paste(types, "->", kind) else kind
     sprintf("%%r = %s %s : %s", name, paste(x, collapse = ", "), result)
   }
   operation(body, f, ..., arguments = arguments)
@@ -87,7 +89,8 @@ checked_operations <- function() {
   }, names(whole), whole)
   integers$shift_left <- operation(function(x, kind, dims) {
     c(
-      sprintf("%%c = stablehlo.constant dense<7> : %s", kind), sprintf("%%s = stablehlo.and %s, %%c : %s", x[[2L]], kind),
+      sprintf("%%c = stablehlo.constant dense<7> : %s", kind),
+      sprintf("%%s = stablehlo.and %s, %%c : %s", x[[2L]], kind),
       sprintf("%%r = stablehlo.shift_left %s, %%s : %s", x[[1L]], kind)
     )
   }, whole$shift_left, from = 1, to = 100, type = "i32", arguments = 2L)
@@ -100,7 +103,9 @@ checked_operations <- function() {
     clamp = elementwise("stablehlo.clamp", function(a, x, b) pmin(pmax(x, a), b), arguments = 3L),
     select = operation(function(x, kind, dims) {
       c(
-        sprintf("%%c = stablehlo.compare LT, %s, %s : (%s, %s) -> %s", x[[1L]], x[[2L]], kind, kind, array_text("i1", dims)),
+        sprintf(
+          "%%c = stablehlo.compare LT, %s, %s : (%s, %s) -> %s", x[[1L]], x[[2L]], kind, kind, array_text("i1", dims)
+        ),
         sprintf("%%r = stablehlo.select %%c, %s, %s : %s, %s", x[[1L]], x[[2L]], array_text("i1", dims), kind)
       )
     }, pmin, arguments = 2L),
@@ -120,13 +125,16 @@ checked_operations <- function() {
     }, function(x) matrix(as.vector(t(x)), 9L, 7L, byrow = TRUE), out = rev, shapes = list(c(7L, 9L))),
     `product of matrices` = operation(function(x, kind, dims) {
       sprintf(
-        "%%r = stablehlo.dot_general %s, %s, contracting_dims = [1] x [1] : (%s, %s) -> %s", x[[1L]], x[[2L]], kind, kind,
+        "%%r = stablehlo.dot_general %s, %s, contracting_dims = [1] x [1] : (%s, %s) -> %s", x[[1L]], x[[2L]], kind,
+        kind,
         array_text("f32", dims[c(1L, 1L)])
       )
-    }, function(x, y) x %*% t(y), arguments = 2L, out = function(dims) dims[c(1L, 1L)], shapes = list(c(7L, 9L), c(33L, 64L))),
+    }, function(x, y) x %*% t(y), arguments = 2L, out = function(dims) dims[c(1L, 1L)],
+    shapes = list(c(7L, 9L), c(33L, 64L))),
     `product of vectors` = operation(function(x, kind, dims) {
       sprintf(
-        "%%r = stablehlo.dot_general %s, %s, contracting_dims = [0] x [0] : (%s, %s) -> tensor<f32>", x[[1L]], x[[2L]], kind,
+        "%%r = stablehlo.dot_general %s, %s, contracting_dims = [0] x [0] : (%s, %s) -> tensor<f32>", x[[1L]],
+        x[[2L]], kind,
         kind
       )
     }, function(x, y) sum(x * y), arguments = 2L, out = function(dims) integer(), shapes = list(1L, 33L, 64L, 1000L)),
@@ -144,7 +152,8 @@ checked_operations <- function() {
       function(x) x + seq_along(x) - 1, identity),
     broadcast = of_vector(
       c("%o = stablehlo.constant dense<2.0> : tensor<f32>",
-        "%b = stablehlo.broadcast_in_dim %o, dims = [] : (tensor<f32>) -> {t}", "%r = stablehlo.multiply {x}, %b : {t}"),
+        "%b = stablehlo.broadcast_in_dim %o, dims = [] : (tensor<f32>) -> {t}",
+        "%r = stablehlo.multiply {x}, %b : {t}"),
       function(x) 2 * x, identity
     ),
     `dynamic slice` = of_vector(
@@ -185,7 +194,8 @@ checked_operations <- function() {
   )
   c(
     named(floats, "stablehlo."), named(positive, "stablehlo.", from = 0.05, to = 20), named(chlo, "chlo."),
-    named(within_one, "chlo.", from = -0.95, to = 0.95), named(two, "stablehlo.", arguments = 2L), integers, comparisons,
+    named(within_one, "chlo.", from = -0.95, to = 0.95), named(two, "stablehlo.", arguments = 2L), integers,
+    comparisons,
     others
   )
 }

@@ -1,4 +1,5 @@
-# What pjrt_check_plugin() tries, by part: functions of the plugin's path and the report's folder that return checks by name.
+# What pjrt_check_plugin() tries, by part: functions of the plugin's path and the report's folder that return checks by
+# name.
 # A check returns TRUE, or what is wrong.
 
 # Registers the plugin under a name of its own and creates a client.
@@ -71,7 +72,8 @@ check_start <- function(path, folder) {
 }
 
 checked_dtypes <- c(
-  "pred", "i2", "i4", "i8", "i16", "i32", "i64", "ui2", "ui4", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32", "f64",
+  "pred", "i2", "i4", "i8", "i16", "i32", "i64", "ui2", "ui4", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32",
+  "f64",
   "f8e4m3fn", "f8e5m2", "f4e2m1fn", "c64", "c128"
 )
 
@@ -251,7 +253,11 @@ check_interrupts <- function(path, folder) {
       error = function(e) if (grepl("elapsed time limit", conditionMessage(e), fixed = TRUE)) FALSE else stop(e)
     )
     took <- proc.time()[["elapsed"]] - start
-    if (finished) skipped("it took less than the time limit") else if (took < 10) TRUE else sprintf("it took %.1f s", took)
+    if (finished) {
+      skipped("it took less than the time limit")
+    } else {
+      if (took < 10) TRUE else sprintf("it took %.1f s", took)
+    }
   }
   lines <- sprintf("  %%v%d = stablehlo.sine %%v%d : tensor<3xf32>", seq_len(400), seq_len(400) - 1L)
   long <- sprintf(

@@ -20,7 +20,7 @@
 #' @param plugin A string: a platform, such as `"cpu"`, or the path of a plugin's library.
 #' @param quick A logical: whether to try only some of it, in a second or two: whether the plugin starts, keeps an array
 #'   and runs a program.
-#' @param file A string: a file for the report as JSON, which is replaced if it exists, or `NULL`.
+#' @param file A string: a file for the report, which ends with `.json` and is replaced if it exists, or `NULL`.
 #' @param object,x,target,current A `PJRTPluginReport`.
 #' @param ... Not used.
 #' @return
@@ -39,7 +39,7 @@
 pjrt_check_plugin <- function(plugin = default_platform(), quick = FALSE, file = NULL) {
   check_string(plugin, "plugin")
   check_flag(quick, "quick")
-  check_string_or_null(file, "file")
+  check_json_path(file, "file")
   path <- if (grepl("[/\\\\]", plugin)) full_path(plugin) else plugin_path(plugin)
   if (!file.exists(path)) {
     abort_no_file(plugin, plugin)
@@ -117,7 +117,8 @@ ended_text <- function(status, log) {
   paste(c(how, if (length(lines) > 0L) lines[[length(lines)]]), collapse = ": ")
 }
 
-# In the new process: runs the checks of a part, and writes the results after each, so that the one that ends the process
+# In the new process: runs the checks of a part, and writes the results after each, so that the one that ends the
+# process
 # is known.
 check_plugin_part <- function(part, path, folder) {
   options(pjrt.cache = FALSE, pjrt.progress = FALSE)
@@ -184,6 +185,7 @@ summary.PJRTPluginReport <- function(object, ...) {
 }
 
 #' @rdname pjrt_check_plugin
+#' @method all.equal PJRTPluginReport
 #' @export
 all.equal.PJRTPluginReport <- function(target, current, ...) {
   check_unused(...)
@@ -218,7 +220,8 @@ report_json <- function(report) {
     format(round(report$seconds, 3), trim = TRUE, decimal.mark = ".", scientific = FALSE)
   )
   paste0(
-    "{\n  \"plugin\": ", text(attr(report, "plugin")), ",\n  \"pjrt\": ", text(as.character(utils::packageVersion("pjrt"))),
+    "{\n  \"plugin\": ", text(attr(report, "plugin")),
+    ",\n  \"pjrt\": ", text(as.character(utils::packageVersion("pjrt"))),
     ",\n  \"checks\": [\n", paste(rows, collapse = ",\n"), "\n  ]\n}\n"
   )
 }

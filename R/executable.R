@@ -183,7 +183,8 @@ print.PJRTExecutableInfo <- function(x, ...) {
       cat("Origin:      ", origin_line(x$origin), "\n", sep = "")
     }
     cat("Fingerprint: ", if (is.na(x$fingerprint)) "not provided by this plugin" else x$fingerprint, "\n", sep = "")
-    print_figures(if (is.null(attr(x$cost, "estimated_by"))) "Cost" else "Cost (est.)", x$cost[c("flops", "transcendentals", "bytes accessed")], format_count)
+    label <- if (is.null(attr(x$cost, "estimated_by"))) "Cost" else "Cost (est.)"
+    print_figures(label, x$cost[c("flops", "transcendentals", "bytes accessed")], format_count)
     print_figures("Memory", memory_figures(x$memory), format_bytes)
   }
   print_table("Inputs", x$inputs)

@@ -96,7 +96,8 @@ install_pjrt <- function(platforms = NULL, version = NULL, source = c("auto", "i
   invisible(unique(sub("^cuda[0-9]+$", "cuda", platforms)))
 }
 
-# Tries a plugin that was installed after `start` in another process, and removes it if it crashes there or computes wrong
+# Tries a plugin that was installed after `start` in another process, and removes it if it crashes there or computes
+# wrong
 # numbers. One that does not start may be for another machine's hardware.
 refuse_broken <- function(platform, library, folder, start) {
   within <- strsplit(substring(library, nchar(folder) + 2L), "[/\\\\]")[[1L]]

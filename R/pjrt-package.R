@@ -7,7 +7,8 @@
 #'
 #' @section Get a device:
 #' * [install_pjrt()] downloads a plugin, [plugins_downloaded()] checks for one, [pjrt_plugins()] lists all, and
-#'   [uninstall_pjrt()] removes them. [pjrt_sitrep()] shows what is missing.
+#'   [uninstall_pjrt()] removes them. [pjrt_sitrep()] shows what is missing, and
+#'   [pjrt_check_plugin()] tries a plugin.
 #' * [pjrt_client()] connects to a platform, and [devices()] lists its devices. [device_info()], [client_info()],
 #'   [plugin_info()], [memory_spaces()] and [platform()] describe them.
 #' * [pjrt_plugin()], [pjrt_register_plugin()] and [plugin_client_create()] use your own plugin. [`?cuda`][cuda]

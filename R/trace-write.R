@@ -9,13 +9,13 @@ write_trace <- function(trace, path) {
   trace
 }
 
-check_trace_path <- function(path) {
+check_json_path <- function(path, name = "path") {
   if (is.null(path)) {
     return()
   }
-  check_encoded(path, "path")
+  check_encoded(path, name)
   if (!grepl("[.]json$", path, ignore.case = TRUE)) {
-    abort_input("`path` must end with \".json\", but is '", path, "'.")
+    abort_input("`", name, "` must end with \".json\", but is '", path, "'.")
   }
 }
 

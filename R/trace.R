@@ -64,7 +64,7 @@
 #' subset(events, kind != "call", c(lane, kind, dtype, shape, call))
 #' @export
 pjrt_trace <- function(expr, path = NULL, max_events = 2e5) {
-  check_trace_path(path)
+  check_json_path(path)
   pjrt_start_trace(max_events)
   on.exit({
     write_trace(stop_trace(), path)
@@ -97,7 +97,7 @@ pjrt_start_trace <- function(max_events = 2e5) {
 #' @rdname pjrt_trace
 #' @export
 pjrt_stop_trace <- function(path = NULL) {
-  check_trace_path(path)
+  check_json_path(path)
   trace <- stop_trace()
   if (is.null(trace)) {
     pjrt_abort("No trace is being recorded.", "trace", hints = "Start one with pjrt_start_trace().")

@@ -28,6 +28,14 @@ rows <- list(
     site = of("flag", FALSE, "!TRUE")
   ),
   pjrt_sitrep = row(),
+  pjrt_check_plugin = row(
+    plugin = of("path", library), quick = of("flag", TRUE, "!FALSE"), file = of("index", NULL, "NULL")
+  ),
+  format.PJRTPluginReport = row(x = of("printed", checked)),
+  print.PJRTPluginReport = row(x = of("printed", checked)),
+  summary.PJRTPluginReport = row(object = of("printed", checked)),
+  all.equal.PJRTPluginReport = row(target = of("printed", checked), current = of("printed", checked)),
+  as.data.frame.PJRTPluginReport = row(x = of("printed", checked)),
   format.PJRTSitrep = row(x = of("printed", pjrt_sitrep())),
   print.PJRTSitrep = row(x = of("printed", pjrt_sitrep()))
 )

@@ -16,7 +16,8 @@ test_that("the CPU plugin has no failure, and a report can be written, summarize
   expect_gte(sum(report$part == "operations"), 60L)
   expect_identical(sum(summary(report)), nrow(report))
   expect_named(summary(report), c("pass", "fail", "unsupported", "skipped"))
-  expect_match(format(report)[[1L]], "^<PJRTPluginReport: [0-9]+ pass, [0-9]+ fail, [0-9]+ unsupported, [0-9]+ skipped>$")
+  counts <- "[0-9]+ pass, [0-9]+ fail, [0-9]+ unsupported, [0-9]+ skipped"
+  expect_match(format(report)[[1L]], sprintf("^<PJRTPluginReport: %s>$", counts))
   expect_output(print(report), "plugin: ")
   expect_true(all.equal(report, report))
   other <- report
@@ -71,5 +72,6 @@ test_that("wrong arguments are refused", {
   expect_refused(pjrt_check_plugin("/no/such/plugin.so"), "plugin_not_found", "/no/such/plugin.so")
   expect_refused(pjrt_check_plugin(1), "invalid_type", "`plugin` must be")
   expect_refused(pjrt_check_plugin("cpu", quick = NA), "invalid_type", "`quick` must be")
-  expect_refused(pjrt_check_plugin("cpu", quick = TRUE, file = "/no/such/folder/x.json"), "io", "Cannot write the report")
+  no_folder <- "/no/such/folder/x.json"
+  expect_refused(pjrt_check_plugin("cpu", quick = TRUE, file = no_folder), "io", "Cannot write the report")
 })

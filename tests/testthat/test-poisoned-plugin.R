@@ -58,7 +58,9 @@ test_that("a plugin that throws when its client is created lacks its hardware", 
     cat(class(error)[[1L]], error$call_name, "\n")
     cat(conditionMessage(error), "\n")
     cat(class_of(pjrt_buffer(1)), any(pjrt_plugins()$loaded), "\n")
-  }), c(PJRT_THROW = "10", PJRT_THROW_WHAT = "No chip was found.\nbacktrace:\n - main", PJRT_LEAVES = left, TMPDIR = folder))
+  }), c(
+    PJRT_THROW = "10", PJRT_THROW_WHAT = "No chip was found.\nbacktrace:\n - main", PJRT_LEAVES = left, TMPDIR = folder
+  ))
   expect_clean(child)
   expect_identical(child$out[[1L]], "pjrt_error_driver_missing PJRT_Client_Create ")
   expect_match(child$out[[2L]], "probably lacks its hardware. It says: No chip was found.$")

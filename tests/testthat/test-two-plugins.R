@@ -11,7 +11,8 @@ test_that("two plugins for the same devices work side by side", {
     print(c(platform(x), platform(y), as.character(length(devices("other")))))
     print(as_array(pjrt_execute(pjrt_compile(program, device = "other:1"), y)))
     print(as_array(copy_buffer(y + 1, "cpu:0") * x))
-    error <- tryCatch(pjrt_execute(pjrt_compile(program, device = "cpu:0"), copy_buffer(x, "other:0")), error = identity)
+    program <- pjrt_compile(program, device = "cpu:0")
+    error <- tryCatch(pjrt_execute(program, copy_buffer(x, "other:0")), error = identity)
     cat(class(error)[[1L]], "\n")
     message <- conditionMessage(error)
     named <- paste0("of plugin '", normalizePath(Sys.getenv(c("PJRT_REAL_PLUGIN", "OTHER_PLUGIN"))), "'")
@@ -19,7 +20,10 @@ test_that("two plugins for the same devices work side by side", {
     print(pjrt_plugins()$platform[pjrt_plugins()$loaded])
     close(pjrt_client("other"))
     print(as_array(x))
-  }), c(PJRT_PLUGIN_PATH_CPU = NA, PJRT_CACHE = "0", OTHER_PLUGIN = other[["PJRT_PLUGIN_PATH_CPU"]], PJRT_REAL_PLUGIN = real_plugin()))
+  }), c(
+    PJRT_PLUGIN_PATH_CPU = NA, PJRT_CACHE = "0", OTHER_PLUGIN = other[["PJRT_PLUGIN_PATH_CPU"]],
+    PJRT_REAL_PLUGIN = real_plugin()
+  ))
   expect_clean(child, c(
     "[1] \"cpu\" \"cpu\" \"2\"  ", "[1] 2 4 6", "[1]  2  6 12", "pjrt_error_device_mismatch ", "TRUE TRUE ",
     "[1] \"cpu\"   \"other\"", "[1] 1 2 3"
