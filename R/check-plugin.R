@@ -4,18 +4,15 @@
 #' It is for authors of plugins, and for users of a plugin that is new to them.
 #'
 #' The checks run in separate R processes, so that a plugin that crashes or hangs ends only them. They take up to a
-#' minute on a CPU.
-#'
-#' | part | what is tried |
-#' |---|---|
-#' | `start` | loading, versions, attributes, extensions, creating a client, devices, memory spaces |
-#' | `arrays` | values of every dtype to the device and back: vectors, matrices by row and by column, parts, copies |
-#' | `programs` | text, bytecode, a portable artifact and HLO |
-#' | `operations` | 60 operations on arrays of 1, 33, 64 and 1,000 elements and on a matrix, compared with R |
-#' | `running` | donation, results in order, errors, programs that run at the same time |
-#' | `interrupts` | time limits while a client is created and while a program compiles |
-#' | `saving`, `loading` | an executable that is saved by one process and run by another |
-#' | `exit` | a process that ends with pending work |
+#' minute on a CPU. The parts are:
+#' * `start`: loading, versions, attributes, extensions, creating a client, devices, memory spaces
+#' * `arrays`: values of every dtype to the device and back; vectors, matrices by row and by column, parts, copies
+#' * `programs`: text, bytecode, a portable artifact and HLO
+#' * `operations`: 60 operations on arrays of 1, 33, 64 and 1,000 elements and on a matrix, compared with R
+#' * `running`: donation, results in order, errors, programs that run at the same time
+#' * `interrupts`: time limits while a client is created and while a program compiles
+#' * `saving`, `loading`: an executable that is saved by one process and run by another
+#' * `exit`: a process that ends with pending work
 #'
 #' @param plugin A string: a platform, such as `"cpu"`, or the path of a plugin's library.
 #' @param quick A logical: whether to try only some of it, in a second or two: whether the plugin starts, keeps an array
@@ -42,7 +39,7 @@ pjrt_check_plugin <- function(plugin = default_platform(), quick = FALSE, file =
   check_json_path(file, "file")
   path <- if (grepl("[/\\\\]", plugin)) full_path(plugin) else plugin_path(plugin)
   if (!file.exists(path)) {
-    abort_no_file(plugin, plugin)
+    pjrt_abort(paste0("There is no library at '", plugin, "'."), "plugin_not_found")
   }
   folder <- tempfile("pjrt-check-")
   dir.create(folder)
@@ -160,6 +157,7 @@ skipped <- function(reason) structure(list(reason = reason), class = "pjrt_skipp
 
 #' @export
 format.PJRTPluginReport <- function(x, ...) {
+  check_unused(...)
   counts <- summary(x)
   shown <- x[x$result %in% c("fail", "unsupported"), ]
   c(
@@ -180,6 +178,7 @@ print.PJRTPluginReport <- function(x, ...) {
 #' @export
 summary.PJRTPluginReport <- function(object, ...) {
   check_unused(...)
+  check_report(object)
   counts <- table(factor(object$result, c("pass", "fail", "unsupported", "skipped")))
   structure(as.integer(counts), names = names(counts))
 }
@@ -189,9 +188,11 @@ summary.PJRTPluginReport <- function(object, ...) {
 #' @export
 all.equal.PJRTPluginReport <- function(target, current, ...) {
   check_unused(...)
+  check_report(target)
   if (!inherits(current, "PJRTPluginReport")) {
     abort_type("`current` must be a PJRTPluginReport, not ", given(current), ".")
   }
+  check_report(current)
   both <- merge(
     as.data.frame(target)[c("part", "check", "result")], as.data.frame(current)[c("part", "check", "result")],
     by = c("part", "check"), all = TRUE, suffixes = c(".target", ".current"), sort = FALSE
@@ -206,8 +207,11 @@ all.equal.PJRTPluginReport <- function(target, current, ...) {
 
 #' @export
 as.data.frame.PJRTPluginReport <- function(x, ...) {
+  check_report(x)
   structure(x, class = "data.frame", plugin = NULL)
 }
+
+check_report <- function(x) check_intact(x, "PJRTPluginReport", parts = c("part", "check", "result", "detail"))
 
 report_json <- function(report) {
   text <- function(x) {

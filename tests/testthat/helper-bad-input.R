@@ -167,3 +167,8 @@ input_kinds <- function() {
     )
   )
 }
+
+sound_report <- function() {
+  rows <- data.frame(part = "start", check = "a client is created", result = "pass", detail = "", seconds = 0)
+  structure(rows, class = c("PJRTPluginReport", "data.frame"), plugin = "libplugin.so")
+}

@@ -29,13 +29,13 @@ rows <- list(
   ),
   pjrt_sitrep = row(),
   pjrt_check_plugin = row(
-    plugin = of("path", library), quick = of("flag", TRUE, "!FALSE"), file = of("index", NULL, "NULL")
+    plugin = of("path", library, "a file of bytes", "/proc/self/mem"), quick = of("flag", TRUE, "!FALSE"), file = of("index", NULL, "NULL")
   ),
-  format.PJRTPluginReport = row(x = of("printed", checked)),
-  print.PJRTPluginReport = row(x = of("printed", checked)),
-  summary.PJRTPluginReport = row(object = of("printed", checked)),
-  all.equal.PJRTPluginReport = row(target = of("printed", checked), current = of("printed", checked)),
-  as.data.frame.PJRTPluginReport = row(x = of("printed", checked)),
+  format.PJRTPluginReport = row(x = of("printed", sound_report())),
+  print.PJRTPluginReport = row(x = of("printed", sound_report())),
+  summary.PJRTPluginReport = row(object = of("printed", sound_report())),
+  all.equal.PJRTPluginReport = row(target = of("printed", sound_report()), current = of("printed", sound_report())),
+  as.data.frame.PJRTPluginReport = row(x = of("printed", sound_report())),
   format.PJRTSitrep = row(x = of("printed", pjrt_sitrep())),
   print.PJRTSitrep = row(x = of("printed", pjrt_sitrep()))
 )
