@@ -1,5 +1,7 @@
 //! The annotations of a program's source: how many devices it is for, the shardings of its arrays, and which it takes over.
 
+use crate::module::{Attribute, Name, Operation, Type};
+
 /// A program's annotations; `None` if they could not be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Annotations {
@@ -13,7 +15,12 @@ pub struct Annotations {
 /// An input or output of a program, as a whole array.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Array {
+    /// The name of an input of an MLIR program: `%x` in text, or that of the source.
+    pub name: Option<String>,
+    /// None without fixed dimensions.
     pub dims: Option<Vec<i64>>,
+    /// The type of an array that has no fixed dimensions, nor bounds for them: `f32[?x3]`.
+    pub dynamic: Option<String>,
     /// Whether the program has a sharding for it.
     pub has_sharding: bool,
     /// For an output, the path to it in what the function returns.
@@ -25,15 +32,69 @@ pub struct Array {
 }
 
 /// The attributes for shardings: of GSPMD, of Shardy, and of Shardy in GSPMD's form.
-pub const SHARDINGS: [&[u8]; 3] = [b"mhlo.sharding", b"sdy.sharding", b"xla.sdy.sharding"];
+const SHARDINGS: [&str; 3] = ["mhlo.sharding", "sdy.sharding", "xla.sdy.sharding"];
 
 /// The attribute of a result for its path.
-pub const PATH: &[u8] = b"jax.result_info";
+const PATH: &str = "jax.result_info";
 
 /// The attributes of a module for the number of devices.
-pub const REPLICAS: &[u8] = b"mhlo.num_replicas";
-pub const PARTITIONS: &[u8] = b"mhlo.num_partitions";
+pub const REPLICAS: &str = "mhlo.num_replicas";
+pub const PARTITIONS: &str = "mhlo.num_partitions";
 
 /// The attributes of an input whose memory an output reuses: a certain one, and any.
-pub const ALIAS: &[u8] = b"tf.aliasing_output";
-pub const DONOR: &[u8] = b"jax.buffer_donor";
+const ALIAS: &str = "tf.aliasing_output";
+const DONOR: &str = "jax.buffer_donor";
+
+impl Annotations {
+    /// Notes what the attributes of the module say.
+    pub(crate) fn note_module(&mut self, attributes: &[(Name, Attribute)]) {
+        let number = |name: &str| attributes.iter().find(|(key, _)| &**key == name)?.1.as_integer();
+        self.num_replicas = self.num_replicas.or_else(|| number(REPLICAS));
+        self.num_partitions = self.num_partitions.or_else(|| number(PARTITIONS));
+    }
+
+    /// Notes what a function says about its arrays, if it is `main`.
+    pub(crate) fn note_function(&mut self, function: &Operation) {
+        if function.symbol() != Some("main") {
+            return;
+        }
+        let Some(Attribute::Type(Type::Function(shape))) = function.attribute("function_type") else { return };
+        let arrays = |types: &[Type], attributes: &str| {
+            let attributes = function.attribute(attributes).and_then(Attribute::as_array).unwrap_or_default();
+            let is_whole = attributes.is_empty() || attributes.len() == types.len();
+            is_whole.then(|| types.iter().enumerate().map(|(i, kind)| array(kind, attributes.get(i))).collect())
+        };
+        let inputs: Option<Vec<Array>> = arrays(&shape.0, "arg_attrs");
+        let outputs = arrays(&shape.1, "res_attrs");
+        let (Some(mut inputs), Some(outputs)) = (inputs, outputs) else { return };
+        let names = function.block(0).map(|block| block.names.as_slice()).unwrap_or_default();
+        for (input, name) in inputs.iter_mut().zip(names) {
+            input.name = name.as_ref().map(|name| name.to_string());
+        }
+        (self.inputs, self.outputs) = (Some(inputs), Some(outputs));
+    }
+}
+
+fn array(kind: &Type, attributes: Option<&Attribute>) -> Array {
+    let item = |name: &str| attributes?.item(name);
+    let has_sharding =
+        |of: Option<&Attribute>| SHARDINGS.iter().any(|name| of.is_some_and(|of| of.item(name).is_some()));
+    let path = item(PATH).and_then(Attribute::as_text).filter(|path| !path.contains('\0'));
+    Array {
+        name: None,
+        dims: kind.dims().filter(|_| kind.is_static()).map(<[i64]>::to_vec),
+        dynamic: dynamic(kind),
+        has_sharding: has_sharding(attributes) || has_sharding(item("mhlo.frontend_attributes")),
+        path: path.map(str::to_owned),
+        is_donated: item(ALIAS).is_some() || item(DONOR).is_some(),
+        alias: item(ALIAS).and_then(|output| usize::try_from(output.as_integer()?).ok()),
+    }
+}
+
+/// An array of unknown size, which no compiler takes: `f32[?x3]`.
+fn dynamic(kind: &Type) -> Option<String> {
+    let tensor = kind.as_tensor().filter(|tensor| !matches!(tensor.encoding, Some(Attribute::Bounds(_))))?;
+    let size = |&dim: &i64| if dim < 0 { "?".to_owned() } else { dim.to_string() };
+    let dims = tensor.dims.iter().map(size).collect::<Vec<_>>().join("x");
+    (!kind.is_static()).then(|| format!("{}[{dims}]", tensor.element))
+}

@@ -1,19 +1,17 @@
 //! The devices that collective operations name. A program that names more than it is compiled for makes a compiler throw, or
 //! exchanges nothing and returns wrong numbers.
 
-use crate::hlo::{HloInstructionProto, HloModuleProto};
-use crate::mlir;
+use crate::module::{Attribute, Operation};
 use crate::program::{Format, Program};
 use memchr::memmem;
 use pjrt_base::error::{Error, Kind, Result};
-use prost::Message;
 
 /// The names of collective operations, without a dialect.
 const NAMES: [&[u8]; 6] =
     [b"all_gather", b"all_reduce", b"all_to_all", b"collective_broadcast", b"collective_permute", b"reduce_scatter"];
 
 /// The attributes of these with numbers of devices.
-const GROUPS: [&[u8]; 2] = [b"replica_groups", b"source_target_pairs"];
+const GROUPS: [&str; 2] = ["replica_groups", "source_target_pairs"];
 
 /// Checks a program for so many replicas and partitions.
 ///
@@ -37,38 +35,27 @@ pub fn check(program: &Program, replicas: i64, partitions: i64) -> Result<()> {
 
 /// The highest number of a device; `None` without any.
 fn highest(program: &Program) -> Option<i64> {
-    if program.format() == Format::Hlo {
-        return of_module(&HloModuleProto::decode(program.code()).ok()?);
-    }
     // Most programs have none, and are not read.
-    NAMES.iter().find(|name| memmem::find(program.code(), name).is_some())?;
-    of_text(program.whole_text().ok()?.as_bytes())
-}
-
-fn of_text(text: &[u8]) -> Option<i64> {
-    let code = mlir::blank_strings_and_comments(text);
-    let finds = GROUPS.iter().flat_map(|name| memmem::find_iter(&code, name).map(|at| at + name.len()));
-    finds.filter_map(|at| of_attribute(&code[at..], &text[at..])).max()
-}
-
-/// The highest number in an attribute's value, as in ` = dense<[[0, 1]]>` or ` = dense<"0x0000…">`.
-fn of_attribute(code: &[u8], text: &[u8]) -> Option<i64> {
-    let spaces = |bytes: &[u8]| bytes.len() - bytes.trim_ascii_start().len();
-    let mut at = spaces(code);
-    at += usize::from(code.get(at) == Some(&b'='));
-    at += spaces(&code[at..]);
-    let start = at + b"dense<".len();
-    if !code[at..].starts_with(b"dense<") {
+    let is_named = || NAMES.iter().any(|name| memmem::find(program.code(), name).is_some());
+    if program.format() == Format::Mlir && !is_named() {
         return None;
     }
-    let end = start + memchr::memchr(b'>', &code[start..])?;
-    match text[start..end].strip_prefix(b"\"0x") {
-        Some(digits) => digits.strip_suffix(b"\"")?.chunks_exact(16).filter_map(number).max(),
-        None => {
-            let numbers = text[start..end].split(|byte| !byte.is_ascii_digit());
-            numbers.filter_map(|number| std::str::from_utf8(number).ok()?.parse().ok()).max()
-        }
-    }
+    of_operation(&program.module().ok()?.root)
+}
+
+fn of_operation(operation: &Operation) -> Option<i64> {
+    let own = GROUPS.iter().filter_map(|name| numbers(operation.attribute(name)?)?.into_iter().max());
+    own.chain(operation.inner().filter_map(of_operation)).max()
+}
+
+/// The numbers in an attribute's value, which may be text, as `dense<[[0, 1]]>` or `dense<"0x0000…">`.
+fn numbers(value: &Attribute) -> Option<Vec<i64>> {
+    let Attribute::Other(text) = value else { return value.as_numbers() };
+    let content = text.strip_prefix("dense<")?.strip_suffix('>')?;
+    Some(match content.strip_prefix("\"0x") {
+        Some(digits) => digits.strip_suffix('"')?.as_bytes().chunks_exact(16).filter_map(number).collect(),
+        None => content.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect(),
+    })
 }
 
 /// A number of eight bytes, the lowest first, in hexadecimal digits.
@@ -77,33 +64,25 @@ fn number(digits: &[u8]) -> Option<i64> {
     Some(number.swap_bytes() as i64)
 }
 
-fn of_module(module: &HloModuleProto) -> Option<i64> {
-    module.computations.iter().flat_map(|computation| &computation.instructions).filter_map(of_instruction).max()
-}
-
-fn of_instruction(instruction: &HloInstructionProto) -> Option<i64> {
-    let devices = instruction.collective_device_list.as_ref();
-    let listed = devices.map_or(&instruction.replica_groups, |devices| &devices.replica_groups);
-    let iota = instruction.iota_collective_device_list.as_ref().or(devices.and_then(|devices| devices.iota.as_ref()));
-    let of_iota = iota.map(|iota| iota.num_replica_groups.saturating_mul(iota.num_devices_per_group) - 1);
-    let of_pairs = instruction.source_target_pairs.iter().flat_map(|pair| [pair.source, pair.target]);
-    listed.iter().flat_map(|group| group.replica_ids.iter().copied()).chain(of_pairs).chain(of_iota).max()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hlo::{HloComputationProto, ReplicaGroup};
+    use crate::hlo::{HloComputationProto, HloInstructionProto, HloModuleProto, ReplicaGroup};
+    use crate::text;
 
     #[test]
     fn the_highest_device_is_found_in_text() {
-        let of = |text: &str| of_text(text.as_bytes());
+        let of = |attributes: &str| {
+            let text = format!("func.func @main() {{ \"stablehlo.all_reduce\"() {attributes}\n}}");
+            of_operation(&text::module(text.as_bytes()).root)
+        };
         assert_eq!(of("{replica_groups = dense<[[0, 1], [2, 7]]> : tensor<2x2xi64>}"), Some(7));
-        assert_eq!(of("source_target_pairs=dense<[[0, 3]]>, replica_groups = dense<2>"), Some(3));
-        assert_eq!(of("replica_groups = dense<\"0x00000000000000000300000000000000\"> : tensor<1x2xi64>"), Some(3));
-        assert_eq!(of("replica_groups = dense<> : tensor<0x0xi64>"), None);
-        assert_eq!(of("// replica_groups = dense<9>\n\"replica_groups = dense<9>\""), None);
-        for text in ["replica_groups", "replica_groups =", "replica_groups = dense<", "replica_groups = dense<\"0x1\">"]
+        assert_eq!(of("{source_target_pairs=dense<[[0, 3]]>, replica_groups = dense<2>}"), Some(3));
+        assert_eq!(of("<{replica_groups = dense<\"0x00000000000000000300000000000000\"> : tensor<1x2xi64>}>"), Some(3));
+        assert_eq!(of("{replica_groups = dense<> : tensor<0x0xi64>}"), None);
+        assert_eq!(of("// replica_groups = dense<9>\n{a = \"replica_groups = dense<9>\"}"), None);
+        for text in
+            ["{replica_groups}", "{replica_groups =", "{replica_groups = dense<", "{replica_groups = dense<\"0x1\">}"]
         {
             assert_eq!(of(text), None, "{text}");
         }
@@ -129,7 +108,7 @@ mod tests {
             HloInstructionProto { opcode: "all-reduce".into(), replica_groups: vec![group], ..Default::default() };
         let computation = HloComputationProto { instructions: vec![instruction], ..Default::default() };
         let module = HloModuleProto { computations: vec![computation], ..Default::default() };
-        assert_eq!(of_module(&module), Some(1));
-        assert_eq!(of_module(&HloModuleProto::default()), None);
+        assert_eq!(of_operation(&module.to_module().root), Some(1));
+        assert_eq!(of_operation(&HloModuleProto::default().to_module().root), None);
     }
 }

@@ -12,6 +12,7 @@ mod constant;
 mod cost;
 #[cfg(test)]
 mod examples;
+mod module;
 mod order;
 pub mod processes;
 mod proto;

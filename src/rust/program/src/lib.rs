@@ -5,17 +5,18 @@
 extern crate pjrt_base;
 
 pub mod annotations;
-pub mod bytecode;
+mod bytecode;
 pub mod collectives;
 mod content;
-pub mod depth;
+mod depth;
 mod diagnostic;
 pub mod eager;
 pub mod exported;
+#[cfg(test)]
+mod forms;
 pub mod graph;
 pub mod hlo;
 mod mesh;
-pub mod mlir;
 pub mod module;
 pub mod names;
 pub mod narrow;
@@ -26,4 +27,5 @@ pub mod pytorch;
 pub mod sharding;
 mod sizes;
 pub mod stablehlo;
-pub mod suggest;
+mod suggest;
+mod text;

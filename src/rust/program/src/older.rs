@@ -1,10 +1,10 @@
 //! A program for a plugin that is older, or reads other forms of programs: the same in words that the plugin knows.
 
 use crate::mesh;
-use crate::mlir;
 use crate::module::{Module, MESH_AXES};
 use crate::program::{Format, Program};
 use crate::stablehlo::{Version, Versions};
+use crate::text::end_of_brackets;
 use memchr::memmem;
 use pjrt_base::error::{Error, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
 
@@ -96,7 +96,7 @@ fn bits_of_bytes(text: &[u8]) -> Vec<Change> {
 fn explicit_groups(text: &[u8]) -> Vec<Change> {
     let change = |at: usize| {
         let rest = std::str::from_utf8(&text[at..]).ok()?;
-        let attribute = &rest[..mlir::end_of_brackets(rest.as_bytes())?];
+        let attribute = &rest[..end_of_brackets(rest.as_bytes())?];
         let groups = mesh::explicit_groups(attribute, |name| mesh_of(text, name))?;
         Some(Change { from: at, to: at + attribute.len(), text: groups })
     };
@@ -118,7 +118,7 @@ fn mesh_of<'a>(text: &'a [u8], name: &str) -> Option<&'a str> {
         memmem::find(line, symbol.as_bytes())?;
         memmem::find(line, OPERATION).map(|at| &line[at..])
     })?;
-    std::str::from_utf8(&found[..mlir::end_of_brackets(found)?]).ok()
+    std::str::from_utf8(&found[..end_of_brackets(found)?]).ok()
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! Programs, the input of a compiler: StableHLO as text or bytecode, or a serialized HLO module.
 
-use crate::annotations::Annotations;
+use crate::annotations::{Annotations, Array};
 use crate::bytecode;
 use crate::content;
 use crate::diagnostic;
 use crate::exported;
 use crate::hlo::HloModuleProto;
-use crate::mlir;
 use crate::module::Module;
 use crate::sizes;
+use crate::text;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::room;
 use prost::Message;
@@ -53,7 +53,7 @@ impl Program {
     /// # Errors
     /// `InvalidFile` for empty code, data in other formats and `hlo` programs that are not HLO modules; `InvalidInput` for
     /// exported functions whose program cannot be compiled as it is, and `hlo` programs that are optimized already; and the
-    /// errors of [`mlir::check`] and [`bytecode::check`].
+    /// errors of the checks of text and bytecode.
     pub fn new(code: Vec<u8>, format: Format) -> Result<Program> {
         if code.is_empty() {
             bail!(InvalidFile, "The program is empty.");
@@ -93,7 +93,7 @@ impl Program {
                 Some(bytecode) => bytecode::check(bytecode)?,
                 None => {
                     content::check(&code)?;
-                    mlir::read(&code)?
+                    text::check(&code)?
                 }
             },
         };
@@ -131,11 +131,28 @@ impl Program {
 
     /// The name of its module; `None` without one, and for bytecode that cannot be decoded.
     pub fn name(&self) -> Option<String> {
-        let name = match self.format {
-            Format::Hlo => HloModuleProto::decode(self.code.as_slice()).ok()?.name,
-            Format::Mlir => mlir::module_name(self.whole_text().ok()?.as_bytes())?,
+        let name = match (self.format, self.bytecode()) {
+            (Format::Mlir, None) => text::module_name(&self.code)?,
+            (Format::Mlir, Some(_)) => self.module().ok()?.root.symbol()?.to_owned(),
+            (Format::Hlo, _) => self.hlo()?.name,
         };
         Some(name).filter(|name| !name.is_empty())
+    }
+
+    /// Its operations, for readers: without what is not known here.
+    ///
+    /// # Errors
+    /// `InvalidFile` for damage, and `UnsupportedProgram` for bytecode of an encoding that is not known here.
+    pub(crate) fn module(&self) -> Result<Module> {
+        match (self.format, self.bytecode()) {
+            (Format::Mlir, None) => Ok(text::module(&self.code)),
+            (Format::Mlir, Some(_)) => bytecode::decode(&self.code, true),
+            (Format::Hlo, _) => Ok(self.hlo().unwrap_or_default().to_module()),
+        }
+    }
+
+    fn hlo(&self) -> Option<HloModuleProto> {
+        HloModuleProto::decode(self.code.as_slice()).ok()
     }
 
     /// The MLIR bytecode after its magic number, the form of StableHLO's portable artifacts; `None` for text.
@@ -147,17 +164,18 @@ impl Program {
         }
     }
 
-    /// The names of the program's inputs, `%x` in MLIR text; empty if they cannot be read.
+    /// The names of the program's inputs, `%x` in MLIR text; empty if they cannot be read, or some have none.
     pub fn input_names(&self) -> Vec<String> {
         match self.format {
-            Format::Mlir if self.bytecode().is_some() => Vec::new(),
-            Format::Mlir => mlir::argument_names(&self.code),
-            Format::Hlo => HloModuleProto::decode(self.code.as_slice()).map(|m| m.input_names()).unwrap_or_default(),
+            Format::Mlir => {
+                let inputs = self.annotations.inputs.iter().flatten();
+                inputs.map(|input| input.name.clone()).collect::<Option<_>>().unwrap_or_default()
+            }
+            Format::Hlo => self.hlo().map(|module| module.input_names()).unwrap_or_default(),
         }
     }
 
-    /// Checks that the arguments of its main function have fixed shapes. Only done for text. A compiler may find out the
-    /// shapes of results.
+    /// Checks that the arguments of its main function have fixed shapes. A compiler may find out the shapes of results.
     ///
     /// # Errors
     /// `DynamicShape`, which lists the arguments and results without a fixed shape.
@@ -171,16 +189,21 @@ impl Program {
 
     /// The arguments and results of its main function without a fixed shape, in words; empty if unknown.
     pub(crate) fn dynamic_arrays(&self) -> Vec<String> {
-        match self.format {
-            Format::Mlir if self.bytecode().is_none() => mlir::dynamic_arrays(&self.code),
-            _ => Vec::new(),
-        }
+        let words = |what: &str, arrays: &Option<Vec<Array>>| {
+            let arrays = arrays.iter().flatten().enumerate();
+            let word = |(i, array): (usize, &Array)| {
+                let name = array.name.as_ref().map(|name| format!(" (`{name}`)")).unwrap_or_default();
+                Some(format!("{what} {}{name} is {}", i + 1, array.dynamic.as_ref()?))
+            };
+            arrays.filter_map(word).collect::<Vec<_>>()
+        };
+        [words("argument", &self.annotations.inputs), words("result", &self.annotations.outputs)].concat()
     }
 
     /// Whether its shardings are Shardy's, not those of the older GSPMD.
     pub fn is_for_shardy(&self) -> bool {
         let is_text = self.format == Format::Mlir && self.bytecode().is_none();
-        mlir::names_dialect(&self.code, "sdy", is_text)
+        text::names_dialect(&self.code, "sdy", is_text)
     }
 
     /// The whole program as text, which compiles to the same executable if it is MLIR; bytecode is decoded.
@@ -205,7 +228,7 @@ impl Program {
                 format!("<MLIR bytecode, {} bytes>\n", self.code.len())
             }
             Format::Mlir => String::from_utf8_lossy(&self.code).into_owned(),
-            Format::Hlo => HloModuleProto::decode(self.code.as_slice()).map(|m| m.debug_text()).unwrap_or_default(),
+            Format::Hlo => self.hlo().map(|module| module.debug_text()).unwrap_or_default(),
         }
     }
 }

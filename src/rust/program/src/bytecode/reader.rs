@@ -74,6 +74,17 @@ impl<'a> Reader<'a> {
         Ok((number >> 1, number & 1 == 1))
     }
 
+    /// A number with its sign in the last bit.
+    pub fn signed(&mut self) -> Result<i64> {
+        let (number, is_negative) = self.flagged()?;
+        Ok(if is_negative { !(number as i64) } else { number as i64 })
+    }
+
+    /// A list of numbers with signs.
+    pub fn signed_numbers(&mut self) -> Result<Vec<i64>> {
+        (0..self.count()?).map(|_| self.signed()).collect()
+    }
+
     /// A count of items, each of at least one byte, so it is safe to allocate an array for them.
     pub fn count(&mut self) -> Result<usize> {
         let count = self.number()?;

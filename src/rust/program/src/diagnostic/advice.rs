@@ -1,8 +1,8 @@
 //! Advice on a compiler's message: what was probably meant, or how to write it.
 
 use super::{name_at, Source};
-use crate::mlir;
 use crate::suggest;
+use crate::text::function_names;
 
 /// What to write instead.
 pub(super) fn on(message: &str, source: Option<&Source<'_>>, text: &[u8]) -> Option<String> {
@@ -15,13 +15,13 @@ pub(super) fn on(message: &str, source: Option<&Source<'_>>, text: &[u8]) -> Opt
         return did_you_mean(suggest::operation(name.split('\'').next()?));
     }
     if message.contains("requires module with `main` function") {
-        return Some(match &mlir::function_names(text)[..] {
+        return Some(match &function_names(text)[..] {
             [] => "Define a function `@main`: `func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { ... }`.".into(),
             names => format!("Compilers run the function `@main`. The program defines {}.", names.join(", ")),
         });
     }
     if message.contains("does not reference a valid function") {
-        return Some(format!("The program defines {}.", mlir::function_names(text).join(", ")));
+        return Some(format!("The program defines {}.", function_names(text).join(", ")));
     }
     if message.contains("block with no terminator") {
         return Some("A function ends with `return`, such as `return %0 : tensor<2xf32>`.".into());

@@ -41,7 +41,7 @@ impl Module {
     /// `InvalidInput` for damaged bytecode, and `UnsupportedProgram` for operations, attributes and types that are not known
     /// here.
     pub fn decode(code: &[u8]) -> Result<Module> {
-        bytecode::decode(code)
+        bytecode::decode(code, false)
     }
 
     /// The program as text.

@@ -27,12 +27,9 @@ const CHOSEN_ROOT: Version = Version([1, 20, 0]);
 /// `UnsupportedProgram`, which names the operation, for what has no older form.
 pub(super) fn make_older(module: &mut Module, current: Version) -> Result<()> {
     let mut meshes = HashMap::new();
-    for block in module.root.regions.iter().flat_map(|region| &region.blocks) {
-        for operation in block.operations.iter().filter(|operation| &*operation.name == "sdy.mesh") {
-            let name = operation.attribute("sym_name").and_then(Attribute::as_text);
-            if let (Some(name), Some(Attribute::Other(mesh))) = (name, operation.attribute("mesh")) {
-                meshes.insert(name.to_owned(), mesh.clone());
-            }
+    for operation in module.root.inner().filter(|operation| &*operation.name == "sdy.mesh") {
+        if let (Some(name), Some(Attribute::Other(mesh))) = (operation.symbol(), operation.attribute("mesh")) {
+            meshes.insert(name.to_owned(), mesh.clone());
         }
     }
     Change { current, meshes, function: None }.operation(&mut module.root)
@@ -43,8 +40,7 @@ pub(super) fn without_regions_of_composites(operation: &mut Operation) {
     if operation.kind() == "composite" && !operation.regions.is_empty() {
         return call_decomposition(operation);
     }
-    let inner = operation.regions.iter_mut().flat_map(|region| &mut region.blocks);
-    inner.flat_map(|block| &mut block.operations).for_each(without_regions_of_composites);
+    operation.inner_mut().for_each(without_regions_of_composites);
 }
 
 /// A composite becomes a call of its decomposition.
@@ -66,7 +62,7 @@ struct Change {
 impl Change {
     fn operation(&mut self, operation: &mut Operation) -> Result<()> {
         if &*operation.name == "func.func" {
-            self.function = operation.attribute("sym_name").and_then(Attribute::as_text).map(str::to_owned);
+            self.function = operation.symbol().map(str::to_owned);
         }
         if self.current < MESH_AXES {
             self.without_meshes(operation)?;
@@ -91,8 +87,7 @@ impl Change {
             }
             _ => {}
         }
-        let inner = operation.regions.iter_mut().flat_map(|region| &mut region.blocks);
-        inner.flat_map(|block| &mut block.operations).try_for_each(|operation| self.operation(operation))
+        operation.inner_mut().try_for_each(|operation| self.operation(operation))
     }
 
     /// Replaces groups along axes of a mesh by lists of devices, and leaves out other notes about meshes.

@@ -7,14 +7,14 @@ use std::collections::{HashMap, HashSet};
 pub(super) fn clean(root: &mut Operation) {
     let Some(block) = root.regions.first_mut().and_then(|region| region.blocks.first_mut()) else { return };
     let mut pure = HashSet::new();
-    let is_main = |function: &Operation| function.attribute("sym_name").and_then(Attribute::as_text) == Some("main");
+    let is_main = |function: &Operation| function.symbol() == Some("main");
     // Functions come after those that they call, but for main, which is the first.
     let (main, others): (Vec<_>, Vec<_>) = block.operations.iter_mut().partition(|operation| is_main(operation));
     for function in others.into_iter().chain(main).filter(|operation| &*operation.name == "func.func") {
         let mut used = HashSet::new();
         function.regions.iter_mut().for_each(|region| clean_region(region, &mut used, &pure));
         if function.regions.iter().all(|region| is_pure_region(region, &pure)) {
-            if let Some(name) = function.attribute("sym_name").and_then(Attribute::as_text) {
+            if let Some(name) = function.symbol() {
                 pure.insert(Name::from(name));
             }
         }
@@ -24,7 +24,7 @@ pub(super) fn clean(root: &mut Operation) {
         .operations
         .iter()
         .filter(|operation| &*operation.name == "func.func")
-        .filter_map(|function| Some((Name::from(function.attribute("sym_name")?.as_text()?), function)))
+        .filter_map(|function| Some((Name::from(function.symbol()?), function)))
         .collect();
     let mut waiting = vec![Name::from("main")];
     while let Some(name) = waiting.pop() {
@@ -35,8 +35,7 @@ pub(super) fn clean(root: &mut Operation) {
         }
     }
     block.operations.retain(|operation| {
-        let name = operation.attribute("sym_name").and_then(Attribute::as_text);
-        &*operation.name != "func.func" || name.is_some_and(|name| called.contains(name))
+        &*operation.name != "func.func" || operation.symbol().is_some_and(|name| called.contains(name))
     });
 }
 
@@ -49,8 +48,7 @@ fn calls(operation: &Operation, found: &mut Vec<Name>) {
             _ => {}
         }
     }
-    let inner = operation.regions.iter().flat_map(|region| &region.blocks).flat_map(|block| &block.operations);
-    inner.for_each(|operation| calls(operation, found));
+    operation.inner().for_each(|operation| calls(operation, found));
 }
 
 /// From the last operation to the first: uses come after definitions.
@@ -86,25 +84,11 @@ fn is_pure(operation: &Operation, pure: &HashSet<Name>) -> bool {
         "stablehlo.custom_call" => operation.attribute("has_side_effect") != Some(&Attribute::Bool(true)),
         "stablehlo.composite" => calls_pure("decomposition"),
         _ => {
-            const WITH_EFFECTS: [&str; 16] = [
-                "",
-                "after_all",
-                "all_gather",
-                "all_reduce",
-                "all_to_all",
-                "async_done",
-                "async_start",
-                "collective_broadcast",
-                "collective_permute",
-                "create_token",
-                "infeed",
-                "outfeed",
-                "recv",
-                "reduce_scatter",
-                "rng",
-                "send",
-            ];
-            !WITH_EFFECTS.contains(&operation.kind())
+            const WITH_EFFECTS: &str =
+                "after_all all_gather all_reduce all_to_all async_done async_start collective_broadcast \
+                collective_permute create_token infeed outfeed recv reduce_scatter rng send";
+            let kind = operation.kind();
+            !kind.is_empty() && WITH_EFFECTS.split(' ').all(|name| name != kind)
         }
     };
     is_pure && operation.regions.iter().all(|region| is_pure_region(region, pure))

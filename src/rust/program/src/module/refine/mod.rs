@@ -398,13 +398,12 @@ fn without_regions(operation: &Operation) -> Operation {
 }
 
 fn name_of(function: &Operation) -> Result<&str> {
-    function.attribute("sym_name").and_then(Attribute::as_text).ok_or_else(|| strange("a function without a name"))
+    function.symbol().ok_or_else(|| strange("a function without a name"))
 }
 
 /// The number of operations.
 fn count(operation: &Operation) -> usize {
-    let inner = operation.regions.iter().flat_map(|region| &region.blocks).flat_map(|block| &block.operations);
-    1 + inner.map(count).sum::<usize>()
+    1 + operation.inner().map(count).sum::<usize>()
 }
 
 /// The type of an argument with the sizes that the user gave.

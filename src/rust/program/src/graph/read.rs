@@ -1,19 +1,21 @@
-//! The graph of decoded bytecode.
+//! Reads a graph from the operations of a program.
 
 use super::{short_number, type_text, Body, Graph, Kind, Op};
 use crate::module::{Attribute, Block, Element, Module, Operation, Type, Value};
 use std::collections::HashMap;
 
 pub(super) fn read(module: &Module) -> Graph {
-    let functions = || module.root.block(0).into_iter().flat_map(|block| &block.operations);
-    let functions: Vec<&Operation> = functions().filter(|operation| &*operation.name == "func.func").collect();
-    let name = |function: &Operation| function.attribute("sym_name").and_then(Attribute::as_text).map(str::to_owned);
-    let numbers = functions.iter().enumerate().filter_map(|(i, function)| Some((name(function)?, i))).collect();
+    let functions: Vec<&Operation> = module.root.inner().filter(|operation| &*operation.name == "func.func").collect();
+    let mut numbers = HashMap::new();
+    for (i, function) in functions.iter().enumerate() {
+        numbers.entry(function.symbol().unwrap_or_default()).or_insert(i);
+    }
     let mut reader = Reader { module, numbers, bodies: vec![Body::default(); functions.len()], scopes: Vec::new() };
     for (i, function) in functions.iter().enumerate() {
         if let Some(block) = function.block(0) {
             reader.bodies[i] = reader.body(block, true);
-            reader.bodies[i].name = name(function).unwrap_or_default();
+            let name = function.attribute("label").and_then(Attribute::as_text).or(function.symbol());
+            reader.bodies[i].name = name.unwrap_or_default().to_owned();
         }
     }
     let entry = reader.numbers.get("main").copied().unwrap_or(0);
@@ -23,7 +25,7 @@ pub(super) fn read(module: &Module) -> Graph {
 struct Reader<'a> {
     module: &'a Module,
     /// The functions by name.
-    numbers: HashMap<String, usize>,
+    numbers: HashMap<&'a str, usize>,
     bodies: Vec<Body>,
     scopes: Vec<Scope>,
 }
@@ -38,8 +40,8 @@ struct Scope {
     used: Vec<usize>,
 }
 
-impl Reader<'_> {
-    fn body(&mut self, block: &Block, is_function: bool) -> Body {
+impl<'a> Reader<'a> {
+    fn body(&mut self, block: &'a Block, is_function: bool) -> Body {
         let mut ops = Vec::new();
         let mut scope = Scope::default();
         for (i, &argument) in block.arguments.iter().enumerate() {
@@ -56,9 +58,9 @@ impl Reader<'_> {
         Body { ops, ..Body::default() }
     }
 
-    fn operation(&mut self, operation: &Operation, is_function: bool, ops: &mut Vec<Op>) {
+    fn operation(&mut self, operation: &'a Operation, is_function: bool, ops: &mut Vec<Op>) {
         let operands: Vec<_> = operation.operands.iter().filter_map(|&value| self.resolve(value, ops)).collect();
-        if operation.name.ends_with(".return") {
+        if operation.base() == "return" {
             for (i, &operand) in operands.iter().enumerate() {
                 let label = if is_function { format!("output {}", i + 1) } else { String::new() };
                 let detail = operation.operands.get(i).map(|&value| self.kind(value)).unwrap_or_default();
@@ -71,12 +73,12 @@ impl Reader<'_> {
         if operation.results.len() > 1 {
             op.detail.push_str(", ...");
         }
-        if let Some(Attribute::Dense(dense)) = operation.attribute("value") {
-            let mut text = String::new();
-            let is_splat = dense.tensor().is_ok_and(|t| t.element.bytes() == Some(dense.bytes.len()));
-            if is_splat && dense.write(&mut text).is_ok() {
-                op.value = text.strip_prefix("dense<").and_then(|t| t.strip_suffix('>')).and_then(short_number);
-            }
+        if matches!(operation.base(), "tuple" | "get_tuple_element" | "get-tuple-element" | "bitcast" | "opt-barrier") {
+            op.kind = Kind::Transparent;
+        }
+        op.place = operation.attribute("place").and_then(Attribute::as_text).unwrap_or_default().to_owned();
+        if operation.base() == "constant" {
+            op.value = operation.attribute("value").and_then(splat);
         }
         if let Some(scope) = self.scopes.last_mut() {
             scope.used.clear();
@@ -86,9 +88,9 @@ impl Reader<'_> {
             op.inner.push(self.bodies.len());
             self.bodies.push(body);
         }
-        if operation.name.ends_with(".call") {
-            let callee = operation.attribute("callee").and_then(Attribute::as_symbol);
-            op.inner.extend(callee.and_then(|name| self.numbers.get(&**name)));
+        let called = operation.attribute("called_computations").and_then(Attribute::as_array).unwrap_or_default();
+        for callee in operation.attribute("callee").into_iter().chain(called).filter_map(Attribute::as_symbol) {
+            op.inner.extend(self.numbers.get(&**callee));
         }
         if let Some(scope) = self.scopes.last_mut() {
             op.operands.append(&mut scope.used);
@@ -121,28 +123,55 @@ impl Reader<'_> {
     }
 
     fn kind(&self, value: Value) -> String {
-        match self.module.type_of(value) {
-            Type::Tensor(tensor) => {
-                let dims = tensor.dims.iter().map(|&dim| if dim < 0 { "?".into() } else { dim.to_string() });
-                match &tensor.element {
-                    Element::Number(dtype) => type_text(dims, dtype.name()),
-                    other => type_text(dims, &other.to_string()),
-                }
-            }
-            Type::Tuple(_) => "tuple".into(),
-            Type::Token => "token".into(),
-            _ => String::new(),
-        }
+        kind(self.module.type_of(value))
     }
 }
 
+/// A type as text; of a tuple, the first one's.
+fn kind(of: &Type) -> String {
+    match of {
+        Type::Tensor(tensor) => {
+            let dims = tensor.dims.iter().map(|&dim| if dim < 0 { "?".into() } else { dim.to_string() });
+            match &tensor.element {
+                Element::Number(dtype) => type_text(dims, dtype.name()),
+                other => type_text(dims, &other.to_string()),
+            }
+        }
+        Type::Tuple(parts) => match &parts[..] {
+            [] => "()".into(),
+            [one] => kind(one),
+            [first, ..] => format!("{}, ...", kind(first)),
+        },
+        Type::Token => "token".into(),
+        _ => String::new(),
+    }
+}
+
+/// The value of a constant with equal elements.
+fn splat(value: &Attribute) -> Option<String> {
+    let mut text = String::new();
+    match value {
+        Attribute::Dense(dense) if dense.tensor().is_ok_and(|t| t.element.bytes() == Some(dense.bytes.len())) => {
+            dense.write(&mut text).ok()?;
+        }
+        Attribute::Other(other) => text.push_str(other),
+        _ => return None,
+    }
+    short_number(text.strip_prefix("dense<")?.strip_suffix('>')?)
+}
+
 fn label(operation: &Operation) -> String {
-    let name = operation.name.rsplit('.').next().unwrap_or_default();
-    let named = |key: &str| {
-        let value = operation.attribute(key)?;
-        value.as_symbol().map(|name| name.to_string()).or_else(|| value.as_text().map(str::to_owned))
+    let name = match operation.base() {
+        // HLO's own name.
+        "broadcast_in_dim" if operation.name.starts_with("hlo.") => "broadcast",
+        name => name,
     };
-    match named(if name == "custom_call" { "call_target_name" } else { "callee" }) {
+    let key = if matches!(name, "custom_call" | "custom-call") { "call_target_name" } else { "callee" };
+    let named = [key, "label"].iter().find_map(|key| {
+        let value = operation.attribute(key)?;
+        value.as_symbol().map(|name| &**name).or_else(|| value.as_text())
+    });
+    match named.filter(|target| !target.is_empty()) {
         Some(target) => format!("{name} {target}"),
         None => name.to_owned(),
     }
