@@ -154,9 +154,10 @@ operations! {
 /// `ArgumentCount` for another number of operands than the operation takes, `ShapeMismatch` for shapes that do not fit,
 /// `UnsupportedDtype` for dtypes that the operation is not defined for, `InvalidInput` for parameters out of range.
 pub fn program(operation: Operation, operands: &[Operand], parameters: &[i64], float: DType) -> Result<String> {
-    let (mut body, values) = start(operands, float)?;
-    let result = build(&mut body, operation, &values, parameters, float)?;
-    Ok(body.finish(&values, &result))
+    let body = Body::default();
+    let values = arguments(&body, operands, float)?;
+    let result = build(operation, &values, parameters, float)?;
+    Ok(body.program(&values, &result))
 }
 
 /// The dtype and shape of an operation's result.
@@ -169,26 +170,26 @@ pub fn result(
     parameters: &[i64],
     float: DType,
 ) -> Result<(DType, Vec<i64>)> {
-    let (mut body, values) = start(operands, float)?;
-    let result = build(&mut body, operation, &values, parameters, float)?;
+    let body = Body::default();
+    let result = build(operation, &arguments(&body, operands, float)?, parameters, float)?;
     Ok((result.dtype, result.dims))
 }
 
-fn start(operands: &[Operand], float: DType) -> Result<(Body, Vec<Value>)> {
+fn arguments<'b>(body: &'b Body, operands: &[Operand], float: DType) -> Result<Vec<Value<'b>>> {
     math::check_default(float)?;
     for operand in operands {
         Spec::new(operand.dtype, operand.shape)?;
     }
-    Ok(Body::new(operands))
+    Ok(body.arguments(operands))
 }
 
 /// Writes the operation, and returns its result.
-fn build(b: &mut Body, operation: Operation, values: &[Value], parameters: &[i64], float: DType) -> Result<Value> {
+fn build<'b>(operation: Operation, values: &[Value<'b>], parameters: &[i64], float: DType) -> Result<Value<'b>> {
     match values {
-        parts if matches!(operation, Operation::Cbind | Operation::Rbind) => shape::bind(b, operation, parts),
-        [x] => of_one(b, operation, x, parameters, float),
-        [x, y] => of_two(b, operation, x, y, float),
-        [condition, yes, no] if operation == Operation::Ifelse => shape::choose(b, condition, yes, no),
+        parts if matches!(operation, Operation::Cbind | Operation::Rbind) => shape::bind(operation, parts),
+        [x] => of_one(operation, x, parameters, float),
+        [x, y] => of_two(operation, x, y, float),
+        [condition, yes, no] if operation == Operation::Ifelse => shape::choose(condition, yes, no),
         _ => Err(wrong_count(operation, values.len())),
     }
 }
@@ -197,59 +198,73 @@ fn wrong_count(operation: Operation, count: usize) -> Error {
     Error::new(Kind::ArgumentCount, format!("`{}` does not take {count} arrays.", operation.name()))
 }
 
-fn of_one(b: &mut Body, operation: Operation, x: &Value, parameters: &[i64], float: DType) -> Result<Value> {
+fn of_one<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64], float: DType) -> Result<Value<'b>> {
     use Operation as Op;
     match operation {
-        Op::Add | Op::Subtract => Ok(arithmetic::sign(b, operation, x)),
-        Op::Not => Ok(arithmetic::not(b, x)),
-        Op::Abs | Op::Sign | Op::Floor | Op::Ceiling | Op::Trunc => math::whole(b, operation, x),
-        Op::Round => math::round(b, x, parameters, float),
-        Op::Signif => math::signif(b, x, parameters, float),
+        Op::Add | Op::Subtract => Ok(arithmetic::sign(operation, x)),
+        Op::Not => Ok(!x.convert(DType::Pred)),
+        Op::Abs | Op::Sign | Op::Floor | Op::Ceiling | Op::Trunc => math::whole(operation, x),
+        Op::Round => math::round(x, parameters, float),
+        Op::Signif => math::signif(x, parameters, float),
         Op::Sqrt | Op::Exp | Op::Expm1 | Op::Log | Op::Log1p | Op::Log2 | Op::Log10 => {
-            math::function(b, operation, x, float)
+            math::function(operation, x, float)
         }
-        Op::Cos | Op::Sin | Op::Tan | Op::Cospi | Op::Sinpi | Op::Tanpi | Op::Acos | Op::Asin | Op::Atan => {
-            math::function(b, operation, x, float)
-        }
-        Op::Cosh | Op::Sinh | Op::Tanh | Op::Acosh | Op::Asinh | Op::Atanh => math::function(b, operation, x, float),
-        Op::Gamma | Op::Lgamma | Op::Digamma | Op::Trigamma => math::function(b, operation, x, float),
-        Op::Re | Op::Im | Op::Mod | Op::Arg | Op::Conj => complex::function(b, operation, x, float),
-        Op::IsNan | Op::IsFinite | Op::IsInfinite => math::kind_of_number(b, operation, x),
+        Op::Cos
+        | Op::Sin
+        | Op::Tan
+        | Op::Cospi
+        | Op::Sinpi
+        | Op::Tanpi
+        | Op::Acos
+        | Op::Asin
+        | Op::Atan
+        | Op::Cosh
+        | Op::Sinh
+        | Op::Tanh
+        | Op::Acosh
+        | Op::Asinh
+        | Op::Atanh
+        | Op::Gamma
+        | Op::Lgamma
+        | Op::Digamma
+        | Op::Trigamma => math::function(operation, x, float),
+        Op::Re | Op::Im | Op::Mod | Op::Arg | Op::Conj => complex::function(operation, x, float),
+        Op::IsNan | Op::IsFinite | Op::IsInfinite => math::kind_of_number(operation, x),
         Op::Sum | Op::Prod | Op::Mean | Op::Max | Op::Min | Op::Any | Op::All => {
-            reduce::summary(b, operation, x, parameters, float)
+            reduce::summary(operation, x, parameters, float)
         }
-        Op::Range => reduce::range(b, x),
+        Op::Range => reduce::range(x),
         Op::RowSums | Op::ColSums | Op::RowMeans | Op::ColMeans => {
-            reduce::rows_or_columns(b, operation, x, parameters, float)
+            reduce::rows_or_columns(operation, x, parameters, float)
         }
-        Op::Cumsum | Op::Cumprod | Op::Cummax | Op::Cummin => reduce::cumulative(b, operation, x, float),
-        Op::Transpose => shape::transpose(b, x),
-        Op::Aperm => shape::permute(b, x, parameters),
-        Op::Dim => shape::reshape(b, x, parameters),
-        Op::Rev => Ok(shape::reverse(b, x)),
-        Op::Diag => shape::diagonal(b, x, parameters),
-        Op::Sort => order::sort(b, x, parameters),
-        Op::Order => order::order(b, x, parameters),
-        Op::WhichMax | Op::WhichMin => order::place(b, operation, x),
-        Op::Crossprod | Op::Tcrossprod => linear::product(b, operation, x, x, float),
+        Op::Cumsum | Op::Cumprod | Op::Cummax | Op::Cummin => reduce::cumulative(operation, x, float),
+        Op::Transpose => shape::transpose(x),
+        Op::Aperm => shape::permute(x, parameters),
+        Op::Dim => shape::reshape(x, parameters),
+        Op::Rev => Ok(shape::reverse(x)),
+        Op::Diag => shape::diagonal(x, parameters),
+        Op::Sort => order::sort(x, parameters),
+        Op::Order => order::order(x, parameters),
+        Op::WhichMax | Op::WhichMin => order::place(operation, x),
+        Op::Crossprod | Op::Tcrossprod => linear::product(operation, x, x, float),
         _ => Err(wrong_count(operation, 1)),
     }
 }
 
-fn of_two(b: &mut Body, operation: Operation, x: &Value, y: &Value, float: DType) -> Result<Value> {
+fn of_two<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>, float: DType) -> Result<Value<'b>> {
     use Operation as Op;
     match operation {
-        Op::Add | Op::Subtract | Op::Multiply => arithmetic::ring(b, operation, x, y),
-        Op::Divide | Op::Power => arithmetic::floating(b, operation, x, y, float),
-        Op::Modulo | Op::Quotient => arithmetic::modulo(b, operation, x, y),
+        Op::Add | Op::Subtract | Op::Multiply => arithmetic::ring(operation, x, y),
+        Op::Divide | Op::Power => arithmetic::floating(operation, x, y, float),
+        Op::Modulo | Op::Quotient => arithmetic::modulo(operation, x, y),
         Op::Equal | Op::NotEqual | Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual => {
-            arithmetic::comparison(b, operation, x, y)
+            arithmetic::comparison(operation, x, y)
         }
-        Op::And | Op::Or | Op::Xor => arithmetic::logic(b, operation, x, y),
-        Op::Pmax | Op::Pmin => arithmetic::extreme(b, operation, x, y),
-        Op::Log | Op::Atan2 => math::pair(b, operation, x, y, float),
-        Op::Matmul | Op::Crossprod | Op::Tcrossprod => linear::product(b, operation, x, y, float),
-        Op::Outer => linear::outer(b, x, y),
+        Op::And | Op::Or | Op::Xor => arithmetic::logic(operation, x, y),
+        Op::Pmax | Op::Pmin => arithmetic::extreme(operation, x, y),
+        Op::Log | Op::Atan2 => math::pair(operation, x, y, float),
+        Op::Matmul | Op::Crossprod | Op::Tcrossprod => linear::product(operation, x, y, float),
+        Op::Outer => linear::outer(x, y),
         _ => Err(wrong_count(operation, 2)),
     }
 }
