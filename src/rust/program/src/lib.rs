@@ -4,28 +4,22 @@
 #[macro_use]
 extern crate pjrt_base;
 
-pub mod annotations;
 mod bytecode;
-pub mod collectives;
-mod content;
-mod depth;
-mod diagnostic;
+mod checks;
 pub mod eager;
 pub mod exported;
-#[cfg(test)]
-mod forms;
 pub mod graph;
 pub mod hlo;
-mod mesh;
 pub mod module;
 pub mod names;
-pub mod narrow;
-mod older;
 pub mod profile;
 pub mod program;
-pub mod pytorch;
-pub mod sharding;
-mod sizes;
-pub mod stablehlo;
-mod suggest;
+mod rewrite;
 mod text;
+
+pub use checks::{collectives, narrow};
+pub use exported::pytorch;
+pub use hlo::sharding;
+pub use module::annotations;
+pub use program::stablehlo;
+pub use rewrite::refine;

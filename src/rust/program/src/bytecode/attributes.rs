@@ -3,7 +3,7 @@
 use super::kinds::{self, Field};
 use super::reader::Reader;
 use super::{damaged, too_deep, MAX_NESTING};
-use crate::depth;
+use crate::module::depth;
 use crate::text;
 use pjrt_base::error::Result;
 

@@ -9,8 +9,8 @@ mod operations;
 mod reader;
 mod symbols;
 
-use crate::annotations::Annotations;
-use crate::module::{Operation, Type};
+use crate::module::annotations::Annotations;
+use crate::module::{Module, Operation, Type};
 use attributes::Entries;
 use decode::Decoder;
 use pjrt_base::error::{Error, Kind, Result};
@@ -18,6 +18,9 @@ use reader::Reader;
 
 pub(crate) use decode::decode;
 pub(crate) use symbols::{symbols, Symbols};
+
+/// The magic number of MLIR bytecode.
+pub(crate) const MAGIC: &[u8] = b"ML\xefR";
 
 /// The newest known encoding. Nothing in a newer one is considered wrong.
 const NEWEST: u64 = 6;
@@ -63,6 +66,17 @@ struct Tables<'a> {
     properties: Vec<Reader<'a>>,
     /// The contents of the resources of dialects that constants refer to, if they are blocks of bytes.
     resources: Vec<Option<&'a [u8]>>,
+}
+
+impl Module {
+    /// Decodes bytecode, with its magic number: a portable artifact, or StableHLO.
+    ///
+    /// # Errors
+    /// `InvalidInput` for damaged bytecode, and `UnsupportedProgram` for operations, attributes and types that are not known
+    /// here.
+    pub fn decode(code: &[u8]) -> Result<Module> {
+        decode(code, false)
+    }
 }
 
 impl<'a> Tables<'a> {

@@ -19,7 +19,7 @@ impl<'a> Reader<'a> {
 
     /// Reads a whole program after its magic number.
     pub fn after_magic(bytes: &'a [u8]) -> Self {
-        Reader { whole: bytes, at: 0, before: crate::program::BYTECODE.len() }
+        Reader { whole: bytes, at: 0, before: super::MAGIC.len() }
     }
 
     pub fn left(&self) -> usize {

@@ -4,12 +4,12 @@
 pub mod dims;
 mod flatbuffer;
 mod names;
+pub mod pytorch;
 mod tree;
 
 pub use tree::Tree;
 
-use crate::bytecode;
-use crate::program::BYTECODE;
+use crate::bytecode::{self, MAGIC};
 use flatbuffer::{Buffer, Table};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
@@ -131,7 +131,7 @@ impl Exported {
     /// `InvalidFile` for damage and other formats; `InvalidInput` without such a derivative. The program itself is not
     /// checked.
     pub fn read(content: &[u8], order: usize) -> Result<Exported> {
-        if content.starts_with(BYTECODE) {
+        if content.starts_with(MAGIC) {
             return Err(not_exported("it is MLIR bytecode").hint(Reason::ProgramNotExported));
         }
         if is_pickle(content) && module(content).is_none() {
@@ -149,7 +149,7 @@ impl Exported {
 
     fn of(root: Table<'_, '_>) -> Result<Exported> {
         let program = root.bytes(field::PROGRAM)?;
-        if !program.starts_with(BYTECODE) {
+        if !program.starts_with(MAGIC) {
             return Err(damaged("it does not contain a program").hint(EXPORT));
         }
         let (in_tree, inputs) = arrays(root, field::IN_TREE, field::INPUTS, field::INPUT_INDICES)?;
@@ -171,7 +171,7 @@ impl Exported {
             effects.map(|effect| Ok(effect.string(0)?.unwrap_or_default().to_owned())).collect::<Result<Vec<_>>>()
         };
         let check = |check: Table<'_, '_>| Ok(check.string(1)?.unwrap_or("platform").to_owned());
-        let mut symbols = bytecode::symbols(&program[BYTECODE.len()..]).unwrap_or_default();
+        let mut symbols = bytecode::symbols(&program[MAGIC.len()..]).unwrap_or_default();
         let input_names = names::of_inputs(&symbols, &in_tree.argument_paths(), &kept);
         let output_names = out_tree.paths(RESULT);
         Ok(Exported {
@@ -296,7 +296,7 @@ pub fn plain_module(content: &[u8]) -> Result<Option<&[u8]>> {
 pub(crate) fn module(content: &[u8]) -> Option<&[u8]> {
     let buffer = Buffer::new(content);
     let program = buffer.root().and_then(|root| root.bytes(field::PROGRAM)).ok()?;
-    Some(program).filter(|program| program.starts_with(BYTECODE))
+    Some(program).filter(|program| program.starts_with(MAGIC))
 }
 
 /// A tree and its leaves. Newer files have each distinct value once, and the indices of the values.

@@ -76,6 +76,23 @@ impl Operation {
         Some(self.attributes.remove(at).1)
     }
 
+    /// Replaces composites with regions by calls: most plugins refuse the regions in text, which say nothing about the result.
+    pub fn without_regions_of_composites(&mut self) {
+        if self.kind() == "composite" && !self.regions.is_empty() {
+            return self.call_decomposition();
+        }
+        self.inner_mut().for_each(Operation::without_regions_of_composites);
+    }
+
+    /// A composite becomes a call of its decomposition.
+    pub fn call_decomposition(&mut self) {
+        if let Some(decomposition) = self.remove("decomposition") {
+            self.name = "func.call".into();
+            self.attributes = vec![("callee".into(), decomposition)];
+            self.regions.clear();
+        }
+    }
+
     /// The only block of a region.
     pub fn block(&self, region: usize) -> Option<&Block> {
         match self.regions.get(region)?.blocks.as_slice() {

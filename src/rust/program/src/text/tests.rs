@@ -1,6 +1,5 @@
 use super::*;
-use crate::annotations::Array;
-use crate::program::{Format, Program};
+use crate::module::annotations::Array;
 use std::result::Result;
 
 /// The line of a function without a body, in the error about it.
@@ -227,29 +226,6 @@ fn one_result_needs_no_brackets_and_none_no_arrow() {
     assert_eq!(of("func.func @main() attributes {a} {").inputs, Some(vec![]));
     for text in ["", "func.func @f(%x: i32) {", "func.func @main", "func.func @main(%x: tensor<2xf32>"] {
         assert_eq!((of(text).inputs, of(text).outputs), (None, None), "{text}");
-    }
-}
-
-#[test]
-fn arrays_without_a_fixed_shape_are_listed() {
-    let of = |text: &str| match Program::new(text.into(), Format::Mlir) {
-        Ok(program) => program.dynamic_arrays(),
-        Err(error) => panic!("{text}: {error}"),
-    };
-    assert_eq!(
-        of("func.func public @main(%x: tensor<?x3xf32>, %i: tensor<i32>, %z : tensor<2x?xcomplex<f64>> {a = \"?\"}) \
-            -> (tensor<?x3xf32> {b = 1}, tensor<2xf32>) {"),
-        ["argument 1 (`%x`) is f32[?x3]", "argument 3 (`%z`) is complex<f64>[2x?]", "result 1 is f32[?x3]"]
-    );
-    assert_eq!(of("func.func @main() -> tensor<?xi1> { }"), ["result 1 is i1[?]"]);
-    for text in [
-        "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { // ?\n}",
-        "func.func @f(%x: tensor<?xf32>) { }\nfunc.func @main(%x: tensor<2xf32>) { }",
-        "func.func @main(%x: tensor<?xf32, #stablehlo.bounds<4>>) { }",
-        "func.func @main(%x: tensor<?xf32>",
-        "?",
-    ] {
-        assert_eq!(of(text), [""; 0], "{text}");
     }
 }
 

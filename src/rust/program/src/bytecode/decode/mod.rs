@@ -13,7 +13,6 @@ use super::operations::{self, Head, Parts};
 use super::reader::Reader;
 use super::{damaged, read, too_deep, Tables};
 use crate::module::{unknown, Attribute, Block, Module, Name, Operation, Region, Type, Value};
-use crate::program::BYTECODE;
 pub(super) use entries::Decoder;
 use pjrt_base::error::Result;
 use std::collections::HashMap;
@@ -29,7 +28,7 @@ const CAST: &str = "builtin.unrealized_conversion_cast";
 /// # Errors
 /// `InvalidInput` for damaged bytecode, and `UnsupportedProgram` for what is not known here.
 pub(crate) fn decode(code: &[u8], is_lenient: bool) -> Result<Module> {
-    let Some(code) = code.strip_prefix(BYTECODE) else {
+    let Some(code) = code.strip_prefix(super::MAGIC) else {
         bail!(InvalidInput, "The program is not bytecode.");
     };
     let mut module = None;

@@ -1,9 +1,9 @@
 //! MLIR text: checks for constructs that crash XLA's compiler instead of raising an error, and a reader of what it says.
 
-use crate::annotations::Annotations;
-use crate::depth;
+use crate::module::annotations::Annotations;
+use crate::module::depth;
+use crate::module::sizes;
 use crate::module::{Attribute, Operation};
-use crate::sizes;
 use memchr::{memchr, memchr2, memchr3, memchr_iter, memmem};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::ALL;

@@ -1,7 +1,7 @@
 //! The shardings of a partitioned program's arrays: the part of an array that each partition has.
 
-use crate::annotations::{Annotations, Array};
 use crate::hlo::{HloModuleProto, OpSharding};
+use crate::module::annotations::{Annotations, Array};
 use pjrt_data::array::Spec;
 use prost::Message;
 use std::ops::Range;

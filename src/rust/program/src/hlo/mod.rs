@@ -1,6 +1,8 @@
 //! HLO modules, XLA's form of a program: their inputs, outputs, aliases and text.
 
-use crate::annotations::{Annotations, Array};
+use crate::module::annotations::{Annotations, Array};
+use crate::module::sizes;
+use pjrt_base::error::Result;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 use pjrt_data::layout;
@@ -16,6 +18,7 @@ mod module;
 mod order;
 pub mod processes;
 mod proto;
+pub mod sharding;
 mod text;
 mod wire;
 
@@ -50,6 +53,11 @@ impl ShapeProto {
         (is_descending || self.dimensions.contains(&0)) && self.tuple_shapes.iter().all(ShapeProto::is_row_major)
     }
 
+    fn check_sizes(&self) -> Result<()> {
+        sizes::check(self.dimensions.iter().map(|&dim| u64::try_from(dim).unwrap_or(0)))?;
+        self.tuple_shapes.iter().try_for_each(ShapeProto::check_sizes)
+    }
+
     /// Whether both are arrays, or tuples of the same number of such parts.
     fn is_structured_as(&self, other: &ShapeProto) -> bool {
         let is_tuple = |shape: &ShapeProto| shape.element_type == TUPLE;
@@ -73,6 +81,17 @@ impl ShapeProto {
 }
 
 impl HloModuleProto {
+    /// Checks that no array has an impossible size.
+    ///
+    /// # Errors
+    /// `InvalidInput`.
+    pub(crate) fn check_sizes(&self) -> Result<()> {
+        let of_program = self.host_program_shape.iter().flat_map(|shape| shape.parameters.iter().chain(&shape.result));
+        let instructions = self.computations.iter().flat_map(|computation| &computation.instructions);
+        let shapes = instructions.filter_map(|instruction| instruction.shape.as_ref());
+        shapes.chain(of_program).try_for_each(ShapeProto::check_sizes)
+    }
+
     /// Whether any computation holds an instruction with this opcode.
     pub fn has_opcode(&self, opcode: &str) -> bool {
         self.computations.iter().flat_map(|c| &c.instructions).any(|i| i.opcode == opcode)
@@ -340,5 +359,20 @@ mod tests {
         for target in ["print_tensor", "my_kernel", "TopK2"] {
             assert!(is_foreign(target), "{target}");
         }
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused_in_modules() {
+        let with = |dimensions: Vec<i64>| {
+            let array = ShapeProto { dimensions, ..Default::default() };
+            let tuple = ShapeProto { tuple_shapes: vec![array], ..Default::default() };
+            let instruction = HloInstructionProto { shape: Some(tuple), ..Default::default() };
+            let computation = HloComputationProto { instructions: vec![instruction], ..Default::default() };
+            HloModuleProto { computations: vec![computation], ..Default::default() }.check_sizes()
+        };
+        assert!(with(vec![1 << 32, 1 << 32]).is_err());
+        assert!(with(vec![0, 1 << 32, 1 << 32]).is_err());
+        assert!(with(vec![1 << 32, 1 << 20]).is_ok());
+        assert!(with(vec![-1, 2]).is_ok());
     }
 }

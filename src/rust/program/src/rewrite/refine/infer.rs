@@ -1,8 +1,7 @@
 //! The types of results, from those of the operands.
 
-use super::{shown, strange, unrefined, Refiner};
-use crate::module::operation::is_elementwise;
-use crate::module::{Attribute, Element, Gather, Operation, Type, Value};
+use super::{strange, unrefined, Refiner};
+use crate::module::{is_elementwise, shown, Attribute, Element, Gather, Operation, Type, Value};
 use pjrt_base::error::Result;
 
 impl Refiner<'_> {

@@ -10,7 +10,7 @@ mod fold;
 mod infer;
 mod regions;
 
-use super::{shown, Attribute, Block, Dense, Element, Module, Name, Operation, Region, Type, Value};
+use crate::module::{shown, Attribute, Block, Dense, Element, Module, Name, Operation, Region, Type, Value};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
 use std::collections::{HashMap, HashSet};

@@ -1,11 +1,15 @@
 //! A program for a plugin that is older, or reads other forms of programs: the same in words that the plugin knows.
 
-use crate::mesh;
-use crate::module::{Module, MESH_AXES};
+mod older;
+pub mod refine;
+
+use crate::module::mesh;
+use crate::module::Module;
+use crate::program::stablehlo::{Version, Versions};
 use crate::program::{Format, Program};
-use crate::stablehlo::{Version, Versions};
 use crate::text::end_of_brackets;
 use memchr::memmem;
+use older::MESH_AXES;
 use pjrt_base::error::{Error, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
 
 /// The version that is assumed of a plugin that does not say which it reads.
@@ -34,7 +38,7 @@ impl Program {
                     return Ok(None);
                 }
                 let Ok(mut module) = Module::decode(self.code()) else { return Ok(None) };
-                module.make_older(current)?;
+                older::make_older(&mut module, current)?;
                 module.text()?.into_bytes()
             }
         };

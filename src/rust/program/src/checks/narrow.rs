@@ -6,9 +6,10 @@
 //! one of several results, or a value of a loop or a branch, has another order than the default; and any operation that
 //! moves dimensions may cause that.
 
+use crate::bytecode;
 use crate::module::{Attribute, Module, Operation, Type};
 use crate::program::{Format, Program};
-use crate::{bytecode, text};
+use crate::text;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
 

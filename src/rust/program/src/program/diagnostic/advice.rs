@@ -1,7 +1,7 @@
 //! Advice on a compiler's message: what was probably meant, or how to write it.
 
 use super::{name_at, Source};
-use crate::suggest;
+use crate::program::suggest;
 use crate::text::function_names;
 
 /// What to write instead.

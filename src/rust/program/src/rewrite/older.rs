@@ -3,9 +3,8 @@
 //! Text has no versions of operations, and leaves out what has its default. So what is left are operations, attributes and forms
 //! that are new: each is listed here, with the version that has it first.
 
-use super::{Attribute, Module, Name, Operation};
-use crate::mesh;
-use crate::stablehlo::Version;
+use crate::module::{mesh, Attribute, Module, Name, Operation};
+use crate::program::stablehlo::Version;
 use pjrt_base::error::{Error, Kind, Result};
 use std::collections::HashMap;
 
@@ -33,23 +32,6 @@ pub(super) fn make_older(module: &mut Module, current: Version) -> Result<()> {
         }
     }
     Change { current, meshes, function: None }.operation(&mut module.root)
-}
-
-/// Replaces composites with regions by calls: most plugins refuse the regions, which say nothing about the result.
-pub(super) fn without_regions_of_composites(operation: &mut Operation) {
-    if operation.kind() == "composite" && !operation.regions.is_empty() {
-        return call_decomposition(operation);
-    }
-    operation.inner_mut().for_each(without_regions_of_composites);
-}
-
-/// A composite becomes a call of its decomposition.
-fn call_decomposition(operation: &mut Operation) {
-    if let Some(decomposition) = operation.remove("decomposition") {
-        operation.name = "func.call".into();
-        operation.attributes = vec![("callee".into(), decomposition)];
-        operation.regions.clear();
-    }
 }
 
 struct Change {
@@ -116,7 +98,7 @@ impl Change {
     /// A composite with regions, or any for a plugin without composites, becomes a call of its decomposition.
     fn composite(&self, operation: &mut Operation) {
         if !operation.regions.is_empty() || self.current < COMPOSITES {
-            call_decomposition(operation);
+            operation.call_decomposition();
         }
     }
 

@@ -1,6 +1,6 @@
 //! Versions of StableHLO: those that a plugin reads, and the version of a portable program.
 
-use crate::diagnostic;
+use crate::program::diagnostic;
 use crate::program::Program;
 use pjrt_base::error::{Error, Kind, INVALID_ARGUMENT, UNKNOWN};
 use std::fmt;

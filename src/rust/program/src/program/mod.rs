@@ -1,21 +1,20 @@
 //! Programs, the input of a compiler: StableHLO as text or bytecode, or a serialized HLO module.
 
-use crate::annotations::{Annotations, Array};
-use crate::bytecode;
-use crate::content;
-use crate::diagnostic;
+mod content;
+mod diagnostic;
+pub mod stablehlo;
+mod suggest;
+
+use crate::bytecode::{self, MAGIC};
 use crate::exported;
 use crate::hlo::HloModuleProto;
+use crate::module::annotations::{Annotations, Array};
 use crate::module::Module;
-use crate::sizes;
 use crate::text;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::room;
 use prost::Message;
 use std::sync::Arc;
-
-/// The magic number of MLIR bytecode.
-pub(crate) const BYTECODE: &[u8] = b"ML\xefR";
 
 /// The format of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +57,7 @@ impl Program {
         if code.is_empty() {
             bail!(InvalidFile, "The program is empty.");
         }
-        if format == Format::Mlir && !code.starts_with(BYTECODE) {
+        if format == Format::Mlir && !code.starts_with(MAGIC) {
             if let Some(module) = exported::plain_module(&code)? {
                 return Program::new(module.to_vec(), format);
             }
@@ -79,7 +78,7 @@ impl Program {
                     return Err(Error::new(Kind::InvalidInput, "A compiler has already optimized the HLO module.")
                         .hint("Programs can be optimized only once: use the original program."));
                 }
-                sizes::check_module(&module)?;
+                module.check_sizes()?;
                 if !module.has_consistent_shape() {
                     return Err(Error::new(
                         Kind::InvalidFile,
@@ -89,7 +88,7 @@ impl Program {
                 }
                 module.annotations()
             }
-            Format::Mlir => match code.strip_prefix(BYTECODE) {
+            Format::Mlir => match code.strip_prefix(MAGIC) {
                 Some(bytecode) => bytecode::check(bytecode)?,
                 None => {
                     content::check(&code)?;
@@ -126,7 +125,7 @@ impl Program {
 
     /// Whether code is MLIR bytecode.
     pub fn is_bytecode(code: &[u8]) -> bool {
-        code.starts_with(BYTECODE)
+        code.starts_with(MAGIC)
     }
 
     /// The name of its module; `None` without one, and for bytecode that cannot be decoded.
@@ -158,7 +157,7 @@ impl Program {
     /// The MLIR bytecode after its magic number, the form of StableHLO's portable artifacts; `None` for text.
     pub fn bytecode(&self) -> Option<&[u8]> {
         if self.format == Format::Mlir {
-            self.code.strip_prefix(BYTECODE)
+            self.code.strip_prefix(MAGIC)
         } else {
             None
         }
@@ -214,7 +213,7 @@ impl Program {
         match self.bytecode() {
             Some(_) => {
                 let mut module = Module::decode(&self.code)?;
-                module.without_regions_of_composites();
+                module.root.without_regions_of_composites();
                 module.text()
             }
             None => Ok(self.text()),
@@ -259,5 +258,49 @@ mod tests {
         }
         let plain = HloModuleProto { name: "m".into(), ..Default::default() };
         assert!(Program::new(plain.encode_to_vec(), Format::Hlo).is_ok());
+    }
+
+    #[test]
+    fn the_program_is_a_portable_artifact() {
+        for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/exported")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|end| end != "jaxexport") {
+                continue;
+            }
+            let name = path.display();
+            let content = std::fs::read(&path).unwrap();
+            let exported = exported::Exported::read(&content, 0).unwrap();
+            assert_eq!(exported::module(&content).unwrap(), exported.program, "{name}");
+            let what = exported.needs_more();
+            let program = Program::new(exported.program, Format::Mlir).unwrap();
+            match (Program::new(content, Format::Mlir), what) {
+                (Ok(same), None) => assert_eq!(same.code(), program.code(), "{name}"),
+                (Err(error), Some(what)) => assert!(error.message().contains(what), "{name}"),
+                (other, _) => panic!("{name}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn arrays_without_a_fixed_shape_are_listed() {
+        let of = |text: &str| match Program::new(text.into(), Format::Mlir) {
+            Ok(program) => program.dynamic_arrays(),
+            Err(error) => panic!("{text}: {error}"),
+        };
+        assert_eq!(
+            of("func.func public @main(%x: tensor<?x3xf32>, %i: tensor<i32>, %z : tensor<2x?xcomplex<f64>> {a = \"?\"}) \
+                -> (tensor<?x3xf32> {b = 1}, tensor<2xf32>) {"),
+            ["argument 1 (`%x`) is f32[?x3]", "argument 3 (`%z`) is complex<f64>[2x?]", "result 1 is f32[?x3]"]
+        );
+        assert_eq!(of("func.func @main() -> tensor<?xi1> { }"), ["result 1 is i1[?]"]);
+        for text in [
+            "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { // ?\n}",
+            "func.func @f(%x: tensor<?xf32>) { }\nfunc.func @main(%x: tensor<2xf32>) { }",
+            "func.func @main(%x: tensor<?xf32, #stablehlo.bounds<4>>) { }",
+            "func.func @main(%x: tensor<?xf32>",
+            "?",
+        ] {
+            assert_eq!(of(text), [""; 0], "{text}");
+        }
     }
 }

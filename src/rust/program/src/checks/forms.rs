@@ -1,12 +1,13 @@
 //! The same programs in several forms: what is read of them, and what is said about them, must not depend on the form.
 
-use crate::annotations::{Annotations, Array};
+use super::collectives;
+use super::narrow::{self, Findings};
 use crate::graph::Graph;
 use crate::hlo::HloModuleProto;
+use crate::module::annotations::{Annotations, Array};
 use crate::module::{Attribute, Module};
-use crate::narrow::{self, Findings};
 use crate::program::{Format, Program};
-use crate::{collectives, text};
+use crate::text;
 use prost::Message;
 use std::path::Path;
 
