@@ -42,38 +42,9 @@ mod field {
 const MAX_RANK: usize = 256;
 
 /// The element types by number, by the names of `pjrt_data::dtype` where it has them.
-const DTYPES: [&str; 30] = [
-    "pred",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "ui8",
-    "ui16",
-    "ui32",
-    "ui64",
-    "f16",
-    "f32",
-    "f64",
-    "c64",
-    "c128",
-    "bf16",
-    "i4",
-    "ui4",
-    "f8e4m3b11fnuz",
-    "f8e4m3fn",
-    "f8e4m3fnuz",
-    "f8e5m2",
-    "f8e5m2fnuz",
-    "float0",
-    "f8e4m3",
-    "f8e3m4",
-    "f8e8m0fnu",
-    "f4e2m1fn",
-    "key<fry>",
-    "key<rbg>",
-    "key<unsafe_rbg>",
-];
+const DTYPES: &str =
+    "pred i8 i16 i32 i64 ui8 ui16 ui32 ui64 f16 f32 f64 c64 c128 bf16 i4 ui4 f8e4m3b11fnuz f8e4m3fn f8e4m3fnuz \
+    f8e5m2 f8e5m2fnuz float0 f8e4m3 f8e3m4 f8e8m0fnu f4e2m1fn key<fry> key<rbg> key<unsafe_rbg>";
 
 /// An exported function.
 #[derive(Debug, Clone)]
@@ -220,7 +191,7 @@ impl Exported {
             Tree::Tuple(pair) if matches!(pair[..], [_, Tree::Dict(_)]) => {
                 let mut named = pair[1].clone();
                 if let Tree::Dict(items) = &mut named {
-                    items.push((cotangents, function.out_tree.shifted(inputs)));
+                    items.push((cotangents, function.out_tree.renumbered(&|leaf| leaf + inputs)));
                 }
                 Tree::Tuple(vec![pair[0].clone(), named])
             }
@@ -323,7 +294,8 @@ fn value(table: Table<'_, '_>) -> Result<Arc<Value>> {
         1 => true,
         _ => return Err(damaged("a value is of unknown kind")),
     };
-    let dtype = DTYPES.get(usize::from(table.byte(2)?)).ok_or_else(|| damaged("an element type is unknown"))?;
+    let dtype =
+        DTYPES.split(' ').nth(usize::from(table.byte(2)?)).ok_or_else(|| damaged("an element type is unknown"))?;
     let shape = table.strings(1)?;
     if shape.len() > MAX_RANK {
         return Err(damaged("an array has too many dimensions"));

@@ -175,7 +175,7 @@ impl Function {
         let paths = out_tree.paths("result").into_iter();
         let outputs = paths.zip(&meta.output_signature).map(|(path, signature)| signature.array(path));
         let outputs = outputs.collect::<Result<_>>()?;
-        Ok(Function { name: meta.name, inputs, outputs, in_tree: renumbered(&in_tree, &rows), out_tree })
+        Ok(Function { name: meta.name, inputs, outputs, in_tree: in_tree.renumbered(&|leaf| rows[leaf]), out_tree })
     }
 
     /// The inputs that the program takes.
@@ -269,21 +269,6 @@ fn keys(context: Option<serde_json::Value>) -> Option<Vec<String>> {
         other => other.to_string(),
     };
     Some(keys.into_iter().map(text).collect())
-}
-
-/// The same tree, with other numbers for its leaves.
-fn renumbered(tree: &Tree, numbers: &[usize]) -> Tree {
-    let all = |children: &[Tree]| children.iter().map(|child| renumbered(child, numbers)).collect();
-    match tree {
-        Tree::Leaf(leaf) => Tree::Leaf(numbers[*leaf]),
-        Tree::None => Tree::None,
-        Tree::Tuple(children) => Tree::Tuple(all(children)),
-        Tree::List(children) => Tree::List(all(children)),
-        Tree::Dict(children) => {
-            Tree::Dict(children.iter().map(|(key, child)| (key.clone(), renumbered(child, numbers))).collect())
-        }
-        Tree::Custom { name, children } => Tree::Custom { name: name.clone(), children: all(children) },
-    }
 }
 
 #[cold]

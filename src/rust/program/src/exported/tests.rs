@@ -5,24 +5,10 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/fixtures/exported/{name}.jaxexport", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
+#[rustfmt::skip]
 const ALL: [&str; 17] = [
-    "simple",
-    "tree",
-    "unused",
-    "donated",
-    "platforms",
-    "tpu",
-    "symbolic",
-    "ordered",
-    "unordered",
-    "vjp",
-    "key",
-    "devices",
-    "mlp",
-    "expressions",
-    "everywhere",
-    "keys",
-    "shared",
+    "simple", "tree", "unused", "donated", "platforms", "tpu", "symbolic", "ordered", "unordered", "vjp", "key",
+    "devices", "mlp", "expressions", "everywhere", "keys", "shared",
 ];
 
 fn read(name: &str) -> Exported {

@@ -13,18 +13,10 @@ use std::sync::Arc;
 const MAX_NESTING: usize = 100;
 
 /// Small floats, in the order of their numbers.
+#[rustfmt::skip]
 const SMALL: [&str; 11] = [
-    "f8E5M2",
-    "f8E4M3",
-    "f8E4M3FN",
-    "f8E5M2FNUZ",
-    "f8E4M3FNUZ",
-    "f8E4M3B11FNUZ",
-    "f8E3M4",
-    "f4E2M1FN",
-    "f6E2M3FN",
-    "f6E3M2FN",
-    "f8E8M0FNU",
+    "f8E5M2", "f8E4M3", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "f8E4M3B11FNUZ", "f8E3M4", "f4E2M1FN", "f6E2M3FN",
+    "f6E3M2FN", "f8E8M0FNU",
 ];
 
 /// What is decoded has at most so many bytes for each byte of the file, and [`SPARE`] more. Entries may share others: if each
