@@ -1,16 +1,16 @@
-#' Arrays of Arrow
+#' Create buffers from Arrow arrays
 #'
-#' `pjrt_buffer()` takes arrays of the packages nanoarrow and arrow, by Arrow's C data interface. With
-#' reticulate, it also takes Python objects with `__arrow_c_array__()`, as pyarrow's arrays have.
+#' `pjrt_buffer()` accepts arrays of the packages nanoarrow and arrow, through Arrow's C data interface. With
+#' reticulate, it also accepts Python objects with `__arrow_c_array__()`, such as arrays of pyarrow.
 #'
 #' Numbers of 8 to 64 bits keep their type; truth values become `pred`. Lists of one length
 #' (`fixed_size_list`) add a dimension. Missing values become NaN in floats, and are an error in other
 #' types. Strings, dates, decimals, dictionaries and tables are errors: convert them in Arrow first, and
 #' take columns one by one.
 #'
-#' On a CPU, the buffer is Arrow's memory, without a copy, if the address of the first number is a multiple
-#' of 64, as Arrow recommends, and no value is missing. Arrow keeps the memory as long as the device needs
-#' it, also if the array is removed. It must not be modified.
+#' On a CPU, the buffer uses Arrow's memory without a copy if the address of the first number is a multiple of 64, as
+#' Arrow recommends, and no value is missing. Arrow keeps the memory as long as the device needs it, even if the array
+#' is removed. It must not be modified.
 #'
 #' @param data An array of nanoarrow, or an array or chunked array of arrow. A chunked array must have one
 #'   chunk.

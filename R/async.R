@@ -1,7 +1,7 @@
 #' Wait for a buffer or a promise
 #'
 #' `await()` waits until a buffer's content has been computed, or a promise has its value. `is_ready()` checks without
-#' waiting. You need neither for correct results: functions that read a buffer wait for it, and programs take buffers
+#' waiting. You need neither for correct results: functions that read a buffer wait for it, and programs accept buffers
 #' that are not ready. For a nested list of results, `await()` waits for all, and `is_ready()` is `TRUE` if all are
 #' ready.
 #'

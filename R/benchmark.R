@@ -6,8 +6,8 @@
 #' # What is measured
 #' After some runs to warm up, which are not counted, the program runs in three ways:
 #' * One run: from its start until its outputs are complete, `times` times. This excludes R's overhead.
-#' * In flight: runs are started without waiting for those before, as in a loop that reads no results. The
-#'   time per run, which includes freeing the results, shows what waiting for each run costs.
+#' * In flight: runs are started without waiting for earlier ones, as in a loop that reads no results. The time per run,
+#'   which includes freeing the results, shows what waiting for each run costs.
 #' * From R: the same as one run, by `await(pjrt_execute())`. The difference is R's part. It is left out if a run takes
 #'   more than a millisecond, because R's part is then too small to be measured.
 #'
@@ -15,9 +15,10 @@
 #' it, which is made before the time is taken. Ctrl-C ends the measurement.
 #'
 #' # Rates and limits
-#' The compiler estimates how many floating point operations a run needs, and how many bytes it reads and writes, see
-#' [executable_cost()]. Divided by the median time, they are the rates in GFLOP/s and GB/s. The estimate counts a loop
-#' of unknown length as one iteration, and code outside XLA, such as custom calls, as nothing.
+#' The compiler estimates how many floating point operations a run needs, and how many bytes it reads and writes (see
+#' [executable_cost()]). If the plugin has no estimates, this package makes them. Divided by the median time, they are
+#' the rates in GFLOP/s and GB/s. The estimate counts a loop of unknown length as one iteration, and code outside XLA,
+#' such as custom calls, as nothing.
 #'
 #' The rates are compared with limits, which the package measures once in a session for each device and dtype. That
 #' takes some seconds:
@@ -48,9 +49,9 @@
 #' * `name`, `device`, `dtype`: strings; the dtype is that of the limit, or `NA`.
 #' * `seconds`: the time of each single run.
 #' * `in_flight`: seconds per run in flight, for some groups of runs.
-#' * `from_r`: a data frame with a row for each of some groups of runs: seconds per run `from_r`, and of as many runs
-#'   `without_r` right after them. No rows if not measured.
-#' * `flops`, `bytes`: the compiler's estimate for one run, or `NA`.
+#' * `from_r`: a data frame with a row for each group of runs: seconds per run `from_r`, and seconds per run `without_r`
+#'   of the same number of runs right after them. No rows if not measured.
+#' * `flops`, `bytes`: the estimate for one run, or `NA`; `estimated_by`: `"plugin"`, `"pjrt"` or `NA`.
 #' * `limits`: a list with the limits `flops` and `bandwidth` per second, and the sizes `n` (rows of a matrix)
 #'   and `array_bytes` that were used; or `NULL`.
 #'
@@ -259,6 +260,7 @@ new_benchmark <- function(subject, seconds, in_flight, from_r, limits) {
       name = described$name, device = as.character(subject$device), dtype = dtype, seconds = seconds,
       in_flight = in_flight,
       from_r = from_r, flops = known("flops"), bytes = known("bytes accessed"),
+      estimated_by = if (is.null(cost)) NA_character_ else attr(cost, "estimated_by") %||% "plugin",
       limits = if (limits) device_limits(subject$device, dtype)
     ),
     class = "PJRTBenchmark"
@@ -363,6 +365,7 @@ format.PJRTBenchmark <- function(x, ...) {
         sprintf("a * x + y on arrays of %s", format_bytes(limits$array_bytes))
       )
     },
+    "rates" = if (identical(x$estimated_by, "pjrt")) "from this package's estimates: the plugin has none",
     "advice" = benchmark_advice(row)
   )
   c(

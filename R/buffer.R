@@ -27,40 +27,40 @@
 #' Common aliases work as well: `"bool"`, `"int32"`, `"s32"`, `"uint8"`, `"float32"`, `"double"`, `"half"`,
 #' `"bfloat16"`, `"float8_e4m3fn"`, `"complex64"` and so on.
 #'
-#' Python arrays that reticulate passes on (from NumPy, JAX, PyTorch) keep their type and need no copy if they are
-#' aligned: see [as_dlpack()].
+#' Python arrays (NumPy, JAX, PyTorch) that reticulate passes keep their type, and are not copied if they are aligned:
+#' see [as_dlpack()].
 #'
-#' Time series, tables and data frames whose columns are all numbers are taken as arrays. The columns of a data frame
-#' get one type, as in [cbind()]; 64-bit integers beside doubles become doubles. Factors, dates, times, sparse matrices,
-#' lists and strings are errors, whose messages say how to convert them.
+#' Time series, tables and data frames of numbers are treated as arrays. The columns of a data frame get one type, as in
+#' [cbind()]; 64-bit integers beside doubles become doubles. Factors, dates, times, sparse matrices, lists and strings
+#' raise errors that say how to convert them.
 #'
 #' @section What a dtype cannot hold:
 #' * `NA` becomes NaN in floats and complex types. In `f64` and `c128` it stays R's `NA`. NaN stays NaN.
-#' * Types without NaN, which are integers, `pred` and `f4e2m1fn`, have no missing values: `NA` becomes a number there,
-#'   with a warning of class `pjrt_warning_na`, which says how many there are and which is the first. An integer `NA` is
-#'   the number -2147483648, as R stores it, or its last bits in narrower types; a double `NA` or NaN is the type's
-#'   smallest value, 0 in unsigned types; in `pred`, both are `TRUE`. A large vector is searched in the background, and
-#'   a later call of this package may raise the warning.
+#' * Integers, `pred` and `f4e2m1fn` have no missing values: `NA` becomes a number, with a warning of class
+#'   `pjrt_warning_na` that shows how many values are missing and which is the first. An integer `NA` becomes
+#'   -2147483648, the number that R stores for it, or its last bits in narrower types. A double `NA` or NaN becomes the
+#'   type's smallest value, which is 0 in unsigned types. In `pred`, both become `TRUE`. Large vectors are searched in
+#'   the background, so a later call of this package may raise the warning.
 #' * Integers wrap into narrower integers, as in C. [bit64::integer64] values wrap into `ui64` and `ui32`.
 #' * Doubles are truncated towards zero and clamped to the range of an integer type.
 #' * Floats are rounded once, to nearest, ties to even. Numbers that are too large become infinite. Formats without
 #'   infinity (`fn`, `fnuz`) use NaN instead; `f4e2m1fn`, which has neither, uses its largest value, and zero for NaN.
 #'   `f8e8m0fnu` has only powers of two: zero and negative numbers become NaN.
 #'
-#' With `check = TRUE`, all of these are errors, also an integer that a float does not hold exactly, such as 16777217L
-#' in `f32`. The message says how many values are missing or do not fit, and which is the first. NaN is a valid float,
-#' and rounding or truncating a fraction is not an error. `options(pjrt.check = TRUE)` makes it the default, here and in
+#' With `check = TRUE`, all of these are errors. So is an integer that a float cannot hold exactly, such as 16777217L in
+#' `f32`. The message shows how many values are missing or do not fit, and which is the first. NaN is a valid float, and
+#' rounding or truncating a fraction is not an error. `options(pjrt.check = TRUE)` makes it the default, here and in
 #' [as_array()].
 #'
 #' @section Time and memory:
 #' Small arrays are copied at once. Large ones are converted and reordered in one pass, on several threads. From about
 #' 8 MB on this happens in the background: the call returns at once, and anything that needs the buffer waits for it.
 #'
-#' A device that shares R's memory, such as the CPU, uses some large vectors without a copy: those that need no
-#' conversion (double to `f64`, integer to `i32`, [bit64::integer64] to `i64` or `ui64`, complex to `c128`, raw) and no
-#' reordering (a vector, a matrix of one row or column, raw data in row-major order), if their address is suitably
-#' aligned. R then keeps the vector as long as the device needs it, and copies it before you modify it, as it does with
-#' any shared vector. Do not use functions that modify such a vector by reference, such as `data.table::set()`. See
+#' A device that shares R's memory, such as the CPU, uses a large vector without a copy if it needs no conversion
+#' (double to `f64`, integer to `i32`, [bit64::integer64] to `i64` or `ui64`, complex to `c128`, raw) and no reordering
+#' (a vector, a matrix of one row or column, raw data in row-major order), and its address is suitably aligned. R then
+#' keeps the vector as long as the device needs it, and copies it before you modify it, as it does with any shared
+#' vector. Do not use functions that modify such a vector by reference, such as `data.table::set()`. See
 #' [pjrt_memory_stats()].
 #'
 #' @param data A logical, integer, double, complex, [bit64::integer64] or raw vector or array. A `PJRTBuffer` is
@@ -331,7 +331,7 @@ is_buffer <- function(x) {
   typeof(x) == "externalptr" && inherits(x, "PJRTBuffer")
 }
 
-#' Shape of a buffer
+#' Get the shape of a buffer
 #'
 #' @param x A `PJRTBuffer`.
 #' @param ... For methods.

@@ -1,9 +1,8 @@
-#' C interface
+#' Use pjrt from C, C++ and Rust
 #'
 #' @description
 #' Packages with C, C++ or Rust code can create, inspect and execute pjrt's objects without calling R functions. The
-#' header `pjrt/api.h` declares 22 routines; each comment there says what the routine returns and what it returns after
-#' a failure.
+#' header `pjrt/api.h` declares 22 routines; comments there describe what each routine returns, also after a failure.
 #'
 #' To use it:
 #' * Add `Imports: pjrt` and `LinkingTo: pjrt` to DESCRIPTION, and import at least one function in NAMESPACE, so that R

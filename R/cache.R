@@ -1,32 +1,32 @@
-#' Compile cache
+#' Inspect and clear the compile cache
 #'
 #' [pjrt_compile()] keeps compiled programs in a folder. The next time you compile the same program, with the same
 #' options for the same device, it is loaded from there, in any session. This happens automatically; these functions
 #' show what the cache holds and remove entries.
 #'
-#' A program is the same if its code is equal byte by byte, and the build of the plugin, the kind of device and
-#' processor, the compile options and the flags in `XLA_FLAGS` are equal. Problems with the folder never fail a compile:
-#' a damaged entry is dropped and the program is compiled again, and if the disk is full or read-only, nothing is kept.
-#' `PJRT_DEBUG=1` prints such problems. Several R sessions can use the folder at the same time.
+#' Two programs are the same if their code is equal byte by byte, and the build of the plugin, the kind of device and
+#' processor, the compile options and the flags in `XLA_FLAGS` are equal. Compiling never fails because of problems with
+#' the folder: a damaged entry is dropped and the program is compiled again, and if the disk is full or read-only,
+#' nothing is kept. `PJRT_DEBUG=1` prints such problems. Several R sessions can use the folder at the same time.
 #'
 #' When the entries exceed the size limit, the least recently used ones are removed.
 #'
-#' Some programs are not kept: those that call functions that did not exist when the plugin was loaded, and those
-#' compiled with `xla_dump_to`. Plugins that cannot serialize executables have no entries.
+#' A program is not kept if it calls a function that did not exist when the plugin was loaded, if it is compiled with
+#' `xla_dump_to`, or if the plugin cannot serialize executables.
 #'
 #' @section Settings:
-#' * The folder is `executables` in the one that the environment variable `PJRT_CACHE_DIR` names, or in
+#' * The folder is `executables` in the folder that the environment variable `PJRT_CACHE_DIR` names, or in
 #'   `tools::R_user_dir("pjrt", "cache")`, which `R_USER_CACHE_DIR` moves. If the home folder does not exist, nothing is
 #'   kept.
-#' * `PJRT_CACHE=0` or `options(pjrt.cache = FALSE)` turns the cache off, on disk and in memory. The option wins. During
-#'   `R CMD check`, the cache is off unless you turn it on.
+#' * `PJRT_CACHE=0` or `options(pjrt.cache = FALSE)` turns the cache off, on disk and in memory. The option overrides
+#'   the variable. During `R CMD check`, the cache is off unless you turn it on.
 #' * `PJRT_CACHE_MAX_SIZE` or `options(pjrt.cache_max_size = )` sets the size limit: a number of bytes, or a string such
-#'   as `"500MB"` or `"2GiB"`, the default. The option wins.
+#'   as `"500MB"` or `"2GiB"`, the default. The option overrides the variable.
 #'
 #' @param max_size A number of bytes, or a string as in the settings: the least recently used entries are removed until
-#'   at most this much is left. With `max_age`, the default is the limit that is set.
+#'   at most this much is left. If you pass only `max_age`, the default is the limit in the settings.
 #' @param max_age A number of days: entries that were not used for this long are removed. Without `max_age` and
-#'   `max_size`, all entries are.
+#'   `max_size`, all entries are removed.
 #' @param x A `PJRTCacheInfo`.
 #' @param row.names,optional,... Not used.
 #' @return
@@ -39,7 +39,7 @@
 #'   - `evictions`: entries that this session removed to make room; `errors`: entries that it could not read or write.
 #'   - `saved_seconds`: compile time saved by the hits, less the time to load them.
 #'   - `operators`: the number of programs of [operators] that the session keeps; `operators_max`: how many it keeps at
-#'     most; `operators_made`: how many it made; `operators_evicted`: how many made room for others.
+#'     most; `operators_made`: how many it made; `operators_evicted`: how many it removed to make room.
 #' * `as.data.frame()`: a data frame with a row for each entry that the cache has now, the last used first: `key`,
 #'   `name` of the program, `platform`, `bytes`, `created`, `last_used` and `compile_seconds`.
 #' * `pjrt_clear_cache()`: the number of `entries` and `bytes` removed, invisibly. Executables that sessions have loaded

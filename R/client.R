@@ -33,7 +33,8 @@
 #' it ends the process. The package cannot prevent this.
 #' @section Errors:
 #' `pjrt_error_invalid_input` if the platform has no such option, if a value has the wrong type, or if you pass options
-#' and the client already exists. See [cuda] for errors about NVIDIA drivers and libraries.
+#' and the client already exists. `pjrt_error_driver_missing` if the plugin throws an exception because its hardware is
+#' missing. See [cuda] for errors about NVIDIA drivers and libraries.
 #' @seealso [devices()], [client_info()], [platform()], [close()][pjrt_delete]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' client <- pjrt_client("cpu")
@@ -144,7 +145,7 @@ forget_client <- function(client) {
   unname_devices(its)
 }
 
-#' Client information
+#' Get client information
 #'
 #' @param x A `PJRTClient`, a platform's name, or `NULL` for the default platform.
 #' @return A list of class `PJRTClientInfo`:
@@ -171,7 +172,7 @@ client_info <- function(x = NULL) {
   new_info(c(facts[names(facts) != "attributes"], members, facts["attributes"]), "PJRTClientInfo")
 }
 
-#' Platform name
+#' Get the name of a platform
 #'
 #' @param x A `PJRTClient`, `PJRTDevice` or `PJRTBuffer`.
 #' @param ... For methods.

@@ -1,4 +1,4 @@
-#' Compile options
+#' Set compile options
 #'
 #' `pjrt_compile_options()` makes options for [pjrt_compile()]: the number of devices that a program runs on, and
 #' settings of the compiler.
@@ -8,9 +8,9 @@
 #' * *Replicas* run the same program on different data. The program is written for one of them, and collective
 #'   operations such as `stablehlo.all_reduce` exchange data between them.
 #' * *Partitions* share one program on large arrays. The program is written as if for one device, with annotations that
-#'   say how arrays are divided, and the compiler makes one part of it for each device. Annotations can be GSPMD's
-#'   (attributes `mhlo.sharding`) or of Shardy (dialect `sdy`). The inputs and outputs of a device are its parts of the
-#'   arrays; [pjrt_shard()] divides an array, and [pjrt_unshard()] combines the parts.
+#'   say how arrays are divided, and the compiler makes one part of it for each device. Annotations use GSPMD (attribute
+#'   `mhlo.sharding`) or Shardy (dialect `sdy`). Each device takes and returns its parts of the arrays; [pjrt_shard()]
+#'   divides an array, and [pjrt_unshard()] combines the parts.
 #'
 #' Options are checked when you create them, and are immutable.
 #'
@@ -20,14 +20,15 @@
 #'   that contradict the program are errors.
 #' @param device_assignment A matrix of the ids of devices, with a row for each replica and a column for each partition.
 #'   Default: the devices passed to [pjrt_compile()], or the client's first ones.
-#' @param use_spmd_partitioning A flag: whether the compiler divides the program. `NULL`: if there are several
+#' @param use_spmd_partitioning A flag: whether the compiler divides the program. `NULL`: it does if there are several
 #'   partitions.
-#' @param use_shardy_partitioner A flag: whether Shardy divides the program instead of GSPMD. `NULL`: if the program
-#'   uses Shardy's dialect.
+#' @param use_shardy_partitioner A flag: whether Shardy divides the program instead of GSPMD. `NULL`: it does if the
+#'   program uses Shardy's dialect.
 #' @param allow_spmd_sharding_propagation_to_parameters,allow_spmd_sharding_propagation_to_output A flag, or one for
-#'   each input or output: whether the compiler may choose how it is divided. `NULL`: if the program does not say, as in
-#'   JAX. `FALSE`: every device then has the whole array. `TRUE`: also if the program says that every device has the
-#'   whole array. Shardy always behaves as with `NULL`.
+#'   each input or output: whether the compiler may choose how the array is divided. `NULL`: it chooses if the program
+#'   does not specify this, as in JAX. `FALSE`: if the program does not specify it, every device has the whole array.
+#'   `TRUE`: it may also divide an array that is whole on every device according to the program. Shardy always behaves
+#'   as with `NULL`.
 #' @param compile_portable_executable A flag: whether the device is chosen at each execution. It is the device of the
 #'   inputs, or `pjrt_execution_options(device = )` for a program without inputs.
 #' @param optimization_level A number from 0 (fast compile) to 3 (fast program), or `NULL` for the plugin's default.
@@ -55,11 +56,11 @@
 #'   processor.
 #' * `xla_gpu_ftz` is `FALSE`. On the CPU, subnormal numbers are always treated as zero.
 #'
-#' The article on reliability on the package's website lists known errors of the CPU plugin.
+#' The article "Reliability" lists known errors of the CPU plugin (see [pjrt_articles]).
 #' @section Errors:
 #' `pjrt_error_invalid_input` for invalid options or combinations, and for debug options that would end the process. If
 #' the plugin refuses options, [pjrt_compile()] raises `pjrt_error_invalid_argument`.
-#' @seealso [pjrt_compile()], [pjrt_execute_sharded()], `vignette("several-devices")`
+#' @seealso [pjrt_compile()], [pjrt_execute_sharded()], `vignette("several-devices")` (see [pjrt_articles])
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' quick <- pjrt_compile_options(optimization_level = 0)
 #' quick

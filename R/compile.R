@@ -4,7 +4,7 @@
 #' does not.
 #'
 #' Programs for the CPU are compiled in a separate process: if the compiler crashes, R continues. See the section on
-#' separate compilers in [pjrt_options]. Ctrl-C ends the compiler. One that works in R's process finishes in the
+#' separate compilers in [pjrt_options]. Ctrl-C ends the separate compiler. A compiler in R's process finishes in the
 #' background instead, and its result is discarded.
 #'
 #' A program that was compiled before, in this or another session, is loaded from the cache: see [pjrt_cache]. If this
@@ -19,11 +19,11 @@
 #'   may belong to other processes; see [pjrt_distributed()]. Default: the first devices of the default platform, or the
 #'   devices of the options' `device_assignment`.
 #' @param shapes The shapes of inputs, for an exported function with symbolic dimensions: a list of integer vectors with
-#'   the names of inputs, such as `list(x = c(32, 4))`. It can be nested as the arguments are. The sizes of symbolic
-#'   dimensions can be given instead: `list(b = 32)`. A list without names has the order of the inputs. See
+#'   the names of inputs, such as `list(x = c(32, 4))`. It can be nested as the arguments are. You can pass the sizes of
+#'   symbolic dimensions instead: `list(b = 32)`. A list without names must have the order of the inputs. See
 #'   [pjrt_load_exported()].
-#' @param topology A `PJRTTopology`, from [pjrt_topology()], to compile for devices that this machine
-#'   need not have; see the section on absent devices. Then `device` and `devices` must not be given.
+#' @param topology A `PJRTTopology`, from [pjrt_topology()], to compile for devices of other machines; see the section
+#'   on absent devices. It cannot be combined with `device` or `devices`.
 #' @section Absent devices:
 #' With `topology`, no client and no device is needed. The program is compiled for the first devices of the topology, or
 #' for the devices of the options' `device_assignment`. The result is a `PJRTExecutable`, which is not loaded and
@@ -31,11 +31,11 @@
 #' are: on machines with the same build of the plugin and the same kind of device. [executable_info()] describes it. It
 #' is not cached.
 #'
-#' The plugin must support this. XLA's plugin for the CPU does not: it raises `pjrt_error_unimplemented`. The tests use
-#' a plugin made for the tests; plugins for GPUs and TPUs were not tried.
+#' The plugin must support this. XLA's plugin for the CPU does not: it raises `pjrt_error_unimplemented`. This was
+#' tested with a plugin made for the tests, not with plugins for GPUs or TPUs.
 #' @section Types narrower than a byte:
-#' XLA's CPU compiler throws a C++ exception if an array of `i2`, `ui2`, `i4`, `ui4` or `f4e2m1fn` changes its order in
-#' memory in a separate operation, not fused with another one. The package refuses programs in which this may happen:
+#' XLA's CPU compiler throws a C++ exception if an operation that is not fused with another one changes the order in
+#' memory of an array of `i2`, `ui2`, `i4`, `ui4` or `f4e2m1fn`. The package refuses programs in which this may happen:
 #' * Programs with several results that include a matrix of such a type, if they move dimensions: `transpose`, `gather`,
 #'   `scatter`, `convolution`, or a `broadcast_in_dim` that swaps dimensions (not detected in bytecode). Convert the
 #'   result to `i8` in the program (`f4e2m1fn`: to `f32`), which makes no difference in R, or return it from a separate
@@ -47,25 +47,24 @@
 #'   is wrong. Convert to `i8` and back.
 #'
 #' Some programs of the first two kinds would compile, but the package cannot predict what the compiler fuses. Programs
-#' with one result and without loops or branches are never refused. Other programs may also make the compiler throw.
-#' In R's process, the plugin cannot be used any more then, see [pjrt-package].
+#' with one result and without loops or branches are never refused. Other programs may still make the compiler throw. If
+#' this happens in R's process, the plugin can no longer be used: see the section on poisoned plugins in [pjrt_errors].
 #' @return A `PJRTLoadedExecutable`: run it with [pjrt_execute()], or with [pjrt_execute_sharded()] on several devices.
 #'   With `topology`, a `PJRTExecutable`, which must be loaded first.
 #' @section Errors:
-#' * `pjrt_error_compile`: the program has a mistake. The message shows what the compiler says, the line with a mark
-#'   under the place, and, for unknown operations, types and values, what was probably meant. The fields `line`,
-#'   `column` and `source` contain the place and the line, unless they are unknown, as for bytecode. `detail` contains
-#'   everything that the compiler said. The condition also has the class of the compiler's code, such as
-#'   `pjrt_error_unknown`.
-#' * `pjrt_error_compiler_crashed`: the separate compiler crashed. The message shows the signal and what it wrote
-#'   last.
-#' * `pjrt_error_deadline_exceeded`, `pjrt_error_resource_exhausted`: the separate compiler exceeded its limit of time
-#'   or memory.
+#' * `pjrt_error_compile`: the program has a mistake. The message contains the compiler's message, marks the place in
+#'   the line, and suggests a name for unknown operations, types and values. The fields `line`, `column` and `source`
+#'   contain the place and the line, unless they are unknown, as for bytecode. `detail` contains the compiler's whole
+#'   message. The condition also has the class of the compiler's code, such as `pjrt_error_unknown`.
+#' * `pjrt_error_compiler_crashed`: the separate compiler crashed. The message shows the signal and the compiler's last
+#'   output.
+#' * `pjrt_error_deadline_exceeded`, `pjrt_error_resource_exhausted`: the separate compiler exceeded its time or memory
+#'   limit.
 #' * `pjrt_error_unsupported_program`: the program has an `infeed`, `outfeed`, `send` or `recv`, which would wait for
 #'   ever.
-#' * `pjrt_error_dynamic_shape`: arguments or results of `main` have no fixed shape. The message lists them. Or a result
-#'   has a bounded size that is known only after a run. Or the symbolic dimensions of an exported function cannot be
-#'   resolved on this machine.
+#' * `pjrt_error_dynamic_shape`: arguments or results of `main` have no fixed shape (the message lists them), the size
+#'   of a result is known only after a run, or the symbolic dimensions of an exported function cannot be resolved on
+#'   this machine.
 #' * `pjrt_error_shape_mismatch`: `shapes` contradicts the shapes of an exported function. The message says where.
 #' * `pjrt_error_custom_call`, also of class `pjrt_error_not_found`: the program calls a function that has no handler.
 #'   The field `target` contains its name. See [pjrt_register_custom_call()].
@@ -76,8 +75,7 @@
 #' * `pjrt_error_unsupported_dtype`: XLA's CPU compiler would fail on types narrower than a byte.
 #' * `pjrt_error_device_mismatch`: the devices belong to several clients, or none of them belongs to this process.
 #' * `pjrt_error_invalid_input`: the devices do not fit the options, collective operations need more devices, or an
-#'   exported function cannot run here; see
-#'   [pjrt_load_exported()].
+#'   exported function cannot run here (see [pjrt_load_exported()]).
 #' @seealso [pjrt_compile_options()], [pjrt_cache], [pjrt_save_executable()], and [pjrt_compile_async()] to compile
 #'   several programs at once
 #' @examplesIf pjrt::plugins_downloaded("cpu")
@@ -113,12 +111,12 @@ pjrt_compile <- function(program, compile_options = pjrt_compile_options(), devi
 #' Compile asynchronously
 #'
 #' `pjrt_compile_async()` starts a compile in the background and returns a promise at once. `value()` waits for the
-#' executable and returns it. At most as many programs are compiled at a time as there are processors; the others follow
-#' in order. [pjrt_compile()] never waits for them.
+#' executable and returns it. At most one program per processor is compiled at a time; the others follow in order.
+#' [pjrt_compile()] never waits for them.
 #'
-#' Ctrl-C ends a wait, not the compile, so you can call `value()` again. If you drop the promise, a separate compiler
-#' ends (see [pjrt_options]); the result of one in R's process is discarded. At the end of the session, R waits at most
-#' 10 seconds for compiles in its own process.
+#' Ctrl-C ends a wait, not the compile, so you can call `value()` again. If you drop the promise, its separate compiler
+#' ends (see [pjrt_options]); a compiler in R's process finishes, and its result is discarded. At the end of the
+#' session, R waits at most 10 seconds for compiles in its own process.
 #'
 #' @inheritParams pjrt_compile
 #' @return A `PJRTExecutablePromise`. `value()` returns a `PJRTLoadedExecutable`, as [pjrt_compile()] does; every call

@@ -84,8 +84,8 @@ abort_class <- function(x, classes) {
     abort_type(
       "`x` is a buffer whose class was changed to <", paste(class(x), collapse = "/"), ">.",
       hints = c(
-        "class<- and structure() change a buffer under all its names. To restore it: class(x) <- \"PJRTBuffer\".",
-        "To make a class of your own, put the buffer into a list: structure(list(buffer = x), class = \"mine\")."
+        "class<- and structure() change a buffer for all variables. To restore it: class(x) <- \"PJRTBuffer\".",
+        "To define your own class, put the buffer into a list: structure(list(buffer = x), class = \"mine\")."
       )
     )
   }
@@ -146,6 +146,9 @@ advice <- list(
         "It calls back into Python, as pure_callback(), io_callback() and debug.print() of JAX do. R cannot run that.",
         "Export the program without callbacks."
       ))
+    }
+    if (platform == "host" && grepl("^(lapack|blas)_[sdcz][a-z]+$", target)) {
+      return("An older JAX wrote the program. Export the function with a newer one.")
     }
     c(
       if (length(others) > 0L) {
@@ -475,7 +478,7 @@ warn_missing <- function(notes) {
     warn(
       if (note$late) "The data of an earlier call for " else "`data` for ", note$spec,
       if (note$late) " have " else " has ",
-      found, ". ", note$dtype, " has none: programs take them for numbers.\n",
+      found, ". ", note$dtype, " has no missing values: programs treat them as numbers.\n",
       "i Use a float dtype, such as \"f32\", in which they are NaN, or replace them first.",
       class = "pjrt_warning_na"
     )

@@ -1,4 +1,4 @@
-#' Cost of each operation
+#' Estimate the cost of each operation
 #'
 #' `executable_cost(executable, by = "operation")` estimates what each operation of the optimized program costs, and
 #' shows the most expensive ones with their source.
@@ -78,8 +78,14 @@ operation_costs <- function(executable) {
   structure(
     costs,
     class = c("PJRTOperationCosts", "data.frame"), estimated = estimated,
-    reported = if_supported(executable_cost(executable), NULL)
+    reported = reported_cost(executable)
   )
+}
+
+# The plugin's own estimate, or NULL.
+reported_cost <- function(executable) {
+  total <- if_supported(executable_cost(executable), NULL)
+  if (is.null(attr(total, "estimated_by"))) total
 }
 
 # A subset is a plain data frame: it has no totals.

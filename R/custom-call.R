@@ -1,4 +1,4 @@
-#' Custom calls
+#' Register functions for custom calls
 #'
 #' A program can call a function of yours: `stablehlo.custom_call @name`. `pjrt_register_custom_call()` registers the
 #' function, written in C, C++, Rust or another language that compiles to machine code.
@@ -7,7 +7,7 @@
 #' A handler is a function of XLA's FFI. It receives the arguments, results and attributes of a call as one C struct,
 #' and returns `NULL` or an error. The header `pjrt/ffi.h` describes the structs and has short functions to read them;
 #' use it with `LinkingTo: pjrt`, or with `system.file("include", package = "pjrt")`. Handlers that use XLA's own
-#' headers work, too. Complete examples in C and Rust are in `system.file("custom-calls", package = "pjrt")`.
+#' headers also work. Complete examples in C and Rust are in `system.file("custom-calls", package = "pjrt")`.
 #'
 #' Register a handler before you compile a program that calls it. If the plugin of a platform is not loaded yet, the
 #' handler waits for it. If you register a name again, the new handlers replace the old ones, also in compiled programs.
@@ -22,8 +22,8 @@
 #' may have other handlers. [pjrt_save_executable()] saves them; register the handlers before you load them.
 #'
 #' @section print_tensor:
-#' The package has handlers of its own: those for [linear algebra][linear-algebra], and `print_tensor`, which prints its
-#' argument from within a program on the CPU or an NVIDIA GPU.
+#' The package provides handlers for [linear algebra][linear-algebra], and `print_tensor`, which prints its argument
+#' from within a program on the CPU or an NVIDIA GPU.
 #' ```
 #' stablehlo.custom_call @print_tensor(%x) {
 #'   api_version = 4 : i32, has_side_effect = true,

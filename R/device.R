@@ -1,4 +1,4 @@
-#' Devices
+#' List and find devices
 #'
 #' `devices()` lists the devices of a client or an executable. `as_pjrt_device()` and `pjrt_device()` find a device by
 #' name. `device()` returns the device of a buffer or an executable.
@@ -116,7 +116,7 @@ device.PJRTLoadedExecutable <- function(x, ...) {
   call_native(ffi_executable_device, x)
 }
 
-#' Device information
+#' Get device information
 #'
 #' @param device A device: anything that [as_pjrt_device()] takes.
 #' @return A list of class `PJRTDeviceInfo`:

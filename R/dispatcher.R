@@ -1,4 +1,4 @@
-#' Compile on first use
+#' Compile functions on first use
 #'
 #' A dispatcher runs a function of arrays that is compiled when it is first called with arguments of some kind.
 #' `dispatch()` looks for an executable that was compiled for arguments of the same structure, dtypes, shapes, static

@@ -1,4 +1,4 @@
-#' Clients of several processes
+#' Set up a client of several processes
 #'
 #' `pjrt_distributed()` describes the place of this process among those that create a client together, for
 #' [`pjrt_client(distributed = )`][pjrt_client]. The plugins of GPUs and TPUs then know the devices of all processes,
@@ -6,17 +6,17 @@
 #' Programs can run on the devices of all processes: see below.
 #'
 #' The processes find each other through a store: a Redis server that all can reach, version 5 or newer, or MPI. Each
-#' process says that it is there and waits for the others; then the plugins exchange the addresses of their devices. No
-#' data of arrays go through the store. All processes must create their clients in the same order, and each run needs
+#' process registers in the store and waits for the others; then the plugins exchange the addresses of their devices.
+#' Array data do not go through the store. All processes must create their clients in the same order, and each run needs
 #' its own `job`. Keys expire after a day.
 #'
 #' With `store = "mpi"`, no server is needed: call [mpi_init()] first, in all processes. Every process keeps all keys,
-#' and MPI's broadcast sends changes to the others. This is the default after `mpi_init()`. MPI must allow several
-#' threads to communicate, and `mpi_init()` must have initialized it, not another package.
+#' and broadcasts changes to the others. This is the default after `mpi_init()`. MPI must allow several threads to
+#' communicate, and `mpi_init()` must have initialized it, not another package.
 #'
-#' Under Slurm, `mpirun` of Open MPI and `torchrun`, the other defaults come from environment variables. If nothing
-#' names the store, it is a Redis server without a password on port 6379 of the first machine, or of the machine that
-#' runs `mpirun`. You must start it there.
+#' Under Slurm, `mpirun` of Open MPI and `torchrun`, the other defaults come from environment variables. If no store is
+#' specified, it is a Redis server without a password on port 6379 of the first machine, or of the machine that runs
+#' `mpirun`. You must start it there.
 #'
 #' The CPU plugin has no collectives between processes: `pjrt_client("cpu", distributed = )` is an error.
 #'
@@ -53,8 +53,8 @@
 #' @return A list of class `PJRTDistributed`. It prints without the store's password; [saveRDS()] would save the
 #'   password.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for bad arguments, and if nothing says what the rank, the size, the store or the job is.
-#' When the client is created:
+#' `pjrt_error_invalid_input` for invalid arguments, and if the rank, the size, the store or the job is unknown. When
+#' the client is created:
 #' * `pjrt_error_deadline_exceeded`: processes are missing, which the message names, or the plugin took too long.
 #' * `pjrt_error_unavailable`: the store cannot be reached, or was lost.
 #' * `pjrt_error_unauthenticated`: the store refuses the password, or its certificate is not trusted.
@@ -128,7 +128,7 @@ print.PJRTDistributed <- function(x, ...) {
 place_number <- function(x, name, least) {
   if (is.null(x)) {
     abort_input(
-      "`", name, "` must be given: no environment variable of Slurm, Open MPI or torchrun says what it is.",
+      "`", name, "` must be given: no environment variable of Slurm, Open MPI or torchrun sets it.",
       hints = "Start the processes with srun, mpirun or torchrun, or pass it in each process."
     )
   }

@@ -1,8 +1,8 @@
-#' Share arrays with other libraries by DLPack
+#' Share arrays with other libraries
 #'
 #' @description
-#' DLPack is the protocol by which array libraries use each other's arrays without copying them. `as_dlpack()` lends a
-#' buffer to another library, and `pjrt_from_dlpack()` makes a buffer of another library's array.
+#' DLPack is a protocol with which array libraries share arrays without copying them. `as_dlpack()` lends a buffer to
+#' another library, and `pjrt_from_dlpack()` makes a buffer from another library's array.
 #'
 #' With the reticulate package, buffers and the arrays of NumPy, JAX, PyTorch and other Python libraries convert
 #' directly:
@@ -11,19 +11,18 @@
 #' * `pjrt_buffer(array)` and `pjrt_from_dlpack(array)` take any Python array with `__dlpack__()`.
 #'
 #' @section Memory:
-#' An exported buffer and its array are the same memory, on CPUs and GPUs. Either may be dropped first: the memory stays
-#' until both are. `pjrt_delete()` frees it when the other library has released the array. If a program donates the
+#' An exported buffer and its array share memory, on CPUs and GPUs. You may drop either one first: the memory is freed
+#' when both are gone. `pjrt_delete()` frees it when the other library has released the array. If a program donates the
 #' buffer, it works on a copy, and the array keeps its values. `as_dlpack()` waits for the buffer's content.
 #'
 #' An imported array is used in place if it is dense, in row-major order and, on a CPU, if its data begin at a multiple
-#' of 64 bytes. Arrays of JAX and PyTorch do, and large arrays of NumPy by chance. Otherwise it is copied once. Programs
-#' never write to an imported array: if one donates the buffer, it works on a copy.
+#' of 64 bytes. Arrays of JAX and PyTorch are aligned like this; large NumPy arrays only by chance. Other arrays are
+#' copied once. Programs never write to an imported array: if one donates the buffer, it works on a copy.
 #'
 #' An array that is used in place must not be modified while the buffer is in use, since programs may read it at any
 #' time. Use `copy = TRUE` if you will modify it.
 #'
-#' The other library's array is released when R has collected the buffer, by the next call of a function of this
-#' package.
+#' After R has collected the buffer, the next call of a function of this package releases the other library's array.
 #'
 #' @section Read-only arrays:
 #' Buffers are immutable, so the exported array is marked as read-only. NumPy and JAX respect that. PyTorch does not
@@ -53,7 +52,7 @@
 #' * `pjrt_error_unsupported_dtype`: the type has no counterpart.
 #' * `pjrt_error_device_mismatch`: the array is in memory that the device cannot use.
 #' * `pjrt_error_invalid_input`: the array was used already, or needs a copy but `copy` is `FALSE`.
-#' @seealso [pjrt_buffer()], `vignette("python", package = "pjrt")`
+#' @seealso [pjrt_buffer()], `vignette("python")` (see [pjrt_articles])
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(matrix(1:6, nrow = 2))
 #' lent <- as_dlpack(x)

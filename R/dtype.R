@@ -1,4 +1,4 @@
-#' Element type of a buffer
+#' Get the element type of a buffer
 #'
 #' `elt_type()` returns the type under PJRT's name. `dtype()` returns it as a data type of package tengen if that is
 #' installed, and otherwise as a string that prints and compares the same. It calls `"pred"` `"bool"`.

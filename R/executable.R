@@ -1,16 +1,16 @@
 #' Inspect an executable
 #'
-#' `executable_info()` returns what is known of an executable: its inputs and outputs, its cost and its memory.
-#' `executable_cost()` returns the cost of each operation. For a program with several partitions, shapes, cost and
-#' memory describe one partition.
+#' `executable_info()` describes an executable: its inputs and outputs, its cost and its memory. `executable_cost()`
+#' returns the cost of the program or of each operation. For a program with several partitions, shapes, cost and memory
+#' describe one partition.
 #'
 #' @param executable A `PJRTLoadedExecutable`, from [pjrt_compile()], or for `executable_info()` a `PJRTExecutable`,
 #'   which was compiled for a topology.
 #' @param by A string: `"total"` for the whole program, `"operation"` for each of its operations; see [operation-costs].
 #' @param x,object A `PJRTLoadedExecutable`, or a `PJRTExecutable` for `format()` and `print()`.
 #' @param ... Not used.
-#' @return `executable_info()` and `summary()`: a list of class `PJRTExecutableInfo`. Values that the plugin does not
-#' provide are `NA` or `NULL`, as after the client was closed and in a fork.
+#' @return `executable_info()` and `summary()`: a list of class `PJRTExecutableInfo`. Values are `NA` or `NULL` if the
+#'   plugin does not provide them, after the client was closed, and in a fork.
 #' * `name`: the program's name.
 #' * `inputs`: a data frame with a row for each input, in the program's order.
 #'   - `name`: the name in the program's source, such as `"%x"`, or `"params['w']"` of JAX; for bytecode without
@@ -36,14 +36,15 @@
 #' * `fingerprint`: a string, equal for executables with equal optimized programs.
 #' * `cost`: a named numeric vector, the compiler's estimate for one execution. `flops` counts floating point
 #'   operations, `transcendentals` operations such as `exp`, `bytes accessed` all memory reads and writes. Plugins may
-#'   add further values.
+#'   add further values. If the plugin has no estimate, this package estimates these three from the optimized program,
+#'   and the attribute `estimated_by` is `"pjrt"`.
 #' * `memory`: a named numeric vector, the bytes that an execution uses on the device and, with the prefix `host_`, on
 #'   the host. `alias_size_in_bytes` counts memory that outputs share with inputs, `temp_size_in_bytes` intermediate
 #'   results. `NA` if the plugin is too old to report a value.
 #' * `code_size` in bytes.
 #'
-#' Of a `PJRTExecutable`, which is not loaded, only `name`, `inputs`, `outputs`, `num_replicas` and `num_partitions` are
-#' known.
+#' For a `PJRTExecutable`, which is not loaded, only `name`, `inputs`, `outputs`, `num_replicas` and `num_partitions`
+#' are known.
 #'
 #' `executable_cost()`: the cost alone, or by operation a data frame; see [operation-costs].
 #'
@@ -51,8 +52,8 @@
 #'
 #' `print()`: `x`, invisibly. It shows inputs, outputs, devices, and whether the executable came from the cache.
 #' @section Errors:
-#' `pjrt_error_unimplemented` or `pjrt_error_unsupported_call` from `executable_cost()` if the plugin does not support
-#' it.
+#' `pjrt_error_unimplemented` or `pjrt_error_unsupported_call` from `executable_cost()` if the plugin neither estimates
+#' costs nor shows the optimized program.
 #' @seealso [device()] and [devices()], [inspect_hlo()] for the optimized program
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- system.file("programs", "logistic-step.mlir", package = "pjrt")
@@ -62,10 +63,10 @@
 #' info$inputs
 #' info$cost[["flops"]]
 #' info$memory[["temp_size_in_bytes"]]
-#' @name executable
+#' @name executable_info
 NULL
 
-#' @rdname executable
+#' @rdname executable_info
 #' @export
 executable_info <- function(executable) {
   described <- describe_executable(executable)
@@ -87,7 +88,7 @@ executable_info <- function(executable) {
   structure(facts, class = "PJRTExecutableInfo")
 }
 
-#' @rdname executable
+#' @rdname executable_info
 #' @export
 executable_cost <- function(executable, by = c("total", "operation")) {
   check_executable(executable)
@@ -104,7 +105,7 @@ describe_or_null <- function(x) {
   if (!is_lost) tryCatch(describe_executable(x), pjrt_error_invalid_pointer = function(e) NULL)
 }
 
-#' @rdname executable
+#' @rdname executable_info
 #' @export
 format.PJRTLoadedExecutable <- function(x, ...) {
   described <- describe_or_null(x)
@@ -132,7 +133,7 @@ print.PJRTLoadedExecutable <- function(x, ...) {
   invisible(x)
 }
 
-#' @rdname executable
+#' @rdname executable_info
 #' @export
 str.PJRTLoadedExecutable <- function(object, ...) {
   cat(" PJRTLoadedExecutable ", sub("^PJRTLoadedExecutable ", "", format(object)), "\n", sep = "")
@@ -158,7 +159,7 @@ is_portable <- function(executable) {
   is.null(tryCatch(device(executable), pjrt_error_invalid_input = function(e) NULL))
 }
 
-#' @rdname executable
+#' @rdname executable_info
 #' @export
 summary.PJRTLoadedExecutable <- function(object, ...) {
   check_unused(...)
@@ -182,7 +183,7 @@ print.PJRTExecutableInfo <- function(x, ...) {
       cat("Origin:      ", origin_line(x$origin), "\n", sep = "")
     }
     cat("Fingerprint: ", if (is.na(x$fingerprint)) "not provided by this plugin" else x$fingerprint, "\n", sep = "")
-    print_figures("Cost", x$cost[c("flops", "transcendentals", "bytes accessed")], format_count)
+    print_figures(if (is.null(attr(x$cost, "estimated_by"))) "Cost" else "Cost (est.)", x$cost[c("flops", "transcendentals", "bytes accessed")], format_count)
     print_figures("Memory", memory_figures(x$memory), format_bytes)
   }
   print_table("Inputs", x$inputs)

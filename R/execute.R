@@ -4,11 +4,11 @@
 #' You can pass outputs to other programs without waiting.
 #'
 #' Inputs are matched as R matches arguments: those with names by name, then the others by position. Names are compared
-#' as paths, however they are written: `params['dense']['bias']` of JAX, `params.dense.bias`, `params$dense$bias`,
+#' as paths, in any notation: `params['dense']['bias']` of JAX, `params.dense.bias`, `params$dense$bias`,
 #' `params/dense/bias`, and the list `params = list(dense = list(bias = x))` are the same. Elements of a list without
-#' names have the positions of Python: `layers = list(x, y)` gives `layers[0]` and `layers[1]`. Names must match in
-#' full. [executable_info()] shows the names of a program: the names of JAX if it was exported with them, else those
-#' in its text. Names that a compiler has numbered, such as `%arg0` and `%0`, cannot be used.
+#' names are numbered as in Python: `layers = list(x, y)` stands for `layers[0]` and `layers[1]`. Names must match in
+#' full. [executable_info()] shows the names: JAX's if the program was exported with them, otherwise the names in its
+#' text. Generated names such as `%arg0` and `%0` cannot be used.
 #'
 #' Every input is checked before the program starts: it must not be deleted, and must have the executable's device and
 #' the dtype, shape and layout that the program expects. Use [pjrt_execute_sharded()] for programs on several devices.
@@ -18,13 +18,13 @@
 #' an error. A donated buffer cannot be used for a second input of the same call. [executable_info()] shows which
 #' inputs are donated, and `pjrt_execution_options(keep_inputs = )` prevents it.
 #'
-#' @param executable A `PJRTLoadedExecutable`, which must be given.
-#' @param ... `PJRTBuffer`s: the inputs by name, or in the program's order. Lists of them, also lists of lists, stand
-#'   for their elements. R takes an input named `e`, `ex` and so on for `executable`: pass it in `inputs`.
+#' @param executable A `PJRTLoadedExecutable`. Required.
+#' @param ... `PJRTBuffer`s: the inputs by name, or in the program's order. Lists, which can be nested, stand for their
+#'   elements. R matches an input named `e` or `ex` to `executable`: pass such inputs in `inputs`.
 #' @param execution_options A `PJRTExecutionOptions`, from [pjrt_execution_options()], or `NULL`.
 #' @param simplify A flag: whether to return a single output itself instead of a list.
 #' @param check A flag, kept for compatibility: inputs and their names are always checked.
-#' @param inputs A list of all inputs, instead of `...`: for names that are arguments of `pjrt_execute()`, too.
+#' @param inputs A list of all inputs, instead of `...`. Its names may also be names of arguments of `pjrt_execute()`.
 #' @return A `PJRTBuffer`. A list of `PJRTBuffer`s if the program does not have exactly one output, or if `simplify` is
 #'   `FALSE`. Several outputs have names if JAX returned them in a dictionary: see the column `name` of
 #'   [executable_info()].
@@ -65,17 +65,17 @@ missing_executable <- function() {
   )
 }
 
-#' Execution options
+#' Set execution options
 #'
 #' `pjrt_execution_options()` makes options for [pjrt_execute()] and [pjrt_execute_sharded()].
 #'
-#' @param non_donatable_input_indices Whole numbers: inputs, counted from 0, that keep their memory although the
-#'   program would take it over. `keep_inputs` does the same with names, or numbers from 1.
+#' @param non_donatable_input_indices Whole numbers: inputs, counted from 0, that keep their memory although the program
+#'   donates it. `keep_inputs` does the same with names, or numbers from 1.
 #' @param launch_id A whole number. It distinguishes executions of one program when several processes run it together.
 #' @param device The device where a portable executable runs: anything that [as_pjrt_device()] takes. By default, it
 #'   runs where its inputs are. See [pjrt_compile_options()].
-#' @param keep_inputs Inputs that keep their memory although the program would take it over: a character vector of the
-#'   program's argument names, with or without the `%` in front, or a numeric vector of positions from 1.
+#' @param keep_inputs Inputs that keep their memory although the program donates it: a character vector of the program's
+#'   argument names, with or without the `%` in front, or a numeric vector of positions from 1.
 #' @return A `PJRTExecutionOptions`.
 #' @section Errors:
 #' `pjrt_error_invalid_input` for arguments that are not as described. An execution raises it for inputs that the

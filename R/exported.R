@@ -1,46 +1,45 @@
 #' Load a function exported by JAX or PyTorch
 #'
-#' `pjrt_load_exported()` reads a function that JAX's `jax.export` has written, for [pjrt_compile()]. In Python:
+#' `pjrt_load_exported()` reads a function that `jax.export` wrote, for [pjrt_compile()]. In Python:
 #' ```python
 #' exported = jax.export.export(jax.jit(f), platforms=["cpu"])(*args)
 #' open("f.jaxexport", "wb").write(exported.serialize())
 #' ```
 #'
-#' JAX flattens the arguments of a function, which may be nested lists, tuples and dictionaries, to a sequence of
-#' arrays. Dictionaries are sorted by key. The compiled program takes these arrays by position, in the order in which
-#' they are printed, without those that the function does not use (`kept` is `FALSE`). It returns the arrays of the
-#' result in the order of `outputs`.
+#' JAX flattens the arguments of a function, which may be nested lists, tuples and dictionaries, into a sequence of
+#' arrays. Dictionaries are sorted by key. The compiled program takes these arrays by position, in the printed order. It
+#' does not take arrays that the function does not use (`kept` is `FALSE`). It returns the arrays of the result in the
+#' order of `outputs`.
 #'
 #' Pass a PRNG key (`key<fry>`, `key<rbg>`, `key<unsafe_rbg>`) as its `jax.random.key_data()`: a `ui32` array with one
 #' more dimension, of size 2 for `key<fry>` and 4 for the others.
 #'
-#' A function that was exported for several devices runs on as many: see [pjrt_execute_sharded()]. One that was exported
-#' for several platforms is compiled for the platform of the device.
+#' A function that was exported for several devices needs as many: see [pjrt_execute_sharded()]. A function that was
+#' exported for several platforms is compiled for the platform of the device.
 #'
 #' Custom calls need a handler; see [pjrt_register_custom_call()]. Most linear algebra works: see [linear-algebra].
 #'
 #' @section Symbolic dimensions:
-#' A function may have been exported with symbolic dimensions, such as the shape `(b, 4)`. [pjrt_compile()] compiles it
-#' for the sizes that follow from its argument `shapes`:
+#' A function can have symbolic dimensions, such as the shape `(b, 4)`. The argument `shapes` of [pjrt_compile()] sets
+#' their sizes:
 #' ```r
 #' pjrt_compile(exported, shapes = list(x = c(32, 4)))
 #' pjrt_compile(exported, shapes = list(b = 32))
 #' ```
-#' Inputs have the names in `inputs$name`. One input may determine the sizes of several symbolic dimensions, and the
-#' shapes of others that depend on them, such as `2*b + 1`. If a name fits both an input and a dimension, it is the
-#' input's.
+#' Inputs have the names in `inputs$name`. The shape of one input may determine several symbolic dimensions, and sizes
+#' that depend on them, such as `2*b + 1`. If an input and a dimension have the same name, the name stands for the
+#' input.
 #'
-#' The package replaces symbolic dimensions by sizes itself. If a program has operations for which it cannot, it calls
-#' `stablehlo-opt` if that is on the `PATH`, or a Python with JAX: `options(pjrt.python = )`, `PJRT_PYTHON`,
-#' `RETICULATE_PYTHON`, that of the active environment, or `python3` on the `PATH`.
+#' The package replaces symbolic dimensions with sizes. If it cannot do this for an operation, the error names the
+#' operation.
 #'
 #' @section Derivatives:
-#' `exported.serialize(vjp_order=1)` writes a function together with its derivative, `vjp_order=2` also with the
-#' derivative of that. `vjp = TRUE` loads the derivative, another `PJRTExported`. It takes the arguments of the
-#' function, and then the cotangents of its outputs: for the gradient of a loss, pass `1`. It returns the cotangents of
-#' the arguments, in the order of `inputs`. They have the arguments' names and, for the inputs, `cotangents['loss']` for
-#' the output `result['loss']`. Arrays of integers have cotangents of type `float0`: inputs of this type are not passed,
-#' and outputs contain `FALSE`.
+#' `exported.serialize(vjp_order=1)` writes a function together with its derivative, and `vjp_order=2` also the second
+#' derivative. `vjp = TRUE` loads the derivative, which is another `PJRTExported`. Its inputs are the arguments of the
+#' function, and then the cotangents of the outputs, such as `cotangents['loss']` for the output `result['loss']`. For
+#' the gradient of a loss, pass `1`. Its outputs are the cotangents of the arguments, with the arguments' names, in the
+#' order of `inputs`. Arrays of integers have cotangents of type `float0`: inputs of this type are not passed, and
+#' outputs contain `FALSE`.
 #'
 #' In `input_tree`, the cotangents are the named argument `cotangents`, with the structure of the result. `output_tree`
 #' has the structure of the arguments.
@@ -50,53 +49,52 @@
 #' ```python
 #' torch_xla.stablehlo.save_torch_model_as_stablehlo(model, args, "folder")
 #' ```
-#' The weights are loaded as buffers, with the names that they have in PyTorch. On a CPU, large ones are memory-mapped
-#' and not copied, as by [pjrt_load_npy()]. The program takes weights and arguments in an order of its own, so pass them
-#' by name:
+#' The weights are loaded as buffers, with their names in PyTorch. On a CPU, large ones are memory-mapped and not
+#' copied, as by [pjrt_load_npy()]. The order of weights and arguments differs between programs, so pass them by name:
 #' ```r
 #' model <- pjrt_load_exported("folder")
 #' run <- pjrt_compile(model)
 #' pjrt_execute(run, model$weights, args = list(x, y))
 #' ```
-#' Or make it a function that has the weights: `predict <- pjrt_function(model)`, and then `predict(x, y)`. A single
-#' argument needs no name: `pjrt_execute(run, model$weights, x)`. Leave out arguments that the model does not use, or
-#' pass them by names such as `` `args[1]` ``. Weights of the same names, types and shapes can replace the model's, for
-#' example from [pjrt_load_safetensors()]. A model that was exported with `save_weights=False` has none.
+#' Or make a function that already has the weights: `predict <- pjrt_function(model)`, and then `predict(x, y)`. A
+#' single argument needs no name: `pjrt_execute(run, model$weights, x)`. Omit arguments that the model does not use, or
+#' pass them by names such as `` `args[1]` ``. Weights with the same names, types and shapes can replace the model's,
+#' for example from [pjrt_load_safetensors()]. A model that was exported with `save_weights=False` has no weights.
 #'
-#' torchax returns weights, and a function of JAX that takes them as its first argument. Write the function as above,
-#' and the weights with `numpy.savez()` for [pjrt_load_npy()].
+#' torchax returns weights, and a JAX function that takes them as its first argument. Export the function as above, and
+#' write the weights with `numpy.savez()` for [pjrt_load_npy()].
 #'
 #' @section Limits:
 #' These functions can be loaded, but not compiled:
 #' * Functions for other platforms. Export with `platforms=["cpu"]`, or `"cuda"`, `"rocm"`, `"tpu"`.
-#' * Models with `dynamic_shapes` of PyTorch. Export for fixed shapes, once for each.
+#' * PyTorch models with `dynamic_shapes`. Export one model for each shape.
 #' * Functions with ordered effects, such as ordered I/O.
 #' * Functions with a calling convention other than 9 or 10. The tests run functions that JAX 0.4.25 to 0.12 exported. A
-#'   plugin may be older than JAX: [pjrt_compile()] rewrites what it does not know.
+#'   plugin may be older than JAX: [pjrt_compile()] rewrites operations that it does not know.
 #'
-#' @param x A string, the path of a file or of a folder of PyTorch, or a raw vector with the content of a file.
+#' @param x A string: the path of a file, or of a folder that PyTorch wrote. Or a raw vector: the content of a file.
 #' @param device For PyTorch, the device of the weights: anything that [as_pjrt_device()] takes.
 #' @param name For PyTorch, the name of a function in the folder. Default: the only one, or `"forward"`.
 #' @param vjp A flag: whether to load the function's derivative. A number loads the derivative of that order.
 #' @return A list of class `PJRTExported`, which cannot be modified:
 #' * `name`: the function's name.
-#' * `inputs`, `outputs`: data frames with a row for each array: `name`, for inputs with the argument's name in the
-#'   Python function, such as `params['w']`; `path`, such as `args[0]['w']`; `dtype`; `shape`, a list of integer
-#'   vectors, or of character vectors if a dimension is symbolic; and for inputs `kept`, whether the program takes it.
-#'   For JAX also `donated`, whether the program takes over its memory, and `alias`, the number of the output that
-#'   reuses it, or `NA`.
+#' * `inputs`, `outputs`: data frames with a row for each array: `name`, which for inputs starts with the argument's
+#'   name in Python, such as `params['w']`; `path`, such as `args[0]['w']`; `dtype`; `shape`, a list of integer vectors,
+#'   or of character vectors if a dimension is symbolic; and for inputs `kept`, whether the program takes it. For JAX
+#'   also `donated`, whether the program takes over its memory, and `alias`, the number of the output that reuses it, or
+#'   `NA`.
 #' * `input_tree`, `output_tree`: nested lists with the structure of arguments and result. Each array is represented by
 #'   its row in `inputs` or `outputs`, and `None` by `NULL`. The input tree has the elements `args` and `kwargs`. A
 #'   custom Python type is a list with the attribute `"type"`, its name.
 #' * `weights`: for PyTorch, a named list of `PJRTBuffer`s. Their names are elements of `inputs$path`.
 #' * `framework`: `"JAX"` or `"PyTorch"`.
 #' * `platforms`: a character vector, JAX's names of the platforms that the function was exported for. Empty for
-#'   PyTorch, whose functions run on any.
+#'   PyTorch, whose functions run on any platform.
 #' * `num_devices`: the number of devices that it runs on.
 #' * `jax_version`: JAX's version, or `NULL` if the file does not contain it.
 #' * `calling_convention`: a number, the version of JAX's calling convention.
 #' * `ordered_effects`, `unordered_effects`: character vectors, the Python types of its side effects.
-#' * `disabled_checks`: a character vector, the checks that were disabled at the export: targets of custom calls, or
+#' * `disabled_checks`: a character vector, the checks that were disabled in the export: targets of custom calls, or
 #'   `"platform"`.
 #' * `custom_calls`: a data frame with a row for each function that the program calls: `target`, its name, and
 #'   `available`, whether there was a handler for one of the platforms when the file was loaded.
@@ -108,7 +106,7 @@
 #'   [pjrt_compile()] raises it for a function that cannot be compiled.
 #' * `pjrt_error_io`: the file cannot be read.
 #' * The errors of [pjrt_load_npy()] for the weights of a model.
-#' @seealso [pjrt_function()] to call it like a function of R; [pjrt_program()] for programs without a description of
+#' @seealso [pjrt_function()] to call it like an R function; [pjrt_program()] for programs without a description of
 #'   their arguments
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' # a network with two layers; its parameters are nested dictionaries

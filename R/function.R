@@ -1,69 +1,49 @@
-#' Call a program like an R function
+#' Make an R function of a program
 #'
 #' `pjrt_function()` makes an R function of a program. It takes buffers and R arrays, also in nested lists, and returns
-#' the program's outputs. `pjrt_step()` makes a function for loops: its outputs replace the arguments that they update.
+#' the program's outputs. [pjrt_step()] makes a function for training loops.
 #'
 #' # Arguments of the function
 #' The arguments have the names of the program's arguments. For a program of JAX, these are the names in Python; `%x`
-#' becomes `x`. Arguments without a name are called `x1`, `x2` and so on by their position. Arguments that JAX took
-#' apart, such as `params['dense']['bias']`, are nested lists: `params = list(dense = list(bias = ...))`, in any order.
-#' Elements of a list without names have positions.
+#' becomes `x`. Arguments without a name are called `x1`, `x2` and so on by their position. Arguments that JAX
+#' flattened, such as `params['dense']['bias']`, are nested lists: `params = list(dense = list(bias = ...))`, in any
+#' order. Elements without names are matched by position.
 #'
 #' Each array is one of these:
 #' * a `PJRTBuffer`, which must have the dtype, shape and device that the program expects.
-#' * an R vector or array, or another object that [pjrt_buffer()] takes. It must have the shape: a vector of length n
-#'   fits shape n, a single value a scalar. It is uploaded with the dtype that the program expects, as by
+#' * an R vector or array, or another object that [pjrt_buffer()] takes. It must have the expected shape: a vector of
+#'   length n fits shape n, and a single value fits a scalar. It is uploaded with the expected dtype, as by
 #'   [pjrt_buffer()] with `check = TRUE`: values that the dtype cannot hold, and `NA`, are errors.
 #'
-#' Arguments that the program does not use are ignored, as JAX does, and may be left out.
+#' Like JAX, the function ignores arguments that the program does not use. You may omit them.
 #'
-#' A model of PyTorch has arguments `x1`, `x2` and so on, and the last one, `weights`, which is by default the list of
-#' the model's weights: see [pjrt_load_exported()].
+#' A PyTorch model has the arguments `x1`, `x2` and so on, and finally `weights`, whose default is the list of the
+#' model's weights: see [pjrt_load_exported()].
 #'
-#' `print()` shows the arguments, and which are donated: a buffer that you pass there is deleted by the call. See
-#' [pjrt_execute()].
+#' `print()` shows the arguments and which of them are donated. The call deletes a buffer that you pass for a donated
+#' argument. See [pjrt_execute()].
 #'
 #' # Result
-#' A function exported by JAX or PyTorch returns nested lists with the structure of the Python result: a dictionary is a
-#' list with names, a tuple a list without. Other programs return what [pjrt_execute()] returns; outputs with names such
-#' as `grads$w` are put into nested lists. A single output is returned itself.
+#' A function exported by JAX or PyTorch returns nested lists with the structure of the Python result: a dictionary
+#' becomes a list with names, and a tuple a list without. Other programs return what [pjrt_execute()] returns; outputs
+#' with names such as `grads$w` are put into nested lists. A single output is returned without a list.
 #'
-#' # Loops
-#' `pjrt_step()` returns a function of `state` and the other arguments of `f`. `state` is a list of the arguments that
-#' change. The function returns the same list with the new values, and with the other outputs of the program:
-#' ```r
-#' step <- pjrt_step(f)
-#' state <- list(params = params)
-#' for (batch in batches) state <- step(state, batch)
-#' as_array(state$loss)
-#' ```
-#' Elements of `state` that are not arguments, such as `loss` here, are ignored. An output replaces the argument
-#' that it has the name of, with the same dtype and shape. Without such a name, it replaces a donated argument if these
-#' two alone have the same structure, dtypes and shapes. An argument changes if there is an output for each of its
-#' arrays. If several outputs fit, `pjrt_step()` raises an error: name the arguments and the outputs in `state`.
-#'
-#' @param x A `PJRTLoadedExecutable`, a `PJRTExported` from [pjrt_load_exported()] or a `PJRTProgram`. The latter two
-#'   are compiled with [pjrt_compile()]: functions of JAX at the first call, or at the first with each shape if they
-#'   have symbolic dimensions, all others at once.
-#' @param as A string: whether the function returns buffers, or arrays as by [as_array()]. Buffers are returned at once;
-#'   to read an array waits for it.
+#' @param x A `PJRTLoadedExecutable`, a `PJRTExported` from [pjrt_load_exported()] or a `PJRTProgram`. Exported
+#'   functions and programs are compiled with [pjrt_compile()]: JAX functions at the first call (with symbolic
+#'   dimensions, at the first call with each shape), all others at once.
+#' @param as A string: `"buffer"` if the function returns buffers, at once, or `"array"` if it waits and returns arrays,
+#'   as from [as_array()].
 #' @param device A device to compile for: anything that [as_pjrt_device()] takes. An executable has one already.
 #' @param arguments A character vector: names for the function's arguments, instead of the program's.
-#' @param ... For `pjrt_function()`, further arguments of [pjrt_compile()]. For methods otherwise.
-#' @param f A `PJRTFunction`, or what `pjrt_function()` takes.
-#' @param state `NULL`, or the arguments that change: a character vector of their names. Its elements may have names:
-#'   then the names are arguments, and the elements name the outputs that replace them, or are their positions, as in
-#'   `c(params = "new_params")` or `c(params = 1)`.
-#' @param outputs A character vector: names for the other outputs in the state, in their order. By default, their names
-#'   in the result, or `output1`, `output2` and so on by their positions.
-#' @return `pjrt_function()`: a function of class `PJRTFunction`. `pjrt_step()`: a function of class `PJRTStep`.
-#'   `format()` returns a string, the signature; `print()` returns `x`, invisibly.
+#' @param ... For `pjrt_function()`, further arguments of [pjrt_compile()]. Not used by methods.
+#' @return `pjrt_function()`: a function of class `PJRTFunction`. `format()`: a string, the signature. `print()`: `x`,
+#'   invisibly.
 #' @section Errors:
 #' * `pjrt_error_argument_count`: arguments are missing, or there are more than the program takes.
 #' * `pjrt_error_invalid_input`: elements of nested lists are missing or unknown, or an argument is not an array.
 #' * `pjrt_error_shape_mismatch`, `pjrt_error_unsupported_dtype` and the other errors of [pjrt_buffer()] and
 #'   [pjrt_execute()]. Messages name the program's argument.
-#' @seealso [pjrt_execute()] for one call without a function
+#' @seealso [pjrt_step()] for training loops, [pjrt_execute()] for one call without a function
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' # a network, exported by JAX; its parameters are nested dictionaries
 #' path <- system.file("exported", "network.jaxexport", package = "pjrt")
@@ -75,22 +55,6 @@
 #'   out = list(w = matrix(rnorm(24), 8), b = numeric(3))
 #' )
 #' predict(params, x = matrix(1:8, 2))
-#'
-#' # a training loop: the program reuses the memory of its state
-#' path <- system.file("programs", "logistic-step.mlir", package = "pjrt")
-#' step <- pjrt_step(
-#'   pjrt_program(path = path), state = c(weights = 1, velocity = 2),
-#'   outputs = "loss"
-#' )
-#' step
-#' features <- pjrt_buffer(matrix(rnorm(500), 100), "f64")
-#' labels <- pjrt_buffer(rep(c(0, 1), 50), "f64")
-#' state <- list(weights = numeric(5), velocity = numeric(5))
-#' for (i in 1:10) {
-#'   state <- step(state, features, labels, rate = 0.1, momentum = 0.9)
-#' }
-#' as_array(state$weights)
-#' as_array(state$loss)
 #' @export
 pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments = NULL, ...) {
   as <- check_choice(as, c("buffer", "array"), "as")

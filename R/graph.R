@@ -1,4 +1,4 @@
-#' A program as a graph
+#' Convert a program to a graph
 #'
 #' `as_dot()` returns the operations of a program as a graph in DOT, the language of Graphviz, which draws it.
 #'
@@ -8,7 +8,8 @@
 #'
 #' A graph with more than `max_nodes` boxes is folded:
 #' 1. Loops, branches and functions become one box.
-#' 2. Operations that use nothing but the one before them and inputs become one box, such as `negate > exponential`.
+#' 2. A chain of operations, each of which uses only the previous one and inputs, becomes one box, such as
+#'    `negate > exponential`.
 #' 3. The rest is divided into stretches, which begin at matrix products, convolutions, loops and calls, if possible.
 #'    Such a box shows the most important kinds of operations, and how many there are.
 #' 4. Inputs and outputs of the same operations become one box.
@@ -30,10 +31,10 @@
 #'
 #' # the program that runs
 #' as_dot(pjrt_compile(program), max_nodes = 12)
-#' @name graph
+#' @name as_dot
 NULL
 
-#' @rdname graph
+#' @rdname as_dot
 #' @export
 as_dot <- function(x, ...) {
   UseMethod("as_dot")
@@ -44,7 +45,7 @@ as_dot.default <- function(x, ...) {
   abort_class(x, c("PJRTProgram", "PJRTLoadedExecutable"))
 }
 
-#' @rdname graph
+#' @rdname as_dot
 #' @export
 as_dot.PJRTProgram <- function(x, max_nodes = 200, ...) {
   check_unused(...)
@@ -52,7 +53,7 @@ as_dot.PJRTProgram <- function(x, max_nodes = 200, ...) {
   structure(paste0(dot_lines(graph), "\n", collapse = ""), class = "PJRTDot")
 }
 
-#' @rdname graph
+#' @rdname as_dot
 #' @export
 as_dot.PJRTLoadedExecutable <- as_dot.PJRTProgram
 

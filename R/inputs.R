@@ -6,7 +6,7 @@ sole_inputs <- function(inputs, ...) {
     abort_type("`inputs` must be a list of buffers, not ", given(inputs), ".")
   }
   if (...length() > 0L) {
-    abort_input("`inputs` must hold all inputs: got ", ...length(), " more besides it.")
+    abort_input("`inputs` must contain all inputs: got ", ...length(), " more in `...`.")
   }
   inputs
 }

@@ -1,7 +1,7 @@
 #' Inspect compiled code
 #'
 #' `inspect_hlo()` compiles a program and returns it as HLO, XLA's program format, before and after the compiler's
-#' optimizations. Of an executable, which is compiled already, it returns the optimized program.
+#' optimizations. For an executable, which is compiled already, it returns the optimized program.
 #'
 #' The compiler writes these stages, and others such as machine code, to a folder in the session's temporary directory.
 #' If the environment variable `XLA_FLAGS` contains `--xla_dump_to=<folder> --xla_dump_hlo_as_text` before the first

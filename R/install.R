@@ -14,8 +14,8 @@
 #'   * `"rocm"` (AMD GPUs) and `"intel"` (Intel GPUs): Linux on x86_64, with the vendor's system libraries installed.
 #'   * `"tpu"`: Linux on x86_64.
 #'   * `"metal"`: macOS.
-#' @param version A string: a version of the plugin, as the index lists it, instead of the one that this package knows.
-#'   It is used until you call `install_pjrt(platforms)` without `version`.
+#' @param version A string: a version of the plugin from the index, instead of this package's default. It is used until
+#'   you call `install_pjrt(platforms)` without `version`.
 #' @param source A string: where the plugin comes from.
 #'   * `"auto"`: the URL in `PJRT_PLUGIN_URL_<PLATFORM>`, or else an index.
 #'   * `"index"`: a Python package index.
@@ -45,7 +45,7 @@
 #' If the environment variable `PJRT_SITE_DIR` is the absolute path of a folder, plugins in it are used as if the user
 #' had installed them; those in the user's own cache come first. `install_pjrt(site = TRUE)` and
 #' `uninstall_pjrt(site = TRUE)`, called by the administrator, fill and empty the folder. Nothing else writes to it.
-#' `vignette("cluster")` shows more.
+#' `vignette("cluster")` has examples (see [pjrt_articles]).
 #'
 #' A plugin is used only if nobody else could have changed it. It and the folders around it, up to the site's folder,
 #' must belong to root, to you or to the owner of this package's files, and neither their group nor others may have
@@ -57,6 +57,8 @@
 #' * `pjrt_error_checksum`: the file does not have the expected checksum.
 #' * `pjrt_error_plugin_not_found`: there is no such plugin or version for this machine.
 #' * `pjrt_error_plugin_invalid`: the file does not contain a plugin.
+#' * `pjrt_error_plugin_invalid`: the new plugin crashes on this machine, or computes wrong numbers. A quick part of
+#'   [pjrt_check_plugin()] tries it in another process, and a plugin that fails is removed.
 #' * `pjrt_error_driver_missing`, `pjrt_error_driver_too_old`: the machine's driver cannot run the plugin.
 #' * `pjrt_error_io`: the cache cannot be written, the disk is full, or there is no folder for a cache, because the user
 #'   has no home folder.
@@ -86,10 +88,32 @@ install_pjrt <- function(platforms = NULL, version = NULL, source = c("auto", "i
   }
   for (platform in platforms) {
     folder <- if (site) needed_site_dir() else needed_cache_dir()
+    start <- Sys.time()
     library <- fetch_plugin(platform, version %||% "", source, path %||% "", force, folder)
+    refuse_broken(platform, library, folder, start)
     inform("The plugin for ", platform, " is ", library)
   }
   invisible(unique(sub("^cuda[0-9]+$", "cuda", platforms)))
+}
+
+# Tries a plugin that was installed after `start` in another process, and removes it if it crashes there or computes wrong
+# numbers. One that does not start may be for another machine's hardware.
+refuse_broken <- function(platform, library, folder, start) {
+  within <- strsplit(substring(library, nchar(folder) + 2L), "[/\\\\]")[[1L]]
+  installed <- do.call(file.path, as.list(c(folder, within[1:2])))
+  is_new <- file.mtime(file.path(installed, "source.toml")) >= start - 1
+  if (!isTRUE(is_new)) {
+    return()
+  }
+  wrong <- broken_checks(library)
+  if (nrow(wrong) > 0L) {
+    unlink(installed, recursive = TRUE)
+    abort_input(
+      "The plugin for ", platform, " does not work on this machine and was removed: ", wrong$check[[1L]], ": ",
+      wrong$detail[[1L]], class = "plugin_invalid",
+      hints = "Another version may work: install_pjrt(version = ). pjrt_check_plugin() reports more of a plugin."
+    )
+  }
 }
 
 # The platforms for install_pjrt(). `alone` keeps it to one.

@@ -5,12 +5,12 @@
 #'
 #' @description
 #' Several packages have functions with the names of pjrt's generics: `value()` in future, `as_array()` in torch,
-#' `shape()`, `dtype()`, `device()`, `as_array()` and `as_raw()` in tengen, `await()` in coro. If you attach more than
-#' one of them, the order does not matter for generics:
+#' `shape()`, `dtype()`, `device()`, `as_array()` and `as_raw()` in tengen, `await()` in coro. You can attach several of
+#' these packages in any order:
 #' * The other package's generic accepts pjrt's objects, because pjrt registers its methods when that package is loaded.
 #' * pjrt's generic accepts the other package's objects: it calls the other package's method.
 #'
-#' @section What remains:
+#' @section Remaining conflicts:
 #' * R reports masked functions when you attach the second package. Use `library(future, warn.conflicts = FALSE)` or the
 #'   conflicted package to avoid the message.
 #' * Functions that are not generics, such as coro's `await()`, accept only what their package defines. Call

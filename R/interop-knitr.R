@@ -1,13 +1,13 @@
 # Shows objects in documents that knitr makes. The tables are knitr's own, so they suit HTML, LaTeX and all formats of
 # pandoc.
 
-#' Objects in documents
+#' Show objects in R Markdown and Quarto
 #'
 #' In R Markdown, Quarto and other documents that knitr makes, these objects look like the rest of the document when a
 #' chunk ends with one of them. This needs no setup.
 #'
 #' * Small buffers with at most two dimensions become tables, and larger ones print as usual. A table has at most
-#'   `options(pjrt.knit_max_rows = )` rows, by default 20, and 10 columns.
+#'   20 rows and 10 columns.
 #' * Executables become a table of their inputs and outputs.
 #' * Operation costs become a table of the most expensive operations.
 #' * Traces become their summary, with a table of what R did.
@@ -16,7 +16,7 @@
 #' In LaTeX, where wide text would be cut off at the margin, long lines of code are folded, a buffer that is too wide
 #' for a table prints as usual, and other tables shorten their longest cells.
 #'
-#' `print()` always shows plain text. Output with the chunk option `render = knitr::normal_print` does, too.
+#' `print()` and the chunk option `render = knitr::normal_print` always show plain text.
 #'
 #' In object browsers and tibbles, a buffer shows its dtype and shape.
 #' @seealso [print.PJRTBuffer()], [buffer-methods]
@@ -52,12 +52,7 @@ is_small <- function(x) {
     return(FALSE)
   }
   dims <- shape(x)
-  rows <- getOption("pjrt.knit_max_rows", 20)
-  if (!(is.numeric(rows) && length(rows) == 1L && !is.na(rows))) {
-    abort_type("`options(pjrt.knit_max_rows = )` must be a number, not ", given(rows), ".")
-  }
-  length(dims) <= 2L && all(dims > 0) && all(utils::tail(dims, 1L) <= 10) &&
-    (length(dims) < 2L || dims[[1L]] <= rows)
+  length(dims) <= 2L && all(dims > 0) && all(utils::tail(dims, 1L) <= 10) && (length(dims) < 2L || dims[[1L]] <= 20)
 }
 
 # Numbers as print() shows them.

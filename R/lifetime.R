@@ -1,20 +1,19 @@
-#' Free the memory of a buffer
+#' Free buffers and close clients
 #'
 #' `pjrt_delete()` frees a buffer's memory now, without waiting for R's garbage collector. `close()` ends a client and
 #' frees all its objects, for example to release a GPU's memory for another process, or to create a client with other
 #' options.
 #'
 #' @section Deleted buffers:
-#' A deleted buffer cannot be used any more, under any name. Programs, copies and promises that already use it still
+#' A deleted buffer can no longer be used, through any variable. Programs, copies and promises that already use it still
 #' read its content, and its memory is freed when they are done. If the device used an R vector in place, the vector is
 #' released as well. `shape()`, `elt_type()`, `device()`, `format()`, `print()` and `str()` still work.
 #'
-#' @section Objects that cannot be used any more:
-#' Every object of this package prints, also one that is deleted, donated, of a closed client, loaded from a file such
-#' as a saved workspace without its content, or used in a fork of the process that created it. `print()`, `format()` and
-#' `str()` show what it is: `<PJRTBuffer f32[3], deleted>`, `<PJRTBuffer f32[3], donated>`,
-#' `<PJRTBuffer f32[3], of a closed client>`, `<PJRTBuffer f32[3], of the parent process>` or
-#' `<PJRTBuffer of another session>`. Any other use raises an error.
+#' @section Objects that can no longer be used: Every object of this package can be printed, even if it was deleted or
+#'   donated, if its client was closed, if it was loaded without its content, for example from a saved workspace, or in
+#'   a fork of the process that created it. `print()`, `format()` and `str()` show what it is:
+#'   `<PJRTBuffer f32[3], deleted>`, `<PJRTBuffer f32[3], donated>`, `<PJRTBuffer f32[3], of a closed client>`,
+#'   `<PJRTBuffer f32[3], of the parent process>` or `<PJRTBuffer of another session>`. Any other use raises an error.
 #'
 #' @section Closed clients:
 #' `close()` waits until all work on the client's devices is done: programs, copies, transfers and compiles. Ctrl-C ends
@@ -45,7 +44,7 @@
 #' format(x)
 #' try(as_array(x))
 #'
-#' # a second client of the CPU, under a name of its own
+#' # a second client of the CPU, under another name
 #' client <- plugin_client_create(pjrt_plugin("cpu"), "spare")
 #' y <- pjrt_buffer(1:3, device = devices(client)[[1]])
 #' close(client)

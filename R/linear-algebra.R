@@ -1,11 +1,11 @@
-#' Linear algebra in programs
+#' Call LAPACK from programs
 #'
-#' Programs on the CPU can call LAPACK: for matrix factorizations, eigenvalues and linear systems. The package handles
+#' Programs on the CPU can call LAPACK for matrix factorizations, eigenvalues and linear systems. The package handles
 #' the [custom calls][pjrt_register_custom_call] below, so programs that JAX has lowered for CPUs run as they are. You
 #' do not need to register anything.
 #'
 #' @section LAPACK:
-#' The package uses R's LAPACK, also if that is OpenBLAS, MKL or Accelerate. The library is loaded when a program first
+#' The package uses R's LAPACK, which may be OpenBLAS, MKL or Accelerate. The library is loaded when a program first
 #' calls it. The package takes the first library that works: that of [La_library()], the BLAS in [extSoftVersion()], or
 #' one in R's folders. If none works, the execution fails with an error that lists what was tried.
 #'
@@ -52,18 +52,18 @@
 #' The letters are LAPACK's: `uplo` is L or U, `side` L or R, `trans_x` N, T or C, and `diag` N or U. If `mode` is N,
 #' vectors are not computed.
 #' @section Other platforms:
-#' On NVIDIA GPUs (platform `cuda`), the first list's targets call cuSOLVER of the CUDA installation, also for `f32` and
-#' `f64` only. The library is loaded when a program calls it first: it is the one that the plugin uses. If there is
-#' none, programs compile, and their execution fails with an error that names the library. Differences to the CPU:
+#' On NVIDIA GPUs (platform `cuda`), the targets of the first list call cuSOLVER of the CUDA installation, for `f32` and
+#' `f64` only. The library that the plugin uses is loaded when a program first calls it. If it is missing, programs
+#' compile, but their execution fails with an error that names the library. Differences from the CPU:
 #' * `svd` requires `m >= n`. For `m < n`, set the attribute `transposed = true` and state row-major order in
 #'   `operand_layouts` and `result_layouts`, so that cuSOLVER gets the transposed matrix.
 #' * `svd` and `eigh` do not report that they did not converge. Their outputs are then unspecified instead of NaN,
 #'   because a check would wait for the GPU.
 #' * `lu_pivots_to_permutation` waits for the GPU and computes on the host.
 #'
-#' A plugin may have a handler with the same name, and refuse that of the package. Programs then call the plugin's.
+#' A plugin that has a handler with the same name may refuse the package's handler. Programs then call the plugin's.
 #'
-#' There are no handlers for JAX's targets on CUDA, nor for other platforms. For those, [pjrt_compile()] raises
+#' There are no handlers for JAX's targets on CUDA, or for other platforms. There, [pjrt_compile()] raises
 #' `pjrt_error_custom_call`, which names the target, unless the plugin handles it or you register a handler.
 #' @section Errors:
 #' Calls with other types, shapes or attributes fail: reading an output raises `pjrt_error_invalid_argument`, with the

@@ -1,17 +1,16 @@
 #' Map arrays in files
 #'
-#' `pjrt_map_file()` makes a buffer of an array that lies in a file as plain numbers: written by [writeBin()],
-#' by NumPy's `tofile()` or `memmap`, by C or Fortran. The numbers do not pass through R. On a CPU, the
-#' buffer is the file's own memory: nothing is read before a program uses it, and the file may be larger
-#' than the machine's memory.
+#' `pjrt_map_file()` makes a buffer from an array that a file contains as plain numbers, written by [writeBin()],
+#' NumPy's `tofile()` or `memmap`, C or Fortran. The numbers do not pass through R. On a CPU, the buffer is the file's
+#' own memory: nothing is read before a program uses it, and the file may be larger than the machine's memory.
 #'
-#' To work on a large file, map it in parts and run a program on each. Parts whose offset is a multiple of
-#' 64 bytes are used in place, if they have at least 32 kB. All others, and those for devices with memory
-#' of their own, are read once. If a program donates a mapped buffer, it works on a copy: files are never
-#' modified. A file that changes while it is in use raises an error: see [pjrt_load_safetensors()].
+#' To work on a large file, map it in parts and run a program on each. Parts whose offset is a multiple of 64 bytes are
+#' used in place, if they have at least 32 kB. All other parts, and parts for devices with separate memory, are read
+#' once. If a program donates a mapped buffer, it works on a copy: files are never modified. A file that changes while
+#' it is in use raises an error: see [pjrt_load_safetensors()].
 #'
-#' Without `dtype`, the file is a `.npy` file of NumPy, which says the type, the shape and the order of its
-#' array. `shape` and `offset` then choose a part of its data.
+#' Without `dtype`, the file must be a NumPy `.npy` file, which contains the type, the shape and the order of its array.
+#' `shape` and `offset` then select a part of its data.
 #'
 #' @param path A string, the path of a file.
 #' @param dtype A string, the type of the elements: see [pjrt_buffer()]. Numbers are in the machine's byte
@@ -26,13 +25,13 @@
 #' @param device A device: anything that [as_pjrt_device()] takes.
 #' @return A `PJRTBuffer`.
 #' @section Errors:
-#' * `pjrt_error_shape_mismatch`: the file does not have as many bytes.
+#' * `pjrt_error_shape_mismatch`: the size of the file does not fit the shape.
 #' * `pjrt_error_npy_invalid`: without `dtype`, the file is not a `.npy` file, or damaged.
 #' * `pjrt_error_io`: the file cannot be read.
 #' * `pjrt_error_file_changed`: the file was changed while it was in use.
 #' * `pjrt_error_invalid_input`: an argument is invalid.
-#' @seealso [pjrt_load_npy()] for all kinds of NumPy's files, [pjrt_load_safetensors()] for models,
-#'   [pjrt_buffer()] for bytes in a raw vector
+#' @seealso [pjrt_load_npy()] for all NumPy files, [pjrt_load_safetensors()] for models, [pjrt_buffer()] for bytes in a
+#'   raw vector
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- tempfile()
 #' writeBin(c(t(matrix(1:12 / 2, nrow = 4))), path)

@@ -1,4 +1,4 @@
-#' Memory spaces
+#' Get memory spaces
 #'
 #' A device can have several memory spaces: its own memory (called `"device"` by most plugins), and host memory that it
 #' can reach (`"pinned_host"`, `"unpinned_host"`), which is larger and slower. [copy_buffer()] copies buffers between

@@ -1,4 +1,4 @@
-#' Memory statistics
+#' Get memory statistics
 #'
 #' `pjrt_memory_stats()` shows how much memory buffers use, and how much host memory is used for transfers between R and
 #' devices.
@@ -11,15 +11,15 @@
 #' and approximately of executables. It cannot see other memory (results of programs, other devices); the package
 #' triggers it when much of such memory is new.
 #'
-#' `plot()` shows how much memory the buffers of each client used over time. The package notes the bytes of live buffers
-#' whenever they have changed by 1 MiB (2^20 bytes) or more since it last did, from the creation of the client on;
-#' smaller changes count when they add up. This costs nothing for small buffers. For each of up to 512 spans of time, it
-#' keeps the lowest, the highest and the last value. The spans are 10 milliseconds long at first; when more are needed,
-#' all become twice as long. A peak is never lost, but its time becomes less exact.
+#' `plot()` shows how much memory the buffers of each client used over time. From the creation of the client on, the
+#' package records the bytes of live buffers whenever they have changed by 1 MiB (2^20 bytes) or more since the last
+#' record; smaller changes add up. This costs nothing for small buffers. For each of up to 512 spans of time, it keeps
+#' the lowest, the highest and the last value. The spans are 10 milliseconds long at first; when more are needed, all
+#' become twice as long. A peak is never lost, but its time becomes less exact.
 #'
-#' A buffer is freed when R collects its last R object as garbage. `buffers` also has buffers without an R object, as
+#' A buffer is freed when R collects its last R object as garbage. `buffers` includes buffers without an R object, as
 #' long as something needs them: a running program, a promise, another library that uses the memory, or the package
-#' itself. Garbage that R has not collected yet is included; `gc()` removes it.
+#' itself. It includes garbage that R has not collected yet; `gc()` removes it.
 #'
 #' @param x A `PJRTMemoryStats`.
 #' @param main A string: the plot's title.
@@ -36,8 +36,8 @@
 #' * `buffers`: a data frame with a row for each buffer that was not deleted, donated or collected as garbage, the
 #'   largest first; `NULL` in a fork of a process that has a client.
 #'   - `dtype`, and `shape`: a list of integer vectors.
-#'   - `bytes`: the size of its content. The plugin may need more memory for it, such as for padding. Buffers that use
-#'     the memory of an R vector or of a file in place are counted, too.
+#'   - `bytes`: the size of its content. The plugin may need more memory for it, such as for padding. This includes
+#'     buffers that use the memory of an R vector or of a file in place.
 #'   - `device`: a string, and `memory`: the kind of its memory space, such as `"device"`, or `NA` if unknown.
 #'   - `age`: seconds since it was created, exact to some milliseconds.
 #'   - `made_at`: the call that made it, with its place in the source, if [pjrt_trace()] recorded it, else `NA`.

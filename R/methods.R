@@ -1,4 +1,4 @@
-#' Methods for buffers
+#' Use R's functions for arrays
 #'
 #' These methods let functions for R's arrays work with buffers. `dim()`, `length()`, `is.numeric()`, `format()` and
 #' `str()` do not read a buffer's content, and also work for donated buffers. All others read the whole buffer, as
@@ -15,13 +15,13 @@
 #' are too large.
 #'
 #' @section Attributes and classes:
-#' A buffer is a reference, as an environment is: R does not copy it. So `attr(x, "unit") <- "m"`, `class(x) <- "mine"`
-#' and `structure(x, class = "mine")` change the buffer itself, under all its names, and R gives a package no way to
-#' refuse them. The only attribute of a buffer is its class, and `class(x) <- "PJRTBuffer"` restores it. A class in
-#' front of it, as in `c("mine", "PJRTBuffer")`, is possible, but also under all names.
+#' A buffer is a reference, like an environment: R does not copy it. `attr(x, "unit") <- "m"`, `class(x) <- "mine"` and
+#' `structure(x, class = "mine")` therefore change the buffer itself, for all variables that refer to it. A package
+#' cannot prevent this. The only attribute of a buffer is its class, and `class(x) <- "PJRTBuffer"` restores it. You can
+#' put a class in front of it, as in `c("mine", "PJRTBuffer")`, but this also affects all variables.
 #'
-#' To add information to a buffer, or to make a class of your own, wrap it: put it into a list, and write the methods
-#' that you need. See the example, and `vignette("using-pjrt")`.
+#' To add information to a buffer, or to define your own class, put the buffer into a list and write the methods that
+#' you need. See the example, and `vignette("using-pjrt")` (see [pjrt_articles]).
 #'
 #' @param x,object,target A `PJRTBuffer`.
 #' @param current A `PJRTBuffer`, or an R vector or array.

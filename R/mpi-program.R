@@ -24,7 +24,7 @@
 #' * `pjrt_error_unsupported_program` for reductions other than a sum, product, maximum, minimum, and, or, and xor, for
 #'   groups of unequal size, and for collective operations in the condition of a loop.
 #' * The errors of [pjrt_shard()] and [pjrt_unshard()].
-#' @seealso [mpi_init()], [pjrt_shard()], `vignette("cluster")`
+#' @seealso [mpi_init()], [pjrt_shard()], `vignette("cluster")` (see [pjrt_articles])
 #' @examplesIf pjrt::plugins_downloaded("cpu") && nzchar(Sys.which("mpirun"))
 #' # start it with: mpirun -n 4 Rscript script.R
 #' world <- mpi_init()
@@ -99,7 +99,7 @@ partitioned_module <- function(dir, are_partitions) {
 #' @param x A vector, matrix or array, a `PJRTBuffer`, or a file opened with [pjrt_open_safetensors()]: the whole array.
 #' @param input,output The number, from 1, of an input or output, or an input's name.
 #' @param dim With replicas, the dimension along which `x` contains the arrays of all replicas, or along which they are
-#'   combined. `NULL`: all replicas get the same array, and the one of this process is returned.
+#'   combined. `NULL`: all replicas get the same array, and `mpi_unshard()` returns this process's array.
 #' @param dtype,...,tensor As for [pjrt_shard()].
 #' @export
 mpi_shard <- function(x, program, input, dim = 1L, dtype = NULL, ..., tensor = NULL) {

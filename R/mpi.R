@@ -1,29 +1,29 @@
 #' Join other processes with MPI
 #'
-#' `mpi_init()` makes this process one of those that `mpirun` or a cluster's scheduler has started together. All of them
-#' must call it. Then programs on the CPU and functions such as [mpi_all_reduce()] exchange arrays. `mpi_finalize()`
-#' ends this; it happens by itself when R quits.
+#' `mpi_init()` connects this process with the processes that `mpirun` or a cluster's scheduler started together with
+#' it. All of them must call it. Then programs on the CPU and functions such as [mpi_all_reduce()] can exchange arrays.
+#' `mpi_finalize()` disconnects the process; this also happens when R quits.
 #'
 #' A process that was started alone is a world of one process.
 #'
 #' @section The library:
 #' The system's MPI is loaded at run time: Open MPI, MPICH and its relatives, or one with the standard ABI of MPI 5. The
-#' package uses the first of these: the MPI that is in the process already, for example with package Rmpi; the file that
-#' `options(pjrt.mpi = )` or the environment variable `PJRT_MPI` names; the one whose launcher has started the process;
-#' Open MPI; MPICH. On Debian, install `openmpi-bin` or `mpich`.
+#' package uses the first of these: an MPI that is already loaded, for example by package Rmpi; the file that the
+#' environment variable `PJRT_MPI` names; the MPI whose launcher started the process; Open MPI; MPICH. On Debian,
+#' install `openmpi-bin` or `mpich`.
 #'
-#' One thread makes all calls of MPI, and another one the calls of the store of [pjrt_distributed()]. If Rmpi has
+#' One thread makes all calls of MPI, and another one makes the calls for the store of [pjrt_distributed()]. If Rmpi has
 #' initialized MPI, only R's thread may communicate. It does so while it waits for a result or is idle, and `mpi.quit()`
 #' or `mpi.finalize()` of Rmpi ends MPI. Load Rmpi before you call `mpi_init()`: Rmpi cannot join an MPI that is
 #' initialized already.
 #' @section Order:
-#' All processes must communicate in the same order. Programs that communicate run one after the other, as they were
-#' launched. In a program, each call must use a result of the previous call. Otherwise the compiler could swap them, and
-#' `pjrt_compile()` raises an error. To order independent calls, give them the attribute `ticket = true`. Their last
+#' All processes must communicate in the same order. Programs that communicate run one after the other, in the order of
+#' their launch. In a program, each call must use a result of the previous call. Otherwise the compiler could swap them,
+#' and `pjrt_compile()` raises an error. To order independent calls, give them the attribute `ticket = true`. Their last
 #' operand and last result are then a ticket, any small array, that goes from call to call. Tokens do not order calls on
-#' the CPU. Loops and branches take a ticket and return it, too.
+#' the CPU. Loops and branches must also take a ticket and return it.
 #' @section Targets:
-#' Programs on the CPU call these by [custom calls][pjrt_register_custom_call] with `api_version = 4 : i32`:
+#' Programs on the CPU use these in [custom calls][pjrt_register_custom_call] with `api_version = 4 : i32`:
 #'
 #' * `pjrt_mpi_all_reduce`: attribute `op`, as in [mpi_all_reduce()], by default sum.
 #' * `pjrt_mpi_all_gather`: the result has the operands of all processes, one after the other.
@@ -41,14 +41,14 @@
 #' `pjrt_mpi_permute` has pairs of ranks, `pairs = array<i64: 0, 1, 1, 0>`: the first of each sends its operand to the
 #' second. A process that receives nothing gets zeros.
 #' @section Errors:
-#' `pjrt_error_library_missing` if no MPI is found, if the library is neither of those above, or if it does not belong
-#' to the launcher. An error of MPI is raised when a result is read. If a process is killed, or its R script fails or
-#' quits with a status other than 0, `mpirun` ends the others. With Slurm's `srun`, add `--kill-on-bad-exit`.
+#' `pjrt_error_library_missing` if no MPI is found, if the library is not one of these, or if it does not belong to the
+#' launcher. An error of MPI is raised when a result is read. If a process is killed, or its R script fails or quits
+#' with a status other than 0, `mpirun` ends the others. With Slurm's `srun`, add `--kill-on-bad-exit`.
 #' @return `mpi_init()` returns a list of class `PJRTMPI` with the `rank` of this process, counted from 0, the `size` of
 #' the world, the `library`'s file, its `abi` and `version`, the version of the MPI `standard`, the level of support for
 #' `threads`, and whether MPI was initialized before (`joined`). A second call returns the same. `mpi_finalize()`
 #' returns `NULL`, invisibly.
-#' @seealso [mpi_all_reduce()], [mpi_program()], [pjrt_distributed()], `vignette("cluster")`
+#' @seealso [mpi_all_reduce()], [mpi_program()], [pjrt_distributed()], `vignette("cluster")` (see [pjrt_articles])
 #' @examplesIf pjrt::plugins_downloaded("cpu") && nzchar(Sys.which("mpirun"))
 #' # start it with: mpirun -n 4 Rscript script.R
 #' world <- mpi_init()
@@ -56,13 +56,8 @@
 #' as_array(mpi_all_reduce(x))
 #' @export
 mpi_init <- function() {
-  named <- getOption("pjrt.mpi")
-  if (!is.null(named)) {
-    check_string(named, "options(pjrt.mpi)")
-  } else if (nzchar(Sys.getenv("PJRT_MPI"))) {
-    named <- Sys.getenv("PJRT_MPI")
-  }
-  found <- call_native(ffi_mpi_start, as.character(enc2utf8(named %||% character())))
+  named <- Sys.getenv("PJRT_MPI")
+  found <- call_native(ffi_mpi_start, enc2utf8(named[nzchar(named)]))
   found <- structure(found, class = "PJRTMPI")
   if (is.null(the$mpi)) the$mpi <- list2env(list(world = found, programs = new.env()))
   found
@@ -97,15 +92,16 @@ format.PJRTMPI <- function(x, ...) {
 
 #' Exchange buffers with other processes
 #'
-#' Each function is called by all processes of [mpi_init()], in the same order, and returns before the communication has
-#' taken place: the buffers it returns become ready later. On the CPU, MPI reads and writes the memory of buffers.
+#' All processes of [mpi_init()] must call each function, in the same order. The functions return before the
+#' communication has taken place; the buffers that they return become ready later. On the CPU, MPI reads and writes the
+#' memory of buffers.
 #'
 #' `mpi_all_reduce()` combines the buffers of all processes, element by element. `mpi_all_gather()` returns all of them,
-#' bound along the first dimension. `mpi_reduce_scatter()` combines as `mpi_all_reduce()`, and each process gets one
-#' part of the first dimension. `mpi_all_to_all()` sends part i of the first dimension to process i, and returns the
-#' parts that it gets, in the order of processes. `mpi_broadcast()` returns the buffers of the process `root`.
-#' `mpi_send()` and `mpi_recv()` pass a buffer from one process to another; a send copies the buffer and does not wait
-#' for its receiver. `mpi_barrier()` waits for all processes.
+#' bound along the first dimension. `mpi_reduce_scatter()` combines buffers like `mpi_all_reduce()`, and each process
+#' gets one part of the first dimension. `mpi_all_to_all()` sends part i of the first dimension to process i, and
+#' returns the received parts in the order of the processes. `mpi_broadcast()` returns the buffers of the process
+#' `root`. `mpi_send()` and `mpi_recv()` pass a buffer from one process to another; a send copies the buffer and does
+#' not wait for its receiver. `mpi_barrier()` waits for all processes.
 #'
 #' Each call with new dtypes and shapes compiles a small program, which is kept for the session.
 #'
@@ -116,7 +112,7 @@ format.PJRTMPI <- function(x, ...) {
 #'   `"xor"`. Complex
 #' numbers have sums and products only, `pred` has no sums and products. `f16` and `bf16` are combined as `f32`.
 #' @param root,dest,source The rank of a process, counted from 0.
-#' @param tag A number from 0 to 65535. A message is received with the tag it was sent with.
+#' @param tag A number from 0 to 65535. `mpi_recv()` receives a message that was sent with the same tag.
 #' @param dtype,shape The dtype and shape of the buffer that is sent.
 #' @param device A CPU device, as in [pjrt_buffer()]: where the received buffer is, or whose programs wait.
 #' @return A buffer for a buffer, a list of buffers with the same names for a list. `mpi_send()` and `mpi_barrier()`

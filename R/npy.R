@@ -1,8 +1,8 @@
 #' Load NumPy files
 #'
 #' `pjrt_load_npy()` loads the array of a `.npy` file, or the arrays of a `.npz` file, as buffers. In Python,
-#' `numpy.save(path, x)` writes the former, and `numpy.savez(path, w=w, b=b)` the latter. The file's content decides
-#' which it is, not its name.
+#' `numpy.save(path, x)` writes the former, and `numpy.savez(path, w=w, b=b)` the latter. The content of the file
+#' determines its format, not its name.
 #'
 #' Arrays do not pass through R's memory. On a CPU, an array whose data begin at a multiple of 64 bytes is memory-mapped
 #' and not copied; its pages are read on first use. This is true for `.npy` files, which NumPy aligns, and only by
@@ -16,8 +16,8 @@
 #'
 #' @section Types:
 #' `bool`, integers of 8 to 64 bits, `float16`, `float32`, `float64`, `complex64` and `complex128`. NumPy has no
-#' `bfloat16` and other small types: it writes only the size of their elements, so their type must be given in `dtype`.
-#' Python objects, which are pickled, text, dates and structured arrays cannot be loaded.
+#' `bfloat16` and no other small types. It writes only the size of their elements, so you must pass their type in
+#' `dtype`. Pickled Python objects, text, dates and structured arrays cannot be loaded.
 #'
 #' @param path A string, the path of a file.
 #' @param device A device: anything that [as_pjrt_device()] takes.
@@ -32,7 +32,7 @@
 #' * `pjrt_error_io`: the file cannot be read.
 #' * `pjrt_error_file_changed`: the file was changed while it was in use.
 #' * `pjrt_error_invalid_input`: an argument is invalid. This includes a `dtype` that is not the type of any array.
-#' @seealso [pjrt_load_safetensors()]; [pjrt_load_exported()] for models of PyTorch, whose weights are such files
+#' @seealso [pjrt_load_safetensors()]; [pjrt_load_exported()] for PyTorch models, whose weights are such files
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' folder <- system.file("exported", "iris-torch", package = "pjrt")
 #' pjrt_load_npy(file.path(folder, "data", "0.bias"))

@@ -1,7 +1,8 @@
 #' Call a function when a result is ready
 #'
 #' `pjrt_on_ready()` returns at once, and calls a function as soon as a buffer's content has been computed or a promise
-#' has its value. R stays free meanwhile. `vignette("event-loop")` shows how to use it with Shiny and other packages.
+#' has its value. R can do other work meanwhile. `vignette("event-loop")` shows how to use it with Shiny and other
+#' packages (see [pjrt_articles]).
 #'
 #' R calls the function while it has nothing else to do:
 #' * at the prompt, and in [Sys.sleep()]. On Windows, this needs package later.
@@ -11,14 +12,13 @@
 #' Nothing polls: the thread that completes the work wakes R. A script must wait in one of these ways, since R calls
 #' nothing after its last line.
 #'
-#' The function runs once, also if the computation failed: reading `x` then raises the error. An error in the function
+#' The function runs once, even if the computation failed: reading `x` then raises the error. An error in the function
 #' itself becomes a warning. R keeps `x` and the function until then.
 #'
-#' In a fork, functions of the parent are not called. At the end of the session, functions that were not called are
-#' dropped.
+#' In a fork, the parent's functions are not called. At the end of the session, pending functions are dropped.
 #' @section Promises:
-#' [promises::as.promise()] accepts buffers and the promises of [as_array_async()] and [pjrt_compile_async()], so
-#' [promises::then()] and `%...>%` do, too. The promise resolves to the buffer, once it is ready, to the array or to the
+#' [promises::as.promise()] accepts buffers and the promises of [as_array_async()] and [pjrt_compile_async()], and so do
+#' [promises::then()] and `%...>%`. The promise resolves to the buffer, once it is ready, to the array or to the
 #' executable. If the computation or the compiler failed, it is rejected with the condition.
 #'
 #' With a version of promises in which `is.promising()` is generic (1.3.0), a buffer is promising until it is ready, so
@@ -30,7 +30,7 @@
 #'   was pending. The computation goes on.
 #' @section Errors:
 #' `pjrt_error_invalid_input` for other arguments; `pjrt_error_deleted_buffer`, `pjrt_error_client_closed` and
-#' `pjrt_error_forked` for objects that cannot be used any more.
+#' `pjrt_error_forked` for objects that can no longer be used.
 #' @seealso [await()], [is_ready()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- system.file("programs", "square.mlir", package = "pjrt")

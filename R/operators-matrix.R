@@ -1,31 +1,31 @@
-#' Matrices of buffers
+#' Compute with matrices
 #'
-#' Functions for matrices and arrays that compute with buffers on their device and return buffers, as [operators] do.
-#' Elements are in R's order.
+#' These functions for matrices and arrays compute on the device and return buffers, as [operators] do. Elements are in
+#' R's order.
 #'
-#' `%*%`, `crossprod()` and `tcrossprod()` take vectors as rows or columns, as R does. The result of integers is of the
-#' default float.
+#' `%*%`, `crossprod()` and `tcrossprod()` treat vectors as rows or columns, as R does. For integers, the result has the
+#' default float dtype.
 #'
 #' `diag()`, `crossprod()`, `tcrossprod()`, `rowSums()`, `colSums()`, `rowMeans()` and `colMeans()` become S4 generics
-#' when this package is attached, as in package Matrix, and work together with it. Otherwise, call `pjrt::rowSums()` and
-#' so on. Before R 4.3, `%*%` needs an attached package, too.
+#' when this package is attached, as with package Matrix; both packages work together. Otherwise, call `pjrt::rowSums()`
+#' and so on. Before R 4.3, `%*%` also needs the package to be attached.
 #'
 #' @aliases %*%
-#' @param x,y Buffers, or R's numbers beside a buffer.
+#' @param x,y Buffers. One of two operands can be an R number, vector or matrix.
 #' @param a A `PJRTBuffer`.
 #' @param perm Whole numbers: the dimensions in their new order, by default reversed.
 #' @param resize Must be `TRUE`.
 #' @param value Whole numbers: the new dimensions. `NULL` for one dimension.
-#' @param na.rm Must be `FALSE`: to leave out missing values, read the buffer.
+#' @param na.rm Must be `FALSE`. To remove missing values, read the buffer.
 #' @param dims A whole number: how many dimensions count as rows, as for [base::rowSums()].
 #' @param nrow,ncol Numbers of rows and columns of a matrix with the diagonal `x`.
 #' @param names Not used, since buffers have no names.
 #' @param deparse.level Not used, since buffers have no names.
-#' @param decreasing A flag: whether the largest come first.
+#' @param decreasing A flag: whether to sort the largest elements first.
 #' @param na.last `NA` or `TRUE`: unlike R, `sort()` keeps NaN, at the end.
-#' @param ... Buffers, and R's numbers, vectors and matrices, for `cbind()` and `rbind()`. Otherwise not used.
-#' @return A `PJRTBuffer`. `rev()` and `sort()` have one dimension. `dim(x) <- value` makes `x` a new buffer with the
-#'   same elements, and other names of the old one keep it.
+#' @param ... For `cbind()` and `rbind()`: buffers, and R numbers, vectors and matrices. Otherwise not used.
+#' @return A `PJRTBuffer`. `rev()` and `sort()` have one dimension. `dim(x) <- value` assigns a new buffer with the same
+#'   elements to `x`; other variables keep the old buffer.
 #' @section Errors:
 #' The errors of [operators].
 #' @seealso [operators], [summaries]

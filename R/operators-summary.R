@@ -1,17 +1,18 @@
-#' Summaries of buffers
+#' Compute summaries
 #'
-#' `sum(x)`, `mean(x)`, `range(x)` and so on compute on the device, as [operators] do. Their results are buffers: read
-#' them with [as_array()]. Only `any()` and `all()` return logicals of R, for which they wait: `if (any(x > 0))` and
+#' `sum(x)`, `mean(x)`, `range(x)` and so on compute on the device, as [operators] do. They return buffers, which
+#' [as_array()] reads. Only `any()` and `all()` wait and return R logicals, so that `if (any(x > 0))` and
 #' `stopifnot(all(x > 0))` work.
 #'
-#' `sum()`, `prod()` and `cumsum()` of integers are `i64`, of unsigned ones `ui64`, and of `pred` `i32`. `mean()` of
-#' integers and `pred` is the default float, `options(pjrt.default_float = )`. `max()`, `min()` and `range()` have the
-#' dtype of `x`. A float sum is as exact as its dtype: for `f32` about seven digits, where R sums in double precision.
+#' `sum()`, `prod()` and `cumsum()` return `i64` for signed integers, `ui64` for unsigned ones, and `i32` for `pred`.
+#' `mean()` of integers and `pred` returns the default float, `options(pjrt.default_float = )`. `max()`, `min()` and
+#' `range()` have the dtype of `x`. A float sum is as exact as its dtype: for `f32` about seven digits, where R sums in
+#' double precision.
 #'
-#' NaN are not left out: read the buffer for `na.rm = TRUE`. With several arguments, the first must be a buffer.
+#' NaN is not removed: to use `na.rm = TRUE`, read the buffer. With several arguments, the first must be a buffer.
 #'
 #' @param x A `PJRTBuffer`.
-#' @param ... Buffers, and R's numbers after them. For `mean()`, not used.
+#' @param ... Buffers, followed by R numbers. Not used by `mean()`.
 #' @param na.rm Must be `FALSE`.
 #' @param trim Must be 0.
 #' @return A `PJRTBuffer` without dimensions; of two elements for `range()`. `any()` and `all()`: `TRUE` or `FALSE`.
@@ -67,7 +68,7 @@ summarized <- function(name, x) {
     abort_operator("`", name, "` needs at least one number of R.")
   }
   if (anyNA(x) && name %in% c("any", "all")) {
-    abort_operator("`", name, "` cannot take NA: the result of a test on a device is true or false.")
+    abort_operator("`", name, "` cannot take NA: logical values on a device are true or false.")
   }
   get(name, baseenv())(x)
 }

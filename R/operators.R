@@ -1,27 +1,29 @@
-#' Operators on buffers
+#' Compute with operators
 #'
-#' R's operators and functions of numbers compute with buffers on their device, at once, and return buffers: `x + y`,
-#' `x > 0`, `exp(x)`, `sum(x)`. They return before the device has computed, as [pjrt_execute()] does.
+#' R's operators and mathematical functions work on buffers: `x + y`, `x > 0`, `exp(x)`, `sum(x)`. They compute on the
+#' buffers' device and return new buffers before the device has finished, as [pjrt_execute()] does.
 #'
-#' Each operation is a small program. It is compiled when it is first used with operands of these dtypes and shapes, and
-#' kept for the session, and in the [cache][pjrt_cache] on disk. The session keeps the
-#' `options(pjrt.operators_max = 512)` programs that were used last; [pjrt_cache_info()] counts them. The first use
-#' takes milliseconds, so a loop with a new shape in each iteration is slow.
+#' Each operation runs a small program, which is compiled when operands of these dtypes and shapes are first used. The
+#' session keeps the 512 programs that were used last (`options(pjrt.operators_max = )`), and the [cache][pjrt_cache]
+#' keeps programs on disk. [pjrt_cache_info()] counts them. Compiling takes milliseconds, so a loop with a new shape in
+#' each iteration is slow.
 #'
-#' A computation of many steps is faster as one program: see `vignette("operators")`.
+#' A computation of many steps is faster as one program: see `vignette("operators")` ([pjrt_articles] says where to read
+#' it).
 #'
 #' @section Operands:
-#' One operand, at least, is a buffer. Buffers are on one device and of one shape. Only scalars are repeated: numbers of
-#' R, and buffers without dimensions. R's vectors and arrays are uploaded: an array must have the buffer's shape, and a
-#' vector as many elements as the buffer, or its shape.
+#' At least one operand must be a buffer. All buffers must share a device and a shape. Only scalars are recycled: single
+#' R numbers, and buffers without dimensions. R vectors and arrays are uploaded. An array must have the buffer's shape,
+#' and a vector must have the buffer's shape or as many elements as the buffer.
 #'
-#' R's numbers take the buffer's dtype: `x + 1` and `x + 0.1` are `f32` if `x` is. There are three exceptions:
-#' * Fractions beside integers, and doubles beside `pred`, take `options(pjrt.default_float = )`, by default `f32`.
-#' * Integers beside `pred` take `options(pjrt.default_int = )`, by default `i32`.
-#' * Complex numbers are `c64`, or `c128` beside `f64` and `c128`.
+#' R numbers are converted to the buffer's dtype: `x + 1` and `x + 0.1` are `f32` if `x` is `f32`. There are three
+#' exceptions:
+#' * With integers, fractions become `options(pjrt.default_float = )`, by default `f32`. So do doubles with `pred`.
+#' * With `pred`, integers become `options(pjrt.default_int = )`, by default `i32`.
+#' * Complex numbers become `c64`, or `c128` with `f64` and `c128`.
 #'
 #' @section Dtypes:
-#' Buffers of different dtypes become the narrowest dtype that holds both, if there is one:
+#' Buffers of different dtypes are promoted to a common dtype, the narrowest that holds both if there is one:
 #'
 #' | one | other | result |
 #' |---|---|---|
@@ -41,33 +43,33 @@
 #' | `c64` | other real | `c64` |
 #' | `c128` | any | `c128` |
 #'
-#' From there, the result of
-#' * comparisons, `!`, `&` and `|` is `pred`; numbers other than zero count as `TRUE`;
-#' * `+`, `-`, `*`, `%%` and `%/%` has that dtype, `i32` for `pred`. Integers wrap around;
-#' * `/` and `^`, and of functions such as `sqrt()` and `exp()`, is the default float for integers and `pred`;
-#' * `abs()`, `sign()`, `floor()`, `ceiling()`, `trunc()` and `round()` has the dtype of `x`, the real one for `abs()`
-#'   of complex numbers, and `i32` for `pred`.
+#' The dtype of the result is:
+#' * `pred` for comparisons, `!`, `&` and `|`. Numbers other than zero count as `TRUE`.
+#' * the common dtype for `+`, `-`, `*`, `%%` and `%/%`, or `i32` if that is `pred`. Integers wrap around.
+#' * the default float for `/`, `^` and functions such as `sqrt()` and `exp()`, if the common dtype is an integer or
+#'   `pred`; otherwise the common dtype.
+#' * the dtype of `x` for `abs()`, `sign()`, `floor()`, `ceiling()`, `trunc()` and `round()`, or `i32` if that is
+#'   `pred`. `abs()` of complex numbers has the real dtype.
 #'
-#' `%%` has the sign of the divisor, and `%/%` rounds down, as in R. For a division by zero, these give NaN for floats,
-#' the smallest number for `i32` and `i64`, which R reads as `NA`, and 0 for other integers.
+#' `%%` has the sign of the divisor, and `%/%` rounds down, as in R. Divisions by zero return NaN for floats, the
+#' smallest number for `i32` and `i64`, which R reads as `NA`, and 0 for other integers.
 #'
-#' @section What is refused:
-#' Missing values exist in R only. In floats, `NA` becomes NaN. Beside integers and in tests, such as `x == NA`, it is
-#' refused. Also refused are numbers that an integer dtype cannot hold, vectors that would be repeated, factors, dates
-#' and other objects with a class, S4 objects such as package Matrix's, and buffers on different devices. To compute in
-#' R, read the buffer with [as_array()].
+#' @section Unsupported operands: Devices have no missing values. With floats, `NA` becomes NaN. With integers, and in
+#'   comparisons such as `x == NA`, it is an error. So are numbers that an integer dtype cannot hold, vectors that would
+#'   be recycled, factors, dates and other objects with a class, S4 objects such as matrices of package Matrix, and
+#'   buffers on different devices. To compute in R, read the buffer with [as_array()].
 #'
-#' If both operands have methods, as a buffer and an [bit64::integer64] or a date do, R before 4.3 uses neither, and
-#' raises an error of its own. Since R 4.3, the left operand decides: put the buffer there.
+#' If both operands have methods, such as a buffer and a date or [bit64::integer64], R before 4.3 uses neither and
+#' raises an error. Since R 4.3, the method of the left operand is used: put the buffer on the left.
 #'
-#' @param e1,e2,x Buffers, or R's numbers beside a buffer.
+#' @param e1,e2,x Buffers. One of two operands can be an R number, vector or array.
 #' @param ... For `round()` and `log()`, `digits` and `base`.
 #' @return A `PJRTBuffer` on the device of the operands.
 #' @section Errors:
 #' `pjrt_error_operator`, and a more specific class: `pjrt_error_shape_mismatch`, `pjrt_error_device_mismatch`,
 #' `pjrt_error_unsupported_dtype` or `pjrt_error_invalid_input`. `pjrt_error_deleted_buffer` for buffers that were
 #' deleted or donated. Errors of a computation are raised when its result is read.
-#' @seealso [buffer-methods], [buffer-slice], [pjrt_compile()] for programs of your own
+#' @seealso [buffer-methods], [buffer-slice], [pjrt_compile()] for your own programs
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(matrix(c(1.5, 2, 3, 4), 2))
 #' x * 2 + 1

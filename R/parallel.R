@@ -5,13 +5,13 @@
 #'
 #' @section Separate sessions:
 #' Clusters from [parallel::makePSOCKcluster()], sessions of package callr, and the plan `multisession` of package
-#' future work like any other session. Buffers, programs and executables are sent as other R objects are: each process
+#' future work like any other session. You can send buffers, programs and executables like other R objects: each process
 #' creates them on its own client, at the first use. See [pjrt_serialize()]. Other objects, such as clients and devices,
 #' arrive as null pointers, and using them is an error. Programs that any process has compiled before come from the
 #' [cache][pjrt_cache].
 #'
 #' By default, each process uses all processors. With several workers, divide them: set `PJRT_CPU_THREADS` in each
-#' worker, or `threads` in [pjrt_client()]. `vignette("workers")` shows a pool of workers.
+#' worker, or `threads` in [pjrt_client()]. `vignette("workers")` shows a pool of workers (see [pjrt_articles]).
 #' @section Forks:
 #' The device runtimes do not survive `fork()`, which [parallel::mclapply()], [parallel::mcparallel()] and the plan
 #' `multicore` of package future use. If the parent has a client,

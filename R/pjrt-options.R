@@ -9,18 +9,16 @@
 #' * `pjrt.cache_max_size`: the size limit of the cache on disk: a number of bytes, or a string such as `"500MB"`.
 #'   Default: `PJRT_CACHE_MAX_SIZE`, or 2 GiB.
 #' * `pjrt.check`: whether [pjrt_buffer()] and [as_array()] check all values by default. Default: `FALSE`.
-#' * `pjrt.compile`: `"apart"` to compile programs in a separate process, whose crash is an error, or `"inside"` to
-#'   compile in R's process; see below. Default: `"apart"`.
-#' * `pjrt.compile_memory`, `pjrt.compile_timeout`: the memory that a separate compiler may use, in bytes or as a string
-#'   such as `"8GB"` (Linux only), and its time in seconds. Default: no limits.
-#' * `pjrt.default_float`, `pjrt.default_int`: the dtype of a buffer of doubles, a float, and of integers, an integer
-#'   type. Default: `"f32"` and `"i32"`.
+#' * `pjrt.compile`: `"apart"` to compile programs in a separate process, so that a crash of the compiler is an R error,
+#'   or `"inside"` to compile in R's process; see below. Default: `"apart"`.
+#' * `pjrt.compile_memory`, `pjrt.compile_timeout`: the memory limit of a separate compiler, in bytes or as a string
+#'   such as `"8GB"` (Linux only), and its time limit in seconds. Default: no limits.
+#' * `pjrt.default_float`, `pjrt.default_int`: the dtypes of buffers that are made from doubles (a float) and from
+#'   integers (an integer type). Default: `"f32"` and `"i32"`.
 #' * `pjrt.dispatch`: which thread starts programs; see below. Default: `"auto"`.
 #' * `pjrt.index_url`: the Python package index to download plugins from; see [install_pjrt()]. Default:
 #'   `PJRT_INDEX_URL`, or pip's.
-#' * `pjrt.knit_max_rows`: how many rows a buffer may have to be a table in a document; see [documents]. Default: 20.
 #' * `pjrt.manifest`: a file that replaces the package's list of plugins; see below.
-#' * `pjrt.mpi`: the library of the system's MPI; see [mpi_init()]. Default: `PJRT_MPI`, or found.
 #' * `pjrt.operators_max`: how many programs of [operators] a session keeps. Default: 512.
 #' * `pjrt.print_decimals`: the digits of printed floats after the decimal point. Default: `getOption("digits") - 3`,
 #'   which is 4.
@@ -28,19 +26,17 @@
 #' * `pjrt.print_max_rows_slice`: how many rows of each slice are printed. Default: `pjrt.print_max_rows`.
 #' * `pjrt.print_max_width`: the width of a printed line in characters. Default: `getOption("width")`, or 85 if that is
 #'   R's default, 80.
-#' * `pjrt.progress`: whether to show the progress of downloads, and of loads and saves of models, compiles and waits of
-#'   more than 2 seconds. Default: in interactive sessions, but not in documents that knitr makes. Package cli draws the
-#'   bars if it is installed. Ctrl-C (Esc in RStudio) ends the wait.
-#' * `pjrt.python`: a Python with JAX, for functions with symbolic dimensions; see [pjrt_load_exported()]. Default:
-#'   `PJRT_PYTHON`, or a Python of the environment or on the `PATH`.
+#' * `pjrt.progress`: whether to show the progress of downloads, and of loading, saving, compiling and waiting that
+#'   takes more than 2 seconds. Default: in interactive sessions, but not in documents that knitr makes. Package cli
+#'   draws the bars if it is installed. Ctrl-C (Esc in RStudio) ends the wait.
 #' * `pjrt.serialize`: whether [saveRDS()] and other functions of R write buffers, programs and executables with their
-#'   content: `TRUE`, `FALSE`, or up to how many bytes for a buffer; see [pjrt_serialize()]. Default: `TRUE`.
+#'   content: `TRUE`, `FALSE`, or the largest size of a buffer in bytes; see [pjrt_serialize()]. Default: `TRUE`.
 #' * `pjrt.staging_max`: bytes of host memory that are kept for reuse; see [pjrt_memory_stats()]. Default: 256 MiB.
 #' * `pjrt.verbose`: whether to print messages; see below. Default: `PJRT_DEBUG`, or `FALSE`.
 #'
 #' @section Environment variables:
-#' Variables for plugins are read when a plugin is searched for, downloaded or loaded, those for clients when a client
-#' is created.
+#' The package reads variables for plugins when it searches for, downloads or loads a plugin, and variables for clients
+#' when it creates a client.
 #'
 #' * `PJRT_PLATFORM`: the default platform. Default: `cpu`.
 #' * `PJRT_CPU_DEVICE_COUNT`: the number of devices that the CPU is divided into; see [pjrt_client()]. Default: 1.
@@ -55,8 +51,7 @@
 #'   Default: ask, or raise an error if the session is not interactive.
 #' * `PJRT_PLUGIN_URL_<PLATFORM>`: the URL of a wheel, an archive or a library to download.
 #' * `PJRT_INDEX_URL`, `PIP_INDEX_URL`, `UV_DEFAULT_INDEX`: the Python package index to download from. Default: pip's.
-#' * `PJRT_PYTHON`: a Python with JAX; see `pjrt.python`.
-#' * `PJRT_MPI`: the library of the system's MPI; see `pjrt.mpi`.
+#' * `PJRT_MPI`: the library of the system's MPI; see [mpi_init()]. Default: the package searches for it.
 #' * `PIP_CONFIG_FILE`, `XDG_CONFIG_HOME`: pip's configuration, which may set the index. Default: pip's defaults.
 #' * `PJRT_CACHE_DIR`: the folder of this user's plugins and compiled programs, which only the user can write to.
 #'   Default: `tools::R_user_dir("pjrt", "cache")`.
@@ -75,7 +70,7 @@
 #' * `SSL_CERT_FILE`, `PIP_CERT`, `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE`: files with certificates to trust in addition
 #'   to the system's.
 #' * `CUDA_HOME`, `CUDA_PATH`: a CUDA toolkit whose libraries are used; see [cuda]. Default: those in `/usr/local`.
-#' * `LD_LIBRARY_PATH`: where the system looks for libraries, also for plugins'.
+#' * `LD_LIBRARY_PATH`: where the system looks for libraries, including the libraries of plugins.
 #' * `LIBTPU_INIT_ARGS`, `NEURON_CC_FLAGS`: options of other compilers; part of the key of the [cache][pjrt_cache].
 #' * `CUDA_VISIBLE_DEVICES`: the GPUs that the process can use. Default: all.
 #' * `TPU_LIBRARY_PATH`: the library for TPUs.
@@ -86,8 +81,8 @@
 #'   `XDG_DATA_HOME`: the folders of Python packages that are searched for plugins.
 #'
 #' * `SLURM_CPUS_PER_TASK`, `SLURM_CPUS_ON_NODE`, `PBS_NUM_PPN`, `LSB_DJOB_NUMPROC`, `NSLOTS`, `OMP_NUM_THREADS`,
-#'   `OMP_THREAD_LIMIT`, and `NCPUS` if there is a `PBS_JOBID`: the number of processors for this process, as job
-#'   schedulers and users of OpenMP set them; see below.
+#'   `OMP_THREAD_LIMIT`, and `NCPUS` if there is a `PBS_JOBID`: the number of processors for this process, which job
+#'   schedulers and users of OpenMP set; see below.
 #' * `SLURM_PROCID`, `SLURM_NTASKS`, `SLURM_LOCALID`, `SLURM_JOB_ID`, `SLURM_STEP_ID`, `SLURM_LAUNCH_NODE_IPADDR`;
 #'   `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE`, `OMPI_COMM_WORLD_LOCAL_RANK`, `OMPI_MCA_ess_base_jobid`,
 #'   `PMIX_NAMESPACE`; `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `TORCHELASTIC_RUN_ID`, `MASTER_ADDR`: the place of this
@@ -96,11 +91,11 @@
 #' `PJRT_TEST` is for the package's own tests.
 #'
 #' @section Threads:
-#' The package uses at most one thread for each processor that the process may use. The number is the smallest that the
-#' system allows (affinity, and the limits of control groups in containers and jobs) and those in the variables of
-#' schedulers and of OpenMP. It is the default number of threads that run programs on the CPU, which `NPROC`,
-#' `PJRT_CPU_THREADS` and `pjrt_client("cpu", threads = )` change, and limits the threads that convert data and the
-#' programs that are compiled at once. [pjrt_sitrep()] shows the number and the variable that it comes from.
+#' The package uses at most one thread per available processor. The number of available processors is the smallest of
+#' the system's limits (affinity, and control groups of containers and jobs) and the values of the variables that
+#' schedulers and users of OpenMP set. It is the default number of threads that run programs on the CPU, which `NPROC`,
+#' `PJRT_CPU_THREADS` and `pjrt_client("cpu", threads = )` change. It also limits the threads that convert data, and the
+#' number of programs that are compiled at once. [pjrt_sitrep()] shows the number and where it comes from.
 #' @section Separate compilers:
 #' XLA's compiler trusts its input, and some programs crash it. By default, a separate process therefore compiles
 #' programs for the CPU, and R loads the result. A crash raises `pjrt_error_compiler_crashed`; R, its buffers and
@@ -121,12 +116,12 @@
 #' @section Dispatch:
 #' The option is read when a program is compiled.
 #'
-#' `pjrt.dispatch = "auto"` starts a program from R's own thread, unless R would have to wait: for the program to end,
-#' if the plugin runs it on the calling thread; for the device, if its queue is full (32 programs on the CPU); or for an
-#' earlier program that has not been started yet. Then a separate thread of the device starts it. If a program's run
-#' time does not depend on its inputs (no branches, no custom calls, and only loops whose number of iterations the
-#' compiler knows) and its last three runs took at most 0.1 ms each, it is started from R's thread again. Programs with
-#' a little [linear algebra][linear-algebra], on matrices of at most 32 x 32, are short enough for R's thread.
+#' `pjrt.dispatch = "auto"` starts a program from R's own thread, unless R would have to wait. R would wait if the
+#' plugin runs the program on the calling thread, if the device's queue is full (32 programs on the CPU), or if an
+#' earlier program has not been started yet. In these cases, a separate thread of the device starts the program. R's
+#' thread starts it again if its run time does not depend on its inputs (no branches, no custom calls, and only loops
+#' whose number of iterations the compiler knows) and its last three runs took at most 0.1 ms each. Programs with a
+#' little [linear algebra][linear-algebra], on matrices of at most 32 x 32, are short enough for R's thread.
 #'
 #' With `"thread"`, the device's thread starts all programs. With `"inline"`, R's thread starts all programs except
 #' those that must wait for an earlier one; Ctrl-C then has no effect while R's thread runs a program.

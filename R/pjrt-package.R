@@ -1,10 +1,92 @@
 #' pjrt: run compiled array programs on CPUs, GPUs and other accelerators
 #'
-#' The package loads PJRT plugins, moves R arrays to their devices, compiles StableHLO programs, runs them
-#' asynchronously and returns results as R arrays. Start with [pjrt_buffer()], [pjrt_program()], [pjrt_compile()] and
-#' [pjrt_execute()], or with `vignette("pjrt")`. [pjrt_load_safetensors()] reads models trained elsewhere.
+#' pjrt loads PJRT plugins, moves R arrays to devices, compiles StableHLO programs, runs them asynchronously and returns
+#' results as R arrays. `vignette("pjrt")` is the place to start. Below are the functions by task, each with its
+#' article; [`?pjrt_articles`][pjrt_articles] says how to read articles, and [`?pjrt_errors`][pjrt_errors] lists the
+#' classes of errors.
 #'
-#' [pjrt_options] lists options and environment variables.
+#' @section Get a device:
+#' * [install_pjrt()] downloads a plugin, [plugins_downloaded()] checks for one, [pjrt_plugins()] lists all, and
+#'   [uninstall_pjrt()] removes them. [pjrt_sitrep()] shows what is missing.
+#' * [pjrt_client()] connects to a platform, and [devices()] lists its devices. [device_info()], [client_info()],
+#'   [plugin_info()], [memory_spaces()] and [platform()] describe them.
+#' * [pjrt_plugin()], [pjrt_register_plugin()] and [plugin_client_create()] use your own plugin. [`?cuda`][cuda]
+#'   describes what NVIDIA GPUs need.
+#' * [`?pjrt_options`][pjrt_options] lists options and environment variables.
+#'
+#' Articles: `vignette("plugins")`, "Installation and settings".
+#'
+#' @section Move arrays:
+#' * [pjrt_buffer()], [pjrt_scalar()] and [pjrt_empty()] create buffers, and [as_array()] reads them.
+#' * [shape()], [elt_type()] and [device()] describe a buffer. [print()][print.PJRTBuffer] shows its elements, R
+#'   Markdown shows them [as a table][documents], and [format_buffer()] formats them for programs.
+#' * R's functions for arrays also work ([`?"buffer-methods"`][buffer-methods]), and subscripts read a part: `x[2, ]`
+#'   ([`?"buffer-slice"`][buffer-slice]).
+#' * [copy_buffer()] copies a buffer to another device, and [pjrt_delete()] frees it.
+#' * [as_dlpack()] shares arrays with Python, and [pjrt_buffer()] also takes arrays of [Arrow][arrow].
+#'
+#' Articles: `vignette("data")`, `vignette("python")`.
+#'
+#' @section Compute without a program:
+#' * [`?operators`][operators], [`?matrices`][matrices] and [`?summaries`][summaries] describe what computes on the
+#'   device: `x + y`, `x %*% y`, `sum(x)`.
+#'
+#' Article: `vignette("operators")`.
+#'
+#' @section Run a program:
+#' * [pjrt_load_exported()] loads what JAX or PyTorch exported, and [pjrt_program()] reads StableHLO.
+#' * [pjrt_function()] makes an R function of a program.
+#' * [pjrt_compile()] and [pjrt_execute()] are the two steps behind it. [pjrt_compile_options()] and
+#'   [pjrt_execution_options()] control them, [pjrt_compile_async()] compiles in the background, and
+#'   [`?pjrt_cache`][pjrt_cache] describes the cache of compiled programs.
+#' * Results become ready later: [await()] waits for them, [as_array_async()] reads them without waiting, and
+#'   [pjrt_on_ready()] calls a function.
+#' * [pjrt_register_r_call()] lets programs call R functions, [pjrt_register_custom_call()] functions in C, C++ or Rust.
+#'   Programs on the CPU can call LAPACK ([`?"linear-algebra"`][linear-algebra]).
+#'
+#' Articles: `vignette("jax")`, `vignette("pytorch")`, `vignette("programs")`, `vignette("stablehlo")`,
+#' `vignette("waiting")`, `vignette("event-loop")`, `vignette("r-in-programs")`, "Thinking asynchronously".
+#'
+#' @section Train:
+#' * [pjrt_step()] makes a function for a training loop: its outputs replace the arguments that they update.
+#' * [flatten()] and [map_tree()] work on nested lists of parameters, and [tree_size()] and others on their structure.
+#'
+#' Articles: `vignette("jax")`, "The demo".
+#'
+#' @section Save and load:
+#' * [pjrt_save_safetensors()] and [pjrt_load_safetensors()] exchange models with other frameworks.
+#'   [pjrt_open_safetensors()] reads single tensors.
+#' * [pjrt_load_npy()] reads NumPy files, and [pjrt_map_file()] files of plain numbers.
+#' * [saveRDS()] keeps buffers. [pjrt_serialize()] converts them to bytes, and [pjrt_save_executable()] saves compiled
+#'   programs.
+#'
+#' Articles: "Models in files", "Loading a model".
+#'
+#' @section Look inside:
+#' * [executable_info()] describes a compiled program. [executable_cost()] estimates its [cost by
+#'   operation][operation-costs], [inspect_hlo()] shows the compiler's code, and [as_dot()] a graph.
+#' * [pjrt_benchmark()] measures a program's speed.
+#' * [pjrt_trace()] records what R and the devices do; [summary()][summary.PJRTTrace] and [plot()][plot.PJRTTrace] show
+#'   it.
+#' * [pjrt_memory_stats()] shows what uses memory.
+#'
+#' Articles: `vignette("slow")`, "Performance".
+#'
+#' @section Use several devices and processes:
+#' * [pjrt_shard()] divides an array between devices, and [pjrt_execute_sharded()] runs a program on them.
+#' * [`?pjrt_parallel`][pjrt_parallel] describes forks and clusters of R processes.
+#' * [mpi_init()], [mpi_all_reduce()] and [mpi_program()] connect processes with MPI, [pjrt_distributed()] creates a
+#'   client of several processes, and [pjrt_topology()] describes devices of other machines.
+#'
+#' Articles: `vignette("several-devices")`, `vignette("workers")`, `vignette("cluster")`, "A thousand processes".
+#'
+#' @section Write a package:
+#' * [dispatcher()] compiles functions on first use, and [build_tree()] describes nested arguments.
+#' * [`?"c-interface"`][c-interface] is for packages with C, C++ or Rust code.
+#' * [`?"shared-generics"`][shared-generics] shows how pjrt works with other packages whose functions have the same
+#'   names.
+#'
+#' Article: `vignette("using-pjrt")`.
 #'
 #' @section Installation:
 #' The package is built from source and needs Rust (`cargo` and `rustc` >= 1.85). In a clone, `R CMD INSTALL .`
@@ -17,51 +99,6 @@
 #' * `CARGO_TARGET_DIR`: a folder to build in, which is kept.
 #' * `PJRT_KEEP_TARGET`: `true` keeps `src/rust/target`, which makes the next build fast. Builds in a git clone always
 #'   keep it.
-#'
-#' @section Errors:
-#' Every error is a condition of class `pjrt_error` and of a more specific class:
-#'
-#' * `pjrt_error_compile`: a mistake in a program; fields `line`, `column`, `source` and `detail`.
-#' * `pjrt_error_compiler_crashed`: a program that crashes the compiler, which is in a separate process.
-#' * `pjrt_error_custom_call`: a program that calls a function without a handler; field `target`.
-#' * `pjrt_error_dynamic_shape`: a program with arguments or results of unknown size.
-#' * `pjrt_error_program_version`: a program with an operation that is too new for the plugin.
-#' * `pjrt_error_unsupported_program`: a program that would wait for ever, or bytecode that cannot be written as text.
-#' * `pjrt_error_argument_count`: a wrong number of inputs.
-#' * `pjrt_error_shape_mismatch`, `pjrt_error_dtype_mismatch`: inputs or data of the wrong shape or dtype.
-#' * `pjrt_error_device_mismatch`, `pjrt_error_layout_mismatch`: inputs on the wrong device, or with another layout.
-#' * `pjrt_error_unsupported_dtype`: data that a dtype cannot hold, or a dtype that a compiler cannot handle.
-#' * `pjrt_error_operator`: an operation on buffers that [operators] do not have; a second class says why.
-#' * `pjrt_error_deleted_buffer`: a buffer that was deleted or donated.
-#' * `pjrt_error_invalid_input`: other invalid arguments and files: parent of the next three.
-#' * `pjrt_error_invalid_type`: an argument of the wrong type, class or length, or `NA`.
-#' * `pjrt_error_invalid_value`: an argument that is out of range or unknown, or contradicts another.
-#' * `pjrt_error_invalid_file`: a file, or bytes, that are damaged or not what they should be: parent of the next ones.
-#' * `pjrt_error_safetensors_invalid`, `pjrt_error_npy_invalid`: damaged safetensors files and files of NumPy.
-#' * `pjrt_error_serialized_invalid`: a damaged serialized object.
-#' * `pjrt_error_plugin_invalid`: a file that is not a plugin, or not for this machine.
-#' * `pjrt_error_invalid_pointer`: an object of this package that is of another session, without its content, or of
-#'   another class.
-#' * `pjrt_error_io`, `pjrt_error_file_changed`: files that cannot be read, or changed while in use.
-#' * `pjrt_error_serialized_mismatch`: an executable that was serialized for another plugin, processor or device.
-#' * `pjrt_error_plugin_not_found`: a missing plugin.
-#' * `pjrt_error_driver_missing`, `pjrt_error_driver_too_old`, `pjrt_error_library_missing`: missing drivers, libraries.
-#' * `pjrt_error_download`, `pjrt_error_checksum`: failed installations of plugins.
-#' * `pjrt_error_plugin_poisoned`: use of a plugin that threw a C++ exception.
-#' * `pjrt_error_client_closed`, `pjrt_error_forked`: use of a closed client, or in a forked process.
-#' * `pjrt_error_unsupported_call`: a call that the plugin does not have.
-#' * `pjrt_error_internal`: a fault in the package or in a plugin.
-#'
-#' The plugin's errors have a class for each PJRT error code, such as `pjrt_error_invalid_argument` or
-#' `pjrt_error_resource_exhausted`; more specific classes come before it. The fields `code`, `call_name` and `platform`
-#' contain the plugin's error code, the PJRT function and the platform, or `NULL`.
-#'
-#' @section Poisoned plugins:
-#' A plugin that throws a C++ exception may keep locks that are never released and threads that wait for ever. The call
-#' that threw raises `pjrt_error_internal`, or `pjrt_error_resource_exhausted` if the plugin ran out of memory. After
-#' that, the package does not call the plugin any more, not even at the end of the session. Every use of it raises
-#' `pjrt_error_plugin_poisoned` at once, and data on its devices are lost. R, its objects and other plugins are not
-#' affected. Save your work and restart R.
 #'
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' # compile a program once, and run it on the device

@@ -4,8 +4,11 @@
 #' the plugin that [pjrt_plugin()] would find. The library is checked now, and loaded when the platform is first used.
 #'
 #' A registration lasts for the session, or until `pjrt_unregister_plugin()` removes it. You can replace it as long as
-#' the plugin is not loaded. The environment variable `PJRT_PLUGIN_PATH_<PLATFORM>` wins over it. A plugin that is
+#' the plugin is not loaded. The environment variable `PJRT_PLUGIN_PATH_<PLATFORM>` overrides it. A plugin that is
 #' loaded stays in use until the session ends.
+#'
+#' Two plugins for the same devices work side by side under two names, such as `"cpu"` and `"cpu-new"`. Each has its own
+#' devices, buffers and executables. [copy_buffer()] copies between them, through host memory.
 #'
 #' @param platform A string: the platform's name. It starts with a letter and has only letters, digits, `_`, `-` and
 #'   `.`.

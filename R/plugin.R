@@ -24,8 +24,8 @@
 #' * The system's Python packages and libraries, and AWS Neuron's.
 #'
 #' If the package does not know a platform, its name is that of the entry point in lower case: the entry point `MyAccel`
-#' is `pjrt_plugin("myaccel")`. Libraries are inspected, and only the one to use is loaded. A library is not used if
-#' every user of the machine can write to it or its folder, or if it belongs to a user other than you or root, unless
+#' is `pjrt_plugin("myaccel")`. All libraries are inspected, but only the selected one is loaded. A library is not used
+#' if every user of the machine can write to it or its folder, or if it belongs to a user other than you or root, unless
 #' `PJRT_PLUGIN_PATH` lists its folder. `PJRT_DISCOVER=0` limits the search to `PJRT_PLUGIN_PATH` and
 #' `TPU_LIBRARY_PATH`.
 #'
@@ -107,10 +107,10 @@ as_pjrt_plugin <- function(x) {
   }
 }
 
-#' Plugin information
+#' Get plugin information
 #'
-#' A portable program declares its version of StableHLO. If the plugin does not read it, [pjrt_compile()] rewrites it
-#' with what the plugin knows, and raises an error that names the operation if there is nothing older for it.
+#' A portable program declares its version of StableHLO. If the plugin cannot read this version, [pjrt_compile()]
+#' rewrites the program with older operations. If an operation has no older form, the error names it.
 #'
 #' @param plugin A `PJRTPlugin` or a platform's name.
 #' @return `plugin_info()`: a list of class `PJRTPluginInfo`:

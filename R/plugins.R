@@ -12,7 +12,7 @@
 #' * `version`: the plugin's version, `NA` if unknown.
 #' * `api_version`: its version of the PJRT C API, `NA` if it is known only after loading.
 #' * `size`: the size in bytes of its files; outside the cache, of its library.
-#' * `loaded`: whether this session has loaded it.
+#' * `loaded`: whether this session has loaded it. `FALSE` for a plugin whose hardware is missing.
 #' @seealso [install_pjrt()], [uninstall_pjrt()], [pjrt_sitrep()]
 #' @examples
 #' pjrt_plugins()
@@ -83,9 +83,11 @@ stored_plugins <- function() {
   do.call(rbind, c(list(plugin_table()), unname(Map(of_store, names(stores), stores))))
 }
 
-# The plugins that this session has loaded.
+# The plugins that this session has loaded, and that can drive devices.
 loaded_plugins <- function() {
   platforms <- sort(names(the$plugins))
+  is_absent <- function(platform) call_native(ffi_plugin_is_absent, the$plugins[[platform]])
+  platforms <- platforms[!vapply(platforms, is_absent, NA)]
   describe <- function(platform) {
     plugin <- the$plugins[[platform]]
     plugin_table(

@@ -1,7 +1,7 @@
 #' Print a buffer
 #'
 #' `print()` shows a buffer's elements in aligned columns. Arrays of three and more dimensions are shown as slices. Only
-#' what is shown is read from the device. A buffer that cannot be read any more prints as one line, such as
+#' what is shown is read from the device. A buffer that can no longer be read prints as one line, such as
 #' `<PJRTBuffer f32[3], deleted>`.
 #'
 #' Integers are shown with all digits, and as `NA` if [as_array()] reads them so; `pred` as 1 and 0. Floats have

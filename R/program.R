@@ -5,7 +5,7 @@
 #' @param src A character vector with the program's text, or a raw vector with its bytes.
 #' @param path A string: a file with the program, instead of `src`.
 #' @param format A string: `"mlir"` for StableHLO as text, MLIR bytecode or a portable artifact, or `"hlo"` for a
-#'   serialized `HloModuleProto` that has not been optimized. From a file that `jax.export` wrote, `"mlir"` takes the
+#'   serialized `HloModuleProto` that has not been optimized. From a file that `jax.export` wrote, `"mlir"` reads the
 #'   program. Use [pjrt_load_exported()] to see its arguments, and for functions with symbolic dimensions or for several
 #'   platforms.
 #' @param types A named list, or a named character vector. Each `{NAME}` in the program's text is replaced with the
@@ -33,7 +33,7 @@
 #'
 #' [pjrt_compile()] finds other mistakes. `as.character()` raises `pjrt_error_unsupported_program` for bytecode with
 #' operations or attributes that it cannot decode.
-#' @seealso `vignette("stablehlo")` explains how to write programs.
+#' @seealso `vignette("stablehlo")`, which explains how to write programs (see [pjrt_articles])
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program("
 #' func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

@@ -1,8 +1,9 @@
-#' R functions in programs
+#' Call R functions from programs
 #'
 #' A program can call an R function while it runs: `stablehlo.custom_call @name`. `pjrt_register_r_call()` registers the
-#' function, [pjrt_unregister_custom_call()] removes it. Uses are progress reports and early stopping from inside a
-#' loop, a density or a simulator written in R, and a data loader. `vignette("r-in-programs")` shows them.
+#' function, [pjrt_unregister_custom_call()] removes it. Use it for progress reports and early stopping from inside a
+#' loop, for a density or a simulator written in R, or for a data loader. `vignette("r-in-programs")` shows these (see
+#' [pjrt_articles]).
 #'
 #' ```
 #' %y = stablehlo.custom_call @name(%x) {
@@ -16,8 +17,8 @@
 #' and lists. Integers beyond 2^53 are strings.
 #'
 #' The function's value is the result of the call. Values convert as in [pjrt_buffer()], and their shape must be that of
-#' the program: a vector for rank 1, a vector of length 1 for a scalar, otherwise an array. A `PJRTBuffer` must have the
-#' result's dtype, too. For several results, return a list. For a call without results, the value is ignored.
+#' the program: a vector for rank 1, a vector of length 1 for a scalar, otherwise an array. A `PJRTBuffer` must also
+#' have the result's dtype. For several results, return a list. For a call without results, the value is ignored.
 #'
 #' @section When it runs:
 #' R functions run on R's main thread: while R waits for a result ([await()], [as_array()], [value()]), when you ask
@@ -29,14 +30,14 @@
 #'
 #' Ctrl-C ends R's wait, not the program. A function that it interrupts runs again later, from its start: when R next
 #' waits for a result, or at [is_ready()]. To stop a program for good, remove its function; the program then fails.
-#' Programs that still call functions when R quits fail, too.
+#' Programs that still call functions when R quits also fail.
 #'
-#' A function may use other programs and buffers, also programs that call R. It cannot wait for the program that calls
-#' it. A child of a fork runs no functions for its parent.
+#' A function may use buffers and run other programs, including ones that call R. It cannot wait for the program that
+#' calls it. A child of a fork runs no functions for its parent.
 #'
 #' A program for several devices calls the function for each device. If a call fails, its results are zeros, so that no
-#' other device waits for it; then the execution fails. XLA ends the process when a device waits 40 seconds for another
-#' in a collective operation: a function must not take so long.
+#' other device waits for it, and then the execution fails. XLA ends the process if a device waits 40 seconds for
+#' another one in a collective operation, so a function must be faster than that.
 #'
 #' Compiled programs that call R functions are not kept in the [cache][pjrt_cache] on disk. [pjrt_save_executable()]
 #' saves them; register the functions before you load them. Functions need row-major arrays, which is the default of

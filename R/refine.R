@@ -76,7 +76,7 @@ exported_program <- function(exported, platform, shapes) {
   kept <- exported$inputs$kept
   dtypes <- exported$inputs$dtype[kept]
   shapes <- Map(function(dtype, dim) c(dim, key_size(dtype)), dtypes, sizes$inputs[kept])
-  refined_program(exported, index, dtypes, unname(shapes))
+  refined_program(exported, index, unname(shapes))
 }
 
 # The number of a platform, from 0, that the program takes; NA if it takes none.
@@ -144,14 +144,33 @@ quoted_name <- function(name) {
   if (make.names(name) == name) name else paste0("`", name, "`")
 }
 
-# The program of a function with these types and shapes of the arrays that it takes, and a platform's number. Other
-# tools on the machine are tried only for programs with operations that are not known here.
-refined_program <- function(exported, index, dtypes, shapes) {
+# The program of a function with these shapes of the arrays that it takes, and a platform's number.
+refined_program <- function(exported, index, shapes) {
   names <- exported$inputs$name[exported$inputs$kept]
-  problem <- tryCatch(
-    return(call_native(ffi_exported_refine, exported$program, if (is.na(index)) -1L else index, shapes, names)),
-    pjrt_error_dynamic_shape = identity, pjrt_error_unsupported_program = identity
+  abort <- function(problem) abort_not_refined(exported, problem)
+  tryCatch(
+    call_native(ffi_exported_refine, exported$program, if (is.na(index)) -1L else index, shapes, names),
+    pjrt_error_dynamic_shape = abort, pjrt_error_unsupported_program = abort
   )
-  types <- call_native(ffi_exported_types, unname(dtypes), shapes)
-  program_by_tools(exported, index, types, problem)
+}
+
+abort_not_refined <- function(exported, problem) {
+  what <- if (is_symbolic(exported)) "its symbolic dimensions" else "its platforms"
+  pjrt_abort(
+    paste(
+      paste0("The exported function `", exported$name, "` cannot be compiled here: ", what, " cannot be resolved."),
+      strsplit(conditionMessage(problem), "\n", fixed = TRUE)[[1L]][[1L]]
+    ),
+    "dynamic_shape", parent = problem,
+    hints = if (is_symbolic(exported)) {
+      paste(
+        "Export it with fixed shapes, once for each shape:",
+        "jax.export.export(jax.jit(f))(jax.ShapeDtypeStruct((32, 4), \"float32\"))."
+      )
+    } else {
+      sprintf(
+        "Export it for one: jax.export.export(jax.jit(f), platforms=[\"%s\"])(*args).", exported$platforms[[1L]]
+      )
+    }
+  )
 }

@@ -1,4 +1,4 @@
-#' Read and write safetensors files
+#' Load and save safetensors files
 #'
 #' `pjrt_load_safetensors()` loads the tensors of a file as buffers, `pjrt_save_safetensors()` saves buffers, and
 #' `safetensors_info()` lists the tensors of a file without loading them. [pjrt_open_safetensors()] loads tensors one by
@@ -103,7 +103,7 @@ safetensors_info <- function(path) {
   table
 }
 
-#' Load tensors one by one
+#' Load single tensors of safetensors files
 #'
 #' `pjrt_open_safetensors()` opens a safetensors file, or the index of several, without loading tensors. Each tensor is
 #' loaded when you use it, so a model can be larger than memory. The files of an index are opened on first use.

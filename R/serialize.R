@@ -1,11 +1,11 @@
-#' Send buffers, programs and executables to other sessions
+#' Serialize buffers, programs and executables
 #'
 #' `pjrt_serialize()` converts a buffer, program or executable to bytes, and `pjrt_deserialize()` creates it again, also
 #' in another session. `pjrt_save_executable()` and `pjrt_load_executable()` use a file.
 #'
 #' R's own [serialize()] writes the same bytes for these objects, wherever they are: in lists, environments or
-#' functions. So packages that send R objects to other sessions, such as parallel, callr, future and mirai, send
-#' buffers, programs and executables, too, and [saveRDS()] and [save()] save them. See the section on R's serialization.
+#' functions. Packages that send R objects to other sessions, such as parallel, callr, future and mirai, therefore also
+#' send buffers, programs and executables, and [saveRDS()] and [save()] save them. See the section on R's serialization.
 #' Use `pjrt_serialize()` if you need the bytes, a checked transfer to a chosen device, or an error instead of an object
 #' without content.
 #'
@@ -13,26 +13,26 @@
 #' contain its code. Both have a checksum.
 #'
 #' @section R's serialization:
-#' An object that R has read gets its content at its first use, or when it is printed. A buffer goes to the device of
-#' the same name, or else to the first device of its platform, or else to the default device. One object in several
-#' places stays one object. The content is checked for damage then.
+#' An object that R has read loads its content at its first use, or when it is printed. A buffer goes to the device of
+#' the same name, or else to the first device of its platform, or else to the default device. An object that occurs in
+#' several places stays one object. The content is checked for damage when it is loaded.
 #'
-#' `options(pjrt.serialize = )` says what R's serialization writes: everything (`TRUE`, the default), nothing (`FALSE`),
-#' or only buffers of at most so many bytes, besides programs and executables. Set it before you save a workspace with
-#' large buffers, or to keep them out of a cache, such as knitr's.
+#' `options(pjrt.serialize = )` sets what R's serialization writes: everything (`TRUE`, the default), nothing (`FALSE`),
+#' or programs, executables, and buffers of at most this number of bytes. Set it before you save a workspace with large
+#' buffers, or to keep them out of a cache, such as knitr's.
 #'
-#' R can always write the object itself: if it was deleted or donated, if it belongs to the parent of a forked process,
-#' or if the option excludes it, it is written without its content. What arrives prints as
-#' `<PJRTBuffer of another session>`, and its use is a `pjrt_error_invalid_pointer` that says why. The same happens to
-#' other objects, such as clients and devices, and to all objects in the old format of `save(version = 2)`. Reading
-#' needs this package to be installed.
+#' Writing an object never fails: if it was deleted or donated, if it belongs to the parent of a forked process, or if
+#' the option excludes it, R writes it without its content. It then prints as `<PJRTBuffer of another session>`, and
+#' using it raises a `pjrt_error_invalid_pointer` that gives the reason. The same happens to other objects, such as
+#' clients and devices, and to all objects in the old format of `save(version = 2)`. To read objects, this package must
+#' be installed.
 #' @section Executables:
 #' Loading an executable is many times faster than compiling its program. You do not need this to save time, since
 #' [pjrt_compile()] caches compiled programs; see [pjrt_cache]. Use a file to distribute an executable without its
 #' program.
 #'
 #' A loaded executable is equivalent to the original: it has the same inputs, donation, layouts, replicas and
-#' partitions, and the same [information][executable].
+#' partitions, and the same [information][executable_info].
 #'
 #' [`pjrt_compile(topology = )`][pjrt_compile] compiles for devices of other machines. Its result must be saved and
 #' loaded there.

@@ -1,11 +1,11 @@
 #' Shard an array across devices
 #'
 #' `pjrt_shard()` divides an array into parts and moves one part to each device. `pjrt_unshard()` combines parts to one
-#' R array. If you pass an executable and one of its inputs or outputs, the parts are as the program needs them.
-#' Otherwise they are equal parts along a dimension.
+#' R array. If you pass an executable and one of its inputs or outputs, the parts fit the program. Otherwise they are
+#' equal parts along a dimension.
 #'
 #' The parts have the order of the devices: the first device gets the first rows, or the first elements of another
-#' dimension. `Map(list, xs, ys)` combines the lists for several arguments for [pjrt_execute_sharded()].
+#' dimension. For [pjrt_execute_sharded()], `Map(list, xs, ys)` combines the lists for several arguments.
 #'
 #' @section Inputs and outputs of executables:
 #' A program with several partitions defines how its arrays are divided between devices, or leaves it to the compiler:
@@ -52,7 +52,7 @@
 #'   input.
 #' * `pjrt_error_invalid_input`: a dimension, input or output does not exist, the executable does not say how its
 #'   arrays are divided, or other processes have parts that `pjrt_unshard()` needs.
-#' @seealso [pjrt_execute_sharded()], `vignette("several-devices")`
+#' @seealso [pjrt_execute_sharded()], `vignette("several-devices")` (see [pjrt_articles])
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- matrix(1:6, nrow = 2)
 #' # two parts on the same device

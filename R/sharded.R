@@ -28,7 +28,7 @@
 #' @section Errors:
 #' The errors of [pjrt_execute()]; messages name the device and the argument. If a computation fails on one device
 #' later, the error is raised when you read an output that depends on it.
-#' @seealso [pjrt_shard()], `vignette("several-devices")`
+#' @seealso [pjrt_shard()], `vignette("several-devices")` (see [pjrt_articles])
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' # a client of the CPU with two devices
 #' pair <- plugin_client_create(

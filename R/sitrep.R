@@ -1,4 +1,4 @@
-#' Situation report
+#' Get a situation report
 #'
 #' `pjrt_sitrep()` collects information for troubleshooting: the system, R and this package, plugins and their problems,
 #' CUDA's driver and libraries, the session's clients and where programs are compiled for them, relevant environment

@@ -1,14 +1,14 @@
-#' Topology
+#' Describe devices to compile for
 #'
-#' `pjrt_topology()` describes devices as the compiler sees them: all devices of a client, also in other processes, or
-#' devices that this machine need not have, such as a cluster's. [`pjrt_compile(topology =
-#' )`][pjrt_compile] compiles programs for them, if the plugin supports it.
+#' `pjrt_topology()` describes devices as the compiler sees them: all devices of a client, including those of other
+#' processes, or devices of another machine, such as a cluster. [`pjrt_compile(topology = )`][pjrt_compile] compiles
+#' programs for them, if the plugin supports it.
 #'
-#' For devices that this machine need not have, pass a platform or a plugin. No client is created. Names and options are
-#' the plugin's own, and pass to it unchecked. XLA's CPU plugin does not support this. This package has
-#' been tested with a plugin made for the tests, not with a plugin for GPUs or TPUs.
+#' For devices of another machine, pass a platform or a plugin. No client is created. The plugin defines names and
+#' options, which are passed to it unchecked. XLA's CPU plugin does not support this. This package has been tested with
+#' a plugin made for the tests, not with a plugin for GPUs or TPUs.
 #'
-#' The description is usable in this session only: an object that was saved cannot be compiled for.
+#' You can use the description in this session only: you cannot compile for an object that was saved.
 #'
 #' @param x A `PJRTClient`, from [pjrt_client()], for its devices. Or a platform's name, such as `"cuda"`, or a
 #'   `PJRTPlugin`, from [pjrt_plugin()].
@@ -22,11 +22,11 @@
 #' * `serialized`: a raw vector, the plugin's serialized form, which you can use to compare topologies; `NULL` if it has
 #'   none.
 #' @section Errors:
-#' * `pjrt_error_unimplemented` if the plugin does not support topologies without devices, as that of the CPU, or does
-#'   not describe a client's.
+#' * `pjrt_error_unimplemented` if the plugin cannot describe devices of another machine, like the CPU plugin, or the
+#'   devices of a client.
 #' * `pjrt_error_unsupported_call` if the plugin lacks the function.
-#' * `pjrt_error_invalid_input` if an option has no name or a value that cannot pass, or if there is a name or an option
-#'   for a client's topology.
+#' * `pjrt_error_invalid_input` if an option has no name or a value of an unsupported type, or if you pass a name or an
+#'   option together with a client.
 #' * The plugin's own errors for names and options that it does not know.
 #' @seealso [pjrt_compile()], [pjrt_client()], [client_info()], [device_info()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
@@ -90,14 +90,14 @@ check_unloaded <- function(x, name = "x") {
   }
 }
 
-#' @rdname executable
+#' @rdname executable_info
 #' @export
 format.PJRTExecutable <- function(x, ...) {
   check_unloaded(x)
   signature_line(unclass(x))
 }
 
-#' @rdname executable
+#' @rdname executable_info
 #' @export
 print.PJRTExecutable <- function(x, ...) {
   check_unloaded(x)

@@ -3,7 +3,7 @@
 #' `plot()` draws what each lane did over time, with one colour for each kind of event. Inner events are drawn on top of
 #' those that contain them. `ggplot2::autoplot()` draws the same as a ggplot, if \pkg{ggplot2} is installed.
 #'
-#' The colours can be told apart with all common kinds of colour vision, and differ in brightness in print. Events
+#' The colours are distinguishable with all common kinds of colour vision, and differ in brightness in print. Events
 #' shorter than a pixel are drawn as one: use `xlim`, or [write the trace to a file][pjrt_trace] for a page with zoom.
 #'
 #' @param x,object A `PJRTTrace` from [pjrt_trace()].

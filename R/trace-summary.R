@@ -1,6 +1,6 @@
 #' Summarize a trace
 #'
-#' `summary()` says what R and the devices did during a trace, where R waited, and what to change. Printing a trace
+#' `summary()` shows what R and the devices did during a trace, where R waited, and what to change. Printing a trace
 #' prints its summary.
 #'
 #' Time of R's main thread is counted once, for the innermost event: time of a `wait` in a call counts as `wait`. `R` is

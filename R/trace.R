@@ -1,8 +1,8 @@
-#' Record what the machine does
+#' Record a trace
 #'
-#' `pjrt_trace()` evaluates R code and records what R, the package's threads and the devices do meanwhile. Print the
-#' trace for a short report with advice, `plot()` it, or open it in a browser. `pjrt_start_trace()` and
-#' `pjrt_stop_trace()` do the same for code that is not a single expression.
+#' `pjrt_trace()` evaluates R code and records what R, the package's threads and the devices do. Print the trace for a
+#' short report with advice, `plot()` it, or open it in a browser. `pjrt_start_trace()` and `pjrt_stop_trace()` do the
+#' same for code that is not a single expression.
 #'
 #' These events are recorded, each with its begin, end and lane, and where they apply with size, dtype, shape and the
 #' name of the program:
@@ -16,8 +16,8 @@
 #' * `file`: a file of arrays is read or written; `work`: a thread's share of any of these
 #' * `device`: a kernel, copy or other operation on the device's own timeline
 #'
-#' A run lasts from its launch, or the end of the run before on its device, until its outputs are ready. If a device
-#' runs programs side by side, these share that time.
+#' A run lasts from its launch, or from the end of the previous run on its device, until its outputs are ready. If a
+#' device runs programs side by side, these share that time.
 #'
 #' Lanes are R's main thread (`"R"`), a thread for launches on each device that would block R (`"dispatch 0"`, ...), the
 #' thread that converts large arrays (`"upload"`), threads of compilers and of work in many parts, and the devices.
@@ -29,9 +29,9 @@
 #' The line in R's code is known where R keeps source references: see `options(keep.source = TRUE)`, the default in
 #' interactive sessions. Otherwise only the call is known.
 #'
-#' A file has the trace as JSON in Chrome's trace event format. To look at it, open it in Perfetto
-#' (<https://ui.perfetto.dev>), `chrome://tracing`, or Firefox's profiler. Each lane is a thread there. Events that
-#' overlap without one being inside the other get further rows. Sizes, shapes, calls and lines are in `args`.
+#' A file contains the trace as JSON in Chrome's trace event format. To view it, open it in Perfetto
+#' (<https://ui.perfetto.dev>), `chrome://tracing`, or Firefox's profiler. Each lane is a thread there. Overlapping
+#' events that are not nested get additional rows. Sizes, shapes, calls and lines are in `args`.
 #'
 #' While no trace is recorded, this costs nothing. While a trace is recorded, each call takes about 20 microseconds
 #' longer, and each other event costs a microsecond and some hundred bytes of memory. Child processes of a fork record

@@ -9,8 +9,8 @@
 #'   reads as `NA`, and `ui64` values above 2^63 - 1, which [bit64::integer64] cannot hold.
 #' @param int64 A string: the R type for `i64`, `ui64` and `ui32`. With `"double"` and `"integer"`, a value that the
 #'   type cannot hold exactly is an error.
-#' @param drop A flag: whether to drop dimensions of size 1, as [base::drop()] does. A vector of rank 1 becomes a plain
-#'   one.
+#' @param drop A flag: whether to drop dimensions of size 1, as [base::drop()] does. An array of rank 1 becomes a plain
+#'   vector.
 #' @param row_major A flag: whether the bytes are in row-major order (last index fastest) or in R's order.
 #' @param ... For methods.
 #' @return `as_array()`: a vector of length one for a scalar, otherwise an array without dimnames. Floats become double,

@@ -1,4 +1,4 @@
-#' Take nested lists apart and put them together
+#' Flatten and rebuild nested lists
 #'
 #' Functions for models whose parameters, inputs or states are nested lists. `flatten()` returns the leaves of a nested
 #' list, `build_tree()` its structure, and `unflatten()` combines both again. Lists without a class are nodes.

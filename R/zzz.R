@@ -11,7 +11,6 @@ the$tengen <- NULL
 the$handler_packages <- character()
 the$lapack_named <- FALSE
 the$has_compile_helper <- NULL
-the$refined <- list()
 the$r_call_errors <- list(count = 0, kept = list())
 # not by name in an environment: R keeps all names that it has seen
 the$on_ready <- list(numbers = numeric(), entries = list())

@@ -1,15 +1,15 @@
 # Compiles and runs programs that crash, hang or abort XLA, all in one session, and checks after each that a buffer
-# still has its
-# value. Prints the outcomes by kind. Fails if the session ends or a buffer changes.
+# still has its value. Prints the outcomes by kind. Fails if the session ends or a buffer changes.
 #
-#   Rscript tools/crash.R [apart or inside]
+#   Rscript tools/crash.R [apart or inside] [number of random programs] [seed]
 #
 # Each program has a minute. "inside" shows what would happen without a separate compiler; there, the session may end.
+# With a number, the programs are random ones instead of those below.
 
 library(pjrt)
 options(pjrt.cache = FALSE, pjrt.compile_timeout = 60, pjrt.compile_memory = "4GB")
-place <- commandArgs(trailingOnly = TRUE)
-options(pjrt.compile = if (length(place)) place[[1L]] else "apart")
+chosen <- commandArgs(trailingOnly = TRUE)
+options(pjrt.compile = c(chosen, "apart")[[1L]])
 
 programs <- list()
 add <- function(kind, text) programs[[length(programs) + 1L]] <<- list(kind = kind, text = text)
@@ -275,6 +275,12 @@ for (layout in c("{0,1}", "{1,0}", "{0}", "{0,0}", "{5,1}", "{0,1,2}", "auto", "
         'module attributes {mhlo.layout_mode = "default"} { func.func @main(%%x: %s {mhlo.layout_mode = "%s"}) -> (%s {mhlo.layout_mode = "{0,1}"}) { return %%x : %s } }',
       square, layout, square, square))
   }
+}
+
+if (length(chosen) > 1L) {
+  source("tools/random-programs.R")
+  set.seed(as.integer(c(chosen[-(1:2)], "1")[[1L]]))
+  programs <- lapply(seq_len(as.integer(chosen[[2L]])), function(i) list(kind = "random", text = random_program()))
 }
 
 # Inputs for an executable, all of them zero; NULL if it has too many or too large ones.

@@ -6,6 +6,7 @@
 # Parts, all by default:
 #   tests       the tests that repeat something, as often as they did when they were written: garbage collections at every
 #               allocation, 10,000 damaged programs, long loops (PJRT_SOAK=1; see tests/testthat/helper-soak.R)
+#   inside      all tests, with programs that are compiled in R's process
 #   leaks       each use of the package 100,000 times or for a minute (tools/leaks.R)
 #   stress      random work for ten minutes (tools/stress.R)
 #   interrupts  Ctrl-C during every kind of wait (tools/interrupts.R)
@@ -17,11 +18,11 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tools/setup.sh
-[ $# -gt 0 ] || set -- tests leaks stress interrupts endings programs memcheck
+[ $# -gt 0 ] || set -- tests inside leaks stress interrupts endings programs memcheck
 for part in "$@"; do
     case $part in
-    tests | leaks | stress | interrupts | endings | programs | memcheck) ;;
-    *) stop "usage: sh tools/soak.sh [tests|leaks|stress|interrupts|endings|programs|memcheck]..." ;;
+    tests | inside | leaks | stress | interrupts | endings | programs | memcheck) ;;
+    *) stop "usage: sh tools/soak.sh [tests|inside|leaks|stress|interrupts|endings|programs|memcheck]..." ;;
     esac
 done
 install_base
@@ -37,9 +38,10 @@ failed=0
 PJRT_PLUGIN_PATH_CPU=$(Rscript --vanilla -e 'cat(pjrt:::plugin_path("cpu"))')
 export PJRT_PLUGIN_PATH_CPU
 
+# Runs a part of tools/test.R: tests or soak.
 tests() {
     : >"$work/counts"
-    rscript tools/test.R soak "$work/counts" || return 1
+    rscript tools/test.R "$1" "$work/counts" || return 1
     awk '{p += $1; f += $2} END {exit !(p > 0 && f == 0)}' "$work/counts"
 }
 
@@ -57,7 +59,12 @@ part() {
 
 for name in "$@"; do
     case $name in
-    tests) part tests ;;
+    tests) part tests soak ;;
+    inside)
+        export PJRT_TEST_COMPILE=inside
+        part tests tests
+        unset PJRT_TEST_COMPILE
+        ;;
     programs) part rscript tests/testthat/fixtures/mutate-programs.R 10000 2 ;;
     memcheck)
         if command -v valgrind >/dev/null; then

@@ -43,7 +43,7 @@ expect_na_warning <- function(object, dtype, count, first) {
     sprintf("%.0f missing values (the first is element %.0f)", count, first)
   }
   testthat::expect_length(warnings, 1L)
-  testthat::expect_match(warnings[1L], paste0(found, ". ", dtype, " has none"), fixed = TRUE)
+  testthat::expect_match(warnings[1L], paste0(found, ". ", dtype, " has no missing values"), fixed = TRUE)
   invisible(value)
 }
 

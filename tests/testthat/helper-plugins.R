@@ -1,6 +1,36 @@
 # The library of the CPU plugin that the tests use.
 real_plugin <- function() normalizePath(plugin_path("cpu"))
 
+# Whether the plugin of the tests has at least this version of the PJRT C API.
+plugin_api <- function(minor) plugin_info("cpu")$api_version$minor >= minor
+
+# Whether it estimates the costs of programs: XLA's plugins have not done so since 0.9x.
+plugin_estimates <- function() is.null(attr(executable_cost(compile(unary_program("f32"))), "estimated_by"))
+
+# The names of devices in older plugins.
+old_labels <- function(lines) gsub("(debug: +)cpu:", "\\1TFRT_CPU_", lines)
+
+# Skips a test that the plugin of the tests fails because of a fault of its own.
+skip_fault <- function(plugin, fault) {
+  testthat::skip_if(grepl(plugin, real_plugin(), fixed = TRUE), paste0("fault of ", plugin, ": ", fault))
+}
+
+# The library of the CPU plugin without the functions in `omit`, or all but those in `keep`, by their names in the PJRT
+# headers. Use it in a child process with these environment variables.
+omitting_plugin <- function(omit = NULL, keep = NULL) {
+  bindings <- readLines(source_file("src/rust/sys/src/bindings.rs"))
+  start <- grep("layout! { PJRT_Api, ", bindings, fixed = TRUE)
+  end <- start + grep("}", bindings[-seq_len(start)], fixed = TRUE)[[1L]]
+  table <- regmatches(bindings[start:end], gregexpr("PJRT_\\w+: [0-9]+", bindings[start:end]))
+  offsets <- sub(".*: ", "", unlist(table))
+  names(offsets) <- sub(":.*", "", unlist(table))
+  c(
+    PJRT_PLUGIN_PATH_CPU = build_library(source_file("src/rust/core/tests/fixtures/omitting-plugin.c")),
+    PJRT_REAL_PLUGIN = real_plugin(),
+    PJRT_OMIT = paste(offsets[if (is.null(keep)) omit else setdiff(names(offsets), keep)], collapse = ",")
+  )
+}
+
 # Unsets every variable that could point to a plugin, except those in `...`, and uses an empty cache.
 local_machine <- function(..., env = parent.frame()) {
   unset <- c(

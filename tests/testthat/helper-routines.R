@@ -97,6 +97,7 @@ routine_uses <- function() {
     # plugins
     plugin_load = pjrt:::load_plugin(library, "cpu"),
     plugin_file = basename(pjrt:::loaded_plugins()$path),
+    plugin_is_absent = pjrt_plugins()$loaded,
     plugin_version = plugin_info(plugin)$api_version,
     plugin_attributes = plugin_attributes(plugin),
     plugin_extensions = plugin_info(plugin)$extensions,
@@ -234,12 +235,10 @@ routine_uses <- function() {
       pjrt:::ffi_exported_sizes, "x", "args[0]", list(c("b", "4")), list("2*b"), "x", list(c(3, 4))
     ),
     exported_dimensions = pjrt:::call_native(pjrt:::ffi_exported_dimensions, list(c("b", "n + 1"), 3L)),
-    exported_types = pjrt:::call_native(pjrt:::ffi_exported_types, c("f32", "key<fry>"), list(c(2, 3), 2)),
     exported_refine = format(pjrt:::call_native(
       pjrt:::ffi_exported_refine, pjrt_load_exported(exported_file)$program, -1L, list(8, c(4, 8), 3, c(8, 3), c(2, 4)),
       letters[1:5]
     )),
-    program_write = pjrt:::call_native(pjrt:::ffi_program_write, program, tempfile()),
     compile_options_check = pjrt_compile_options(debug_options = list(xla_cpu_enable_fast_math = FALSE)),
     executable_compile = pjrt_compile(program),
     compiling_start = pjrt_compile_async(program),

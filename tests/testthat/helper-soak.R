@@ -14,3 +14,6 @@ torture <- function(step) {
   if (step > 0) gctorture2(times(step, 1))
   invisible()
 }
+
+# The tests run with programs that are compiled elsewhere than by default if PJRT_TEST_COMPILE says where.
+if (nzchar(Sys.getenv("PJRT_TEST_COMPILE"))) options(pjrt.compile = Sys.getenv("PJRT_TEST_COMPILE"))

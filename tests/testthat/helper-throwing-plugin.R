@@ -8,7 +8,9 @@ throwing_library <- local({
 })
 
 # Runs code in a child with this plugin as its CPU plugin, which compiles in R's process.
-run_throwing <- function(code, env = character(), ...) {
+run_throwing <- function(...) end_child(start_throwing(...))
+
+start_throwing <- function(code, env = character(), helpers = character()) {
   code <- bquote({
     options(pjrt.compile = "inside")
     .(code)
@@ -17,8 +19,7 @@ run_throwing <- function(code, env = character(), ...) {
     PJRT_PLUGIN_PATH_CPU = throwing_library(), PJRT_REAL_PLUGIN = real_plugin(), PJRT_CPU_DEVICE_COUNT = "2",
     PJRT_CACHE = "0", PJRT_DISCOVER = "0"
   )
-  # an exit that waits for the plugin takes at least ten seconds and usually hangs
-  run_child(code, c(plugin, env), helpers = c("programs", "throwing-plugin"), ...)
+  start_child(code, c(plugin, env), c("programs", "throwing-plugin", helpers))
 }
 
 # A program that contains a word that the plugin looks for.

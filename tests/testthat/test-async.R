@@ -125,6 +125,15 @@ test_that("dropping promises and results without waiting is safe", {
   expect_identical(as_array(pjrt_execute(double, x)), array(2 * (1:1000)))
 })
 
+test_that("a session can end while arrays are on their way", {
+  child <- run_child(quote({
+    x <- pjrt_buffer(matrix(runif(1e6), 1000))
+    promises <- lapply(1:20, function(i) as_array_async(x))
+    cat("end\n")
+  }))
+  expect_clean(child, "end")
+})
+
 test_that("as_array_async() accepts only buffers", {
   expect_refused(as_array_async(1), "invalid_input", "`x` must be a `PJRTBuffer`")
 })

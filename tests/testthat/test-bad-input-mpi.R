@@ -29,7 +29,7 @@ rows <- list(
 
 test_that("functions for MPI refuse bad input with an error of this package", {
   # so that MPI is not initialized here
-  withr::local_options(pjrt.mpi = "/no/such/library")
+  withr::local_envvar(PJRT_MPI = "/no/such/library")
   tried <- try_bad_input(rows, at_least = 100)
   expect_snapshot(cat(refusals(tried)))
 })

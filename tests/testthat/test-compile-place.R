@@ -143,7 +143,7 @@ test_that("several programs compile at the same time, and one process stays", {
 test_that("the process ends with the session, even if it is killed while the compiler works", {
   skip_without_proc()
   child <- start_child(quote({
-    options(pjrt.cache = FALSE)
+    options(pjrt.cache = FALSE, pjrt.compile = "apart")
     promise <- pjrt_compile_async(pjrt_program(chain_program(30000)))
     Sys.sleep(1)
     cat("started\n")
@@ -158,7 +158,7 @@ test_that("the process ends with the session, even if it is killed while the com
 
 test_that("a session with a compile in progress ends quickly", {
   took <- system.time(child <- run_child(quote({
-    options(pjrt.cache = FALSE)
+    options(pjrt.cache = FALSE, pjrt.compile = "apart")
     promise <- pjrt_compile_async(pjrt_program(chain_program(100000)))
     Sys.sleep(0.5)
     cat("end\n")

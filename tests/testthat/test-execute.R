@@ -244,6 +244,23 @@ test_that("every reader reads column-major outputs correctly", {
   expect_identical(as_array(copy_buffer(out, "cpu:1")), 2 * x)
 })
 
+test_that("copies of column-major buffers are read and used in the order that the plugin gives them", {
+  x <- matrix(c(1, 2, 3, 4, 5, 6), 2)
+  out <- pjrt_execute(compile(column_major), pjrt_buffer(x))
+  for (mode in c("inline", "thread")) {
+    withr::local_options(pjrt.dispatch = mode)
+    copies <- c(
+      list(copy_buffer(out, "cpu:1"), copy_buffer(pjrt_execute(compile(column_major), pjrt_buffer(x)), "cpu:1")),
+      lapply(memory_spaces(device(out)), function(memory) copy_buffer(out, memory))
+    )
+    for (copy in c(copies, list(copy_buffer(copies[[1L]], "cpu:0")))) {
+      expect_identical(value(as_array_async(copy)), 2 * x)
+      expect_identical(as_array(copy), 2 * x)
+      expect_identical(copy[2, ], 2 * x[2, ])
+    }
+  }
+})
+
 test_that("non-donatable indexes beyond a program's inputs are refused", {
   double <- compile(unary_program("f32"))
   for (bad in list(1L, c(0L, 7L))) {

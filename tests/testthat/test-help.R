@@ -35,11 +35,64 @@ test_that("every page has an example, and every example runs", {
   }
 })
 
+# The names under which a page is found.
+aliases <- function(page) vapply(parts(page, "\\alias"), function(part) as.character(part[[1L]]), "")
+
+# The names that a page links to.
+links <- function(page) {
+  vapply(parts(page, "\\link"), FUN.VALUE = "", function(part) {
+    sub("^=", "", as.character(attr(part, "Rd_option") %||% part[[1L]]))
+  })
+}
+
+# The articles that a page names.
+named_articles <- function(page) {
+  text <- paste(unlist(page), collapse = "")
+  gsub("vignette\\(\"|\"", "", unlist(regmatches(text, gregexpr("vignette\\(\"[^\"]+\"", text))))
+}
+
+# methods for functions of base are on pages with other names
+our_exports <- function() setdiff(exported_names(), ls(baseenv()))
+
 test_that("every exported function has a help page", {
-  aliases <- unlist(
-    lapply(pages(), function(page) vapply(parts(page, "\\alias"), function(part) as.character(part[[1L]]), ""))
-  )
-  # methods for functions of base are on pages with other names
-  ours <- setdiff(exported_names(), ls(baseenv()))
-  expect_identical(setdiff(ours, aliases), character())
+  expect_identical(setdiff(our_exports(), unlist(lapply(pages(), aliases))), character())
+})
+
+test_that("?pjrt leads to every page, and ?pjrt_articles to every article", {
+  map <- pages()[["pjrt-package.Rd"]]
+  is_linked <- vapply(pages(), function(page) any(aliases(page) %in% c(links(map), aliases(map))), NA)
+  expect_identical(names(pages())[!is_linked], character())
+  list_of_articles <- pages()[["pjrt_articles.Rd"]]
+  text <- paste(unlist(list_of_articles), collapse = "")
+  files <- list.files(source_file("vignettes"), "[.]Rmd$")
+  expect_setequal(named_articles(list_of_articles), sub("[.]Rmd$", "", files))
+  others <- list.files(source_file("vignettes/articles"), "[.]Rmd$")
+  expect_identical(others[!vapply(others, grepl, NA, text, fixed = TRUE)], character())
+})
+
+test_that("every page that names an article says where to read it", {
+  names_one <- Filter(function(page) length(named_articles(page)) > 0L, pages())
+  expect_gt(length(names_one), 10L)
+  lost <- Filter(function(page) !"pjrt_articles" %in% c(links(page), aliases(page)), names_one)
+  expect_identical(names(lost), character())
+})
+
+test_that("?pjrt_errors lists every class of errors that a help page names", {
+  classes <- function(page) {
+    text <- paste(unlist(page), collapse = "")
+    unlist(regmatches(text, gregexpr("pjrt_error_[a-z_]*[a-z]", text)))
+  }
+  # the codes of PJRT have classes, too
+  codes <- paste0("pjrt_error_", c(
+    "unknown", "not_found", "unimplemented", "deadline_exceeded", "unavailable", "unauthenticated",
+    "failed_precondition"
+  ))
+  named <- unique(unlist(lapply(pages(), classes)))
+  expect_identical(setdiff(named, c(classes(pages()[["pjrt_errors.Rd"]]), codes)), character())
+})
+
+test_that("the page 'Which function?' has every exported function", {
+  lines <- readLines(source_file("vignettes/articles/which-function.Rmd"))
+  functions <- sub("[(]$", "", unlist(regmatches(lines, gregexpr("[A-Za-z_.]+[(]", lines))))
+  expect_identical(setdiff(our_exports(), functions), character())
 })

@@ -40,7 +40,7 @@ test_that("`inputs` takes one list of all inputs", {
   right <- array(c(14, 22))
   expect_identical(as_array(pjrt_execute(run, inputs = unname(v))), right)
   expect_identical(as_array(pjrt_execute(run, inputs = list(x = v$x, params = v[c("w", "b")]))), right)
-  expect_refused(pjrt_execute(run, v$x, inputs = v), "invalid_input", "`inputs` must hold all inputs: got 1 more")
+  expect_refused(pjrt_execute(run, v$x, inputs = v), "invalid_input", "`inputs` must contain all inputs: got 1 more")
   for (bad in list(1, v$x, "x", data.frame(x = 1), pairlist(v$x))) {
     expect_refused(pjrt_execute(run, inputs = bad), "invalid_input", "`inputs` must be a list of buffers, not")
   }
@@ -63,7 +63,7 @@ test_that("inputs whose names do not fit are refused", {
     refused("The program has no argument `param`.", x, x, param = x)
     refused("More than one input is given for argument `%params.w`.", x, params.w = x, params = list(w = x))
     refused("3 arguments, but 2 of them have no input: number 1 (`%params.b`), number 2 (`%params.w`).", x = x)
-    refused("takes 3 arguments, but got 4 inputs: 1 without a name too many.", x, x, x, x = x)
+    refused("takes 3 arguments, but got 4 inputs: 1 too many without a name.", x, x, x, x = x)
     refused("Argument 3 (`%x`) must be a `PJRTBuffer`, not NULL", x = NULL, x, x)
     refused("Argument 3 (`%x`) must be a `PJRTBuffer`, not an object of class <data.frame>", x = data.frame(), x, x)
   }

@@ -65,13 +65,6 @@ test_that("a missing MPI is named", {
     expect_match(found$out, literally(sprintf("'%s'", file)), all = FALSE)
     expect_match(found$out, "^MPI is not initialized: call `mpi_init\\(\\)` first", all = FALSE)
   }
-  named <- quote({
-    options(pjrt.mpi = "libm.so.6")
-    cat(class(tryCatch(mpi_init(), error = identity))[[1L]])
-    options(pjrt.mpi = 1)
-    cat("", class(tryCatch(mpi_init(), error = identity))[[1L]], "\n")
-  })
-  expect_clean(child(named), "pjrt_error_library_missing pjrt_error_invalid_type ")
 })
 
 test_that("an MPI that Rmpi has initialized is joined, and ended by Rmpi", {

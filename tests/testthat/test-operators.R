@@ -119,7 +119,7 @@ test_that("R's numbers take the buffer's dtype, on either side", {
 test_that("fractions beside integers, and numbers beside pred, become the default types", {
   x <- pjrt_buffer(1:3)
   expect_values(x + 0.5, array(1:3 + 0.5), "f32")
-  expect_refused(x + 1e10, "operator", "`+` cannot take 10000000000 beside a buffer of i32, which cannot hold it.")
+  expect_refused(x + 1e10, "operator", "`+` cannot take 10000000000 with a buffer of i32, which cannot hold it.")
   expect_values(x * Inf, array(1:3 * Inf), "f32")
   p <- pjrt_buffer(c(TRUE, FALSE))
   expect_values(p + 1L, array(c(2, 1)), "i32")
@@ -156,7 +156,7 @@ test_that("buffers of different dtypes meet as the table says", {
   expect_values(pjrt_buffer(c(TRUE, FALSE)) + of("i8"), array(c(2, 0)), "i8")
 })
 
-test_that("scalars are repeated, and arrays of R become buffers of the same shape", {
+test_that("scalars are recycled, and arrays of R become buffers of the same shape", {
   x <- pjrt_buffer(m)
   expect_values(x + pjrt_scalar(2), m + 2, "f32")
   expect_values(pjrt_scalar(2) / x, 2 / m, "f32", 1e-6)
@@ -189,7 +189,7 @@ test_that("what operators cannot do is an error that names as_array()", {
   )
   refused(
     x + c(1, 2), "shape_mismatch",
-    "`+` cannot combine f32[2x3] with a double vector of length 2: only scalars are repeated."
+    "`+` cannot combine f32[2x3] with a double vector of length 2: only scalars are recycled."
   )
   refused(x + t(m), "shape_mismatch", "`+` cannot combine f32[2x3] with an array of 3x2")
   expect_identical(conditionCall(tryCatch(x + t(m), error = identity)), quote(x + t(m)))
@@ -204,10 +204,10 @@ test_that("what operators cannot do is an error that names as_array()", {
   }
   refused(x == NA, "invalid_input", "`==` cannot take NA")
   refused(x > c(1, NA, 1, 1, 1, 1), "invalid_input", "`>` cannot take NA")
-  refused(i + NA, "invalid_input", "`+` cannot take NA beside a buffer of i32")
-  refused(i + c(1L, NA, 3L), "invalid_input", "`+` cannot take NA beside a buffer of i32")
+  refused(i + NA, "invalid_input", "`+` cannot take NA with a buffer of i32")
+  refused(i + c(1L, NA, 3L), "invalid_input", "`+` cannot take NA with a buffer of i32")
   refused(
-    pjrt_buffer(1:2, "i8") + 300, "invalid_input", "`+` cannot take 300 beside a buffer of i8, which cannot hold it."
+    pjrt_buffer(1:2, "i8") + 300, "invalid_input", "`+` cannot take 300 with a buffer of i8, which cannot hold it."
   )
   refused(pjrt_buffer(1:2, "ui8") + -1L, "invalid_input", "cannot hold it")
   refused(pjrt_buffer(1:2, "i8") + c(1, 300), "invalid_input", "cannot hold element 2")

@@ -50,6 +50,23 @@ test_that("after a C++ exception every use of the plugin raises an error at once
   ))
 })
 
+test_that("a plugin that throws when its client is created lacks its hardware", {
+  folder <- withr::local_tempdir()
+  left <- file.path(folder, "left-behind")
+  child <- run_throwing(quote({
+    error <- tryCatch(pjrt_client("cpu"), error = identity)
+    cat(class(error)[[1L]], error$call_name, "\n")
+    cat(conditionMessage(error), "\n")
+    cat(class_of(pjrt_buffer(1)), any(pjrt_plugins()$loaded), "\n")
+  }), c(PJRT_THROW = "10", PJRT_THROW_WHAT = "No chip was found.\nbacktrace:\n - main", PJRT_LEAVES = left, TMPDIR = folder))
+  expect_clean(child)
+  expect_identical(child$out[[1L]], "pjrt_error_driver_missing PJRT_Client_Create ")
+  expect_match(child$out[[2L]], "probably lacks its hardware. It says: No chip was found.$")
+  expect_false(any(grepl("backtrace|restart R", child$out)))
+  expect_match(paste(child$out, collapse = " "), paste0("temporary folder: '", left, "'."), fixed = TRUE)
+  expect_identical(child$out[[length(child$out)]], "pjrt_error_driver_missing FALSE ")
+})
+
 test_that("a compile blocked by an exception raises the error, on any thread", {
   child <- run_throwing(quote({
     x <- pjrt_buffer(c(1, 2, 3))
@@ -114,7 +131,7 @@ test_that("a C++ exception from any call raises an R error, and R exits normally
       found <- vapply(1:3, function(i) class_of(session()), "")
       cat(found[[3L]], "\n")
     }), c(PJRT_THROW = as.character(slot)))
-    expect_clean(child, "pjrt_error_plugin_poisoned ")
+    expect_clean(child, if (slot == 10) "pjrt_error_driver_missing " else "pjrt_error_plugin_poisoned ")
   }
 })
 
@@ -139,7 +156,7 @@ test_that("R's exit keeps its status, .Last, finalizers and output", {
       # without a newline, so that only the exit flushes it
       cat(strrep("a", 5000))
       switch(Sys.getenv("END"), quit = quit(status = 3), error = stop("for a reason"))
-    }), c(END = end), timeout = 120)
+    }), c(END = end))
     expect_identical(child$status, switch(end, end = 0L, quit = 3L, error = 1L))
     expect_identical(child$err, if (end == "error") c("Error: for a reason", "Execution halted") else character())
     expect_identical(paste(child$out, collapse = "\n"), paste0(
@@ -195,4 +212,14 @@ test_that("a session survives exceptions from XLA's own compiler", {
     }), c(PJRT_FAKE_PLATFORM = "elsewhere"))
     expect_clean(child, c("TRUE pjrt_error_plugin_poisoned pjrt_error_plugin_poisoned ", "200 "))
   }
+})
+
+test_that("the creation of a client can be interrupted while the plugin waits", {
+  child <- start_throwing(quote({
+    tryCatch(pjrt_client("cpu"), interrupt = function(condition) cat("interrupted\n"))
+  }), c(PJRT_HANG = "10"))
+  expect_identical(line_reader(child)(), "waiting")
+  child$interrupt()
+  # R writes an empty line at an interrupt
+  expect_identical(end_child(child), list(status = 0L, out = "interrupted", err = ""))
 })

@@ -31,7 +31,7 @@ pub enum Kind {
     Interrupted,
     /// Bytes or a file that are damaged or not what they should be.
     InvalidFile,
-    /// An argument outside of what is allowed, or arguments that contradict each other.
+    /// An argument that is out of range, or arguments that contradict each other.
     InvalidInput,
     InvalidPointer,
     /// An argument of the wrong type or length, or NA.
@@ -95,7 +95,7 @@ pub const NOT_FOUND: u32 = 5;
 /// `PJRT_Error_Code_RESOURCE_EXHAUSTED`: the device or the host is out of memory.
 pub const RESOURCE_EXHAUSTED: u32 = 8;
 
-/// `PJRT_Error_Code_FAILED_PRECONDITION`: what the call needs is not so.
+/// `PJRT_Error_Code_FAILED_PRECONDITION`: a precondition of the call is not met.
 pub const FAILED_PRECONDITION: u32 = 9;
 
 /// `PJRT_Error_Code_UNIMPLEMENTED`: the plugin has the call but does not implement it.
@@ -213,6 +213,11 @@ impl Error {
             self.0.message = format!("{what} not supported by this plugin ({platform}): {}", self.0.message);
         }
         self.on_platform(platform)
+    }
+
+    /// Whether the plugin lacks the call, or has it without an implementation.
+    pub fn is_unsupported(&self) -> bool {
+        self.kind() == Kind::UnsupportedCall || self.code() == Some(UNIMPLEMENTED)
     }
 
     pub fn kind(&self) -> Kind {

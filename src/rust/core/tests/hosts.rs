@@ -341,7 +341,7 @@ fn a_second_process_of_a_rank_is_refused() {
     let id = first.id();
     wait_for_arrivals(&server, 1);
     let second = said(start(&server, job, 0, 2, "exchange", 5.0));
-    assert!(second.contains(&format!("Rank 0 of the job '{job}' has come already: process {id} of 2.")), "{second}");
+    assert!(second.contains(&format!("Rank 0 of the job '{job}' has already joined: process {id} of 2.")), "{second}");
     assert!(said(first).contains("Rank 1 of 2 did not arrive within 5 s."));
 }
 

@@ -77,6 +77,13 @@ impl Spec {
         Details { bytes, dtype: self.dtype.name(), dims, ..Details::default() }
     }
 
+    /// The same array with its dimensions in this order, from fastest to slowest varying, which must be a permutation of them.
+    #[must_use]
+    pub fn in_order(&self, minor_to_major: &[i64]) -> Spec {
+        let is_default = minor_to_major.iter().rev().enumerate().all(|(i, &d)| d == i as i64);
+        Spec { minor_to_major: (!is_default).then(|| minor_to_major.into()), ..self.clone() }
+    }
+
     /// Element strides of the dense array in its memory order.
     pub fn strides(&self) -> Strides {
         match &self.minor_to_major {

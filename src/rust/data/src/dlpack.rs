@@ -1,4 +1,4 @@
-//! DLPack: the C structs in which array libraries lend each other arrays, and the checks of what is in them.
+//! DLPack: the C structs with which array libraries lend each other arrays, and checks of their content.
 
 use crate::array::Spec;
 use crate::convert;

@@ -125,6 +125,11 @@ impl DType {
         ALL.iter().copied().find(|d| d.info().xla_code == code)
     }
 
+    /// The dtype with this name in StableHLO text, if there is one.
+    pub fn from_mlir(name: &str) -> Option<Self> {
+        ALL.iter().copied().find(|d| d.info().mlir == name)
+    }
+
     /// The dtype with this name in a safetensors header, if there is one.
     pub fn from_safetensors(name: &str) -> Option<Self> {
         ALL.iter().copied().find(|d| d.info().safetensors == Some(name))

@@ -52,7 +52,7 @@ pub struct HostBytes<'a> {
 }
 
 impl<'a> HostBytes<'a> {
-    /// Elements of type `dtype`, of which `bytes` holds all.
+    /// All elements of an array of type `dtype`, in `bytes`.
     pub fn new(dtype: DType, bytes: &'a [u8]) -> Self {
         HostBytes { bytes, width: dtype.host_bytes() }
     }

@@ -21,7 +21,7 @@
 
 use crate::dtype::{DType, HostType};
 
-/// The dtype that both dtypes become when they meet.
+/// The common dtype to which two dtypes are promoted.
 pub fn promote(one: DType, other: DType) -> DType {
     if one == other {
         return one;

@@ -2,7 +2,8 @@
 //! faster.
 //!
 //! Where the two orders differ, elements go through tiles that fit the first-level cache: each line of a tile is read
-//! and converted as it lies in the source, then the tile is transposed into the destination, whole cache lines at a time.
+//! and converted in the order of the source, then the tile is transposed into the destination, whole cache lines at a
+//! time.
 
 mod tile;
 
@@ -14,8 +15,7 @@ use smallvec::{smallvec, SmallVec};
 use std::cmp::Reverse;
 use tile::{columns_for, Tile, COLUMNS, ROWS};
 
-/// Converts a number of elements that lie one after the other: source, destination, how many. The destination has room
-/// for them.
+/// Converts contiguous elements: source, destination, number. The destination has room for them.
 pub type Line<'a> = &'a (dyn Fn(*const u8, *mut u8, usize) + Sync);
 
 /// Bytes moved, in and out, for which it pays to start another thread.
@@ -41,7 +41,7 @@ struct Axis {
     dst: usize,
 }
 
-/// How to walk two dense arrays of one shape that lie in different orders; axes from slowest to fastest in the destination.
+/// How to walk two dense arrays of one shape in different orders; axes from slowest to fastest in the destination.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     axes: Axes,

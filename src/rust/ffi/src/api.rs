@@ -96,6 +96,18 @@ impl Api {
         offset + size_of::<usize>() <= self.size
     }
 
+    /// Whether the plugin has the function whose pointer is at `offset` of the table.
+    pub fn has(&self, offset: usize) -> bool {
+        // SAFETY: the table reaches that far, and consists of words there.
+        self.reaches(offset) && unsafe { self.raw.byte_add(offset).cast::<usize>().read() } != 0
+    }
+
+    /// The functions of PJRT by name, and whether the plugin has each.
+    pub fn functions(&self) -> impl Iterator<Item = (&'static str, bool)> + '_ {
+        let functions = PJRT_Api::FIELDS.iter().filter(|(name, _)| name.starts_with("PJRT_"));
+        functions.map(|&(name, offset)| (name, self.has(offset)))
+    }
+
     /// The extension of this type, as its struct `T`.
     ///
     /// The plugin's struct may be shorter than `T`: read a field only if the extension's own `struct_size` reaches it.

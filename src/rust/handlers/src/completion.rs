@@ -91,7 +91,7 @@ impl Future {
         }
     }
 
-    /// Completes it on a thread of its own: the plugin goes on with the program there, perhaps for long.
+    /// Completes it on a separate thread, where the plugin continues the program, perhaps for a long time.
     fn complete(self, outcome: Outcome) {
         run(Box::new(move || self.set(outcome)));
     }

@@ -69,8 +69,8 @@ pub struct Frame<'a> {
 
 /// An argument or a result: a dense array in the memory of the device.
 ///
-/// The dimensions are those of the program's type; the order in memory is the layout that the program demands of the
-/// call, which a handler is not told. The memory of a result may be that of an argument.
+/// The dimensions come from the program's type. The order in memory is the layout that the program sets for the call;
+/// plugins do not pass it to handlers. A result may share memory with an argument.
 #[derive(Debug, Clone, Copy)]
 pub struct Array<'a> {
     pub dtype: DType,

@@ -27,8 +27,9 @@ struct Shared {
     together: Mutex<Together>,
 }
 
-/// The calls of a launch on several devices. If one failed, a device that waits for another would never go on: it ends the
-/// process after a while. So a failed call gives zeros, and the launch fails in the end.
+/// The calls of a launch on several devices. If a call raised its error, a device that waits for another would never
+/// continue, and would end the process after a while. A failed call therefore returns zeros, and the launch fails at
+/// the end.
 #[derive(Default)]
 struct Together {
     failure: Option<Failure>,
@@ -39,7 +40,7 @@ struct Together {
 }
 
 impl Launch {
-    /// A launch with a number of its own, and what the host wants to know.
+    /// A launch with a unique number, and data for the host.
     pub fn new(number: u64, context: Box<dyn Any + Send + Sync>, is_parallel: bool) -> Launch {
         Launch(Arc::new(Shared { number, context, is_parallel, together: Mutex::default() }))
     }

@@ -1,5 +1,5 @@
-//! The functions that plugins call. A plugin keeps the first function of a name for good, so each handler has a slot
-//! with a function of its own, which calls what the slot holds at that time.
+//! The functions that plugins call. A plugin keeps the first function that is registered under a name, so each handler
+//! has a slot with its own function, which calls the slot's current content.
 
 use crate::frame::{self, Failure, Frame};
 use crate::host;
@@ -79,7 +79,7 @@ const fn entries() -> [[ForeignHandler; COLUMNS]; ROWS] {
     )
 }
 
-/// Calls what the slot holds. Nothing unwinds out of it.
+/// Calls the slot's content. It never unwinds.
 ///
 /// # Safety
 /// `frame` must be one that a plugin passes to a handler.

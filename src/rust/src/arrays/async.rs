@@ -10,14 +10,11 @@ use extendr_ffi::SEXP;
 use pjrt_base::callbacks;
 use pjrt_base::error;
 use pjrt_core::buffer::read::Transfer;
-use pjrt_data::array::Spec;
 use pjrt_data::dtype::HostType;
-use std::sync::Arc;
 
 /// A transfer and what it brings.
 pub struct Promise {
     transfer: Transfer,
-    spec: Arc<Spec>,
     host_type: HostType,
 }
 
@@ -61,7 +58,7 @@ pub extern "C-unwind" fn transfer_start(buffer: SEXP, int64: SEXP) -> SEXP {
         let weight = Protected::new(memory::room_for_copy(buffer.client(), buffer.spec().bytes())?);
         let handle = EmptyHandle::<Promise>::over(weight.sexp());
         let _protected = Protected::new(handle.sexp());
-        let promise = Promise { transfer: buffer.start_read()?, spec: buffer.spec().clone(), host_type };
+        let promise = Promise { transfer: buffer.start_read()?, host_type };
         // SAFETY: protected above.
         Ok(unsafe { handle.fill(promise) })
     })
@@ -80,8 +77,8 @@ pub extern "C-unwind" fn transfer_value(transfer: SEXP) -> SEXP {
     entry(|| {
         let promise: &Promise = handle::get(transfer, "transfer")?;
         let arrived = promise.transfer.wait()?;
-        let array = Protected::new(transfer::new_array(&promise.spec, promise.host_type)?);
-        transfer::fill(array.sexp(), &promise.spec, promise.host_type, false, &arrived.view())?;
+        let array = Protected::new(transfer::new_array(arrived.spec(), promise.host_type)?);
+        transfer::fill(array.sexp(), arrived.spec(), promise.host_type, false, &arrived.view())?;
         Ok(array.sexp())
     })
 }

@@ -292,7 +292,7 @@ fn write(number: usize, count: usize, result: &Operand, x: SEXP) -> pjrt_base::e
         let ready = buffer.wait()?;
         let view = ready.view()?;
         // SAFETY: `copy` writes all elements.
-        return unsafe { result.write(|target| view.copy(got, HostOrder::RowMajor, target)) };
+        return unsafe { result.write(|target| view.copy(buffer.spec(), HostOrder::RowMajor, target)) };
     }
     let data =
         |kind: Kind| Error::new(kind, format!("{which} must be {spec}, but the function returned {}.", shaped(x)));

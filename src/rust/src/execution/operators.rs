@@ -219,7 +219,7 @@ fn check_data(operation: Operation, x: SEXP) -> Result<()> {
         Op::Equal | Op::NotEqual | Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual | Op::And | Op::Or
     );
     if is_test && has_na(x) {
-        let message = format!("`{name}` cannot take NA: the result of a test on a device is true or false.");
+        let message = format!("`{name}` cannot take NA: logical values on a device are true or false.");
         let error = Error::new(Kind::InvalidInput, message);
         return Err(refusal(error.hint("NaN stands for missing values on a device: is.nan(x) finds them.")));
     }
@@ -308,7 +308,7 @@ fn upload(operation: Operation, x: SEXP, beside: &Buffer, has_one_shape: bool) -
     if has_one_shape && !beside.dims().is_empty() && *dims != *beside.dims() {
         let given = if own.is_empty() { describe(x) } else { format!("an array of {}", shown(&dims)) };
         let message =
-            format!("`{}` cannot combine {} with {given}: only scalars are repeated.", operation.name(), beside.spec());
+            format!("`{}` cannot combine {} with {given}: only scalars are recycled.", operation.name(), beside.spec());
         return Err(refusal(Error::new(Kind::ShapeMismatch, message)));
     }
     // R may jump while it makes the buffer's object.
@@ -326,14 +326,11 @@ fn shown(dims: &[i64]) -> String {
 fn misfit(operation: Operation, x: SEXP, dtype: DType, lost: LossReport) -> Failure {
     let (name, given) = (operation.name(), describe(x));
     let message = if lost.missing > 0 {
-        format!("`{name}` cannot take NA beside a buffer of {dtype}, which has no missing values.")
+        format!("`{name}` cannot take NA with a buffer of {dtype}, which has no missing values.")
     } else if sexp::len(x) == 1 {
-        format!("`{name}` cannot take {given} beside a buffer of {dtype}, which cannot hold it.")
+        format!("`{name}` cannot take {given} with a buffer of {dtype}, which cannot hold it.")
     } else {
-        format!(
-            "`{name}` cannot take {given} beside a buffer of {dtype}, which cannot hold element {}.",
-            lost.first + 1
-        )
+        format!("`{name}` cannot take {given} with a buffer of {dtype}, which cannot hold element {}.", lost.first + 1)
     };
     refusal(Error::new(Kind::InvalidInput, message))
 }

@@ -20,6 +20,12 @@ fn plugin_file(plugin: Robj) -> Result<Robj> {
     Ok(get(&plugin)?.path().to_string_lossy().as_ref().into())
 }
 
+/// Whether the plugin's first client could not be created, because its hardware is absent.
+#[extendr]
+fn plugin_is_absent(plugin: Robj) -> Result<Robj> {
+    Ok(get(&plugin)?.is_absent().into())
+}
+
 /// Major and minor version of the plugin's C API.
 #[extendr]
 fn plugin_version(plugin: Robj) -> Result<Robj> {
@@ -41,6 +47,13 @@ fn plugin_extensions(plugin: Robj) -> Result<Robj> {
     let names: Strings = extensions.iter().map(|e| e.name().map_or_else(Rstr::na, Rstr::from)).collect();
     let sizes: Vec<f64> = extensions.iter().map(|e| e.size as f64).collect();
     Ok(list!(name = names, number = numbers, size = sizes).into())
+}
+
+/// The functions of PJRT by name, and whether the plugin has each.
+#[extendr]
+fn plugin_functions(plugin: Robj) -> Result<Robj> {
+    let (names, present): (Vec<&str>, Vec<bool>) = get(&plugin)?.api().functions().unzip();
+    Ok(list!(name = names, present = present).into())
 }
 
 /// The oldest and the newest version of StableHLO that the plugin reads, or nothing.
@@ -90,8 +103,10 @@ extendr_module! {
     mod plugin;
     fn plugin_load;
     fn plugin_file;
+    fn plugin_is_absent;
     fn plugin_version;
     fn plugin_attributes;
     fn plugin_extensions;
+    fn plugin_functions;
     fn plugin_stablehlo_versions;
 }

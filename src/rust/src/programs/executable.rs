@@ -121,7 +121,7 @@ fn executable_origin(executable: Robj) -> Result<Robj> {
     Ok(list!(origin = origin, compile_seconds = executable.compile_time().as_secs_f64()).into())
 }
 
-/// The compiler's estimates of a run's costs, as named numbers.
+/// Estimates of a run's costs, as named numbers. If they are not the plugin's, an attribute says so.
 #[extendr]
 fn executable_costs(executable: Robj) -> Result<Robj> {
     let costs = get(&executable)?.costs()?;
@@ -130,7 +130,12 @@ fn executable_costs(executable: Robj) -> Result<Robj> {
         PluginValue::Int(i) => Rfloat::from(*i as f64),
         _ => Rfloat::na(),
     };
-    named_numbers(costs.iter().map(|(name, value)| (name.as_str(), number(value))))
+    let mut numbers = named_numbers(costs.values.iter().map(|(name, value)| (name.as_str(), number(value))))?;
+    if costs.are_own {
+        // It fails for objects that have no attributes.
+        let _ = numbers.set_attrib("estimated_by", "pjrt");
+    }
+    Ok(numbers)
 }
 
 /// The memory that a run needs, as named numbers of bytes.

@@ -4,9 +4,7 @@ use crate::programs::program;
 use crate::r::conditions::Result;
 use crate::r::{handle, sexp};
 use extendr_api::prelude::*;
-use pjrt_base::error::{Error, Kind};
 use pjrt_base::room;
-use pjrt_data::dtype::DType;
 use pjrt_program::exported::dims::{self, Given, Input};
 use pjrt_program::module::Module;
 use pjrt_program::program::{Format, Program};
@@ -63,35 +61,6 @@ fn exported_refine(program: Robj, platform: i32, shapes_of_arguments: Robj, name
     Ok(handle::object(Program::new(text.into_bytes(), Format::Mlir)?.with_input_names(names)))
 }
 
-/// The types of arrays in StableHLO's text, such as "tensor<32x4xf32>".
-#[extendr]
-fn exported_types(dtypes: Vec<String>, shapes_of_arrays: Robj) -> Result<Robj> {
-    let shapes = shapes(&shapes_of_arrays)?;
-    let types = dtypes.iter().zip(&shapes).map(|(dtype, shape)| {
-        let element = physical(dtype)?.info().mlir;
-        Ok(format!("tensor<{}>", shape.iter().map(String::as_str).chain([element]).collect::<Vec<_>>().join("x")))
-    });
-    Ok(types.collect::<Result<Vec<_>>>()?.into())
-}
-
-/// The element type of the arrays that hold a type of JAX.
-fn physical(dtype: &str) -> Result<DType> {
-    Ok(match dtype {
-        "float0" => DType::Pred,
-        _ if dtype.starts_with("key<") => DType::U32,
-        _ => DType::parse(dtype)?,
-    })
-}
-
-/// Writes a program's code to a file.
-#[extendr]
-fn program_write(program: Robj, path: &str) -> Result<Robj> {
-    let program = program::get(&program)?;
-    std::fs::write(path, program.code())
-        .map_err(|error| Error::new(Kind::Io, format!("Cannot write the program to '{path}': {error}.")))?;
-    Ok(().into())
-}
-
 /// Shapes from R: a list of numbers, or of text if a dimension is symbolic.
 fn shapes(list: &Robj) -> Result<Vec<Vec<String>>> {
     let shape = |shape| match sexp::whole_numbers(shape) {
@@ -109,6 +78,4 @@ extendr_module! {
     fn exported_sizes;
     fn exported_dimensions;
     fn exported_refine;
-    fn exported_types;
-    fn program_write;
 }

@@ -2,7 +2,13 @@
 //! Every struct's size and field offsets are asserted at compile time in the generated file.
 #![no_std]
 
-/// Asserts the size, the alignment and the offsets of the fields of a struct, all in bytes.
+/// A struct whose fields are known by name.
+pub trait Fields {
+    /// The names of the fields and their offsets in bytes.
+    const FIELDS: &'static [(&'static str, usize)];
+}
+
+/// Asserts the size, the alignment and the offsets of the fields of a struct, all in bytes, and names the fields.
 macro_rules! layout {
     ($name:ty, $size:literal, $align:literal; $($field:ident: $offset:literal),*) => {
         const _: () = {
@@ -13,6 +19,10 @@ macro_rules! layout {
                 concat!("offset of ", stringify!($name), "::", stringify!($field))
             );)*
         };
+
+        impl crate::Fields for $name {
+            const FIELDS: &'static [(&'static str, usize)] = &[$((stringify!($field), $offset)),*];
+        }
     };
 }
 

@@ -1,4 +1,4 @@
-//! Stacks of their own for signals, for threads that may read a mapped file.
+//! Separate signal stacks for threads that may read a mapped file.
 //!
 //! A signal is handled on the stack of the thread, below its stack pointer. While oneDNN multiplies large matrices, that
 //! register points to a workspace on the heap, and a signal would overwrite the heap below it. So threads that compute get

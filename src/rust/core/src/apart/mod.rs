@@ -1,4 +1,4 @@
-//! Compilers in processes of their own. A compiler that crashes then ends its helper, not the session. Must not know clients:
+//! Compilers in separate processes: if a compiler crashes, it ends its helper, not the session. Must not know clients:
 //! a helper creates its own.
 //!
 //! A helper is a small executable over this crate. It creates a client with the options and the environment of the session's, and

@@ -201,7 +201,7 @@ fn crashed(ending: &Ending) -> Error {
     };
     let mut error = Error::new(Kind::CompilerCrashed, format!("The compiler crashed ({how})."));
     if ending.signal == Some(libc::SIGKILL) {
-        error = error.hint("Somebody killed it: the system, if memory ran out.");
+        error = error.hint("It was killed, perhaps by the system because memory ran out.");
     }
     if !ending.lines.is_empty() {
         error = error.hint(format!("Its last lines:\n{}", ending.lines.join("\n")));

@@ -1,6 +1,7 @@
 //! Copies of buffers on other devices, and in other memory spaces.
 
 use crate::buffer::backing::Backing;
+use crate::buffer::order;
 use crate::buffer::Buffer;
 use crate::client::device::Device;
 use crate::client::holdings;
@@ -11,19 +12,25 @@ use pjrt_base::error::Result;
 use pjrt_data::array::Spec;
 use pjrt_ffi::api::call;
 use pjrt_sys::*;
+use std::mem::offset_of;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
 impl Buffer {
-    /// Copies the buffer to another device, and returns before the copy is done. To a device of another plugin it goes through
-    /// host memory, after a wait for its content.
+    /// Copies the buffer to another device, and returns before the copy is done. To a device of another plugin, and
+    /// with a plugin that does not copy, it goes through host memory, after a wait for its content.
     ///
     /// # Errors
     /// As [`Buffer::wait`], and the plugin's own.
     pub fn copy_to(&self, device: &Device) -> Result<Buffer> {
         device.check_addressable()?;
-        if device.client().plugin().path() == self.0.client.plugin().path() {
-            return self.copy(device.clone(), None);
+        let plugin = device.client().plugin();
+        let has_copy = plugin.api().has(offset_of!(PJRT_Api, PJRT_Buffer_CopyToDevice));
+        if has_copy && plugin.path() == self.0.client.plugin().path() {
+            match self.copy(device.clone(), None) {
+                Err(error) if error.is_unsupported() => {}
+                copied => return copied,
+            }
         }
         let elements = self.wait()?.view()?.ordered_copy(self.spec(), HostOrder::RowMajor)?;
         Buffer::from_host(device, Spec::new(self.dtype(), self.dims())?, &elements)
@@ -37,7 +44,9 @@ impl Buffer {
     pub fn copy_to_memory(&self, memory: &MemorySpace) -> Result<Buffer> {
         let is_near = memory.client().same(&self.0.client);
         let own = memory.devices().find(|device| is_near && device.index() == self.0.device);
-        let Some(device) = own.or_else(|| memory.devices().next()) else {
+        // A plugin may not say which devices can use it.
+        let unknown = || is_near.then(|| self.device());
+        let Some(device) = own.or_else(|| memory.devices().next()).or_else(unknown) else {
             bail!(DeviceMismatch, "No device of this process can use memory space {}.", memory.label());
         };
         if is_near {
@@ -50,8 +59,8 @@ impl Buffer {
         near.copy_to_memory(memory)
     }
 
-    /// A complete copy in memory of its own, on the same device, through host memory: not every plugin copies within a memory
-    /// space.
+    /// A complete copy in separate memory on the same device. It goes through host memory, because not every plugin
+    /// copies within a memory space.
     ///
     /// # Errors
     /// As [`Buffer::wait`], and the plugin's own.
@@ -68,11 +77,11 @@ impl Buffer {
         let client = device.client();
         client.handle()?;
         let index = memory.as_ref().map(MemorySpace::index);
-        // A copy within a plugin keeps the memory order.
-        let spec = self.0.spec.clone();
+        let (api, spec) = (client.plugin().api(), self.spec().clone());
         let backing = Backing::of(&[self])?.map(Arc::new);
         let Some(launch) = self.unfinished_launch() else {
             let handle = self.start_copy(&device, memory.as_ref())?;
+            let spec = order::found(api, handle, &spec);
             let copy = Buffer::make(client.clone(), device.index(), index, spec, handle, None, backing);
             copy.count_in_flight()?;
             return Ok(copy);
@@ -85,7 +94,8 @@ impl Buffer {
         self.0.client.work().dispatcher(self.0.device).submit(dispatched, move || {
             let asked = || holdings::arrays([&**source.spec()]);
             let started = with_retry(asked, || source.start_copy(&device, memory.as_ref()));
-            promised.fulfil(started.map_err(|error| promised.failed(error))?);
+            let handle = started.map_err(|error| promised.failed(error))?;
+            promised.fulfil(handle, &order::found(api, handle, source.spec()));
             promised.count_in_flight()
         })?;
         Ok(copy)

@@ -1,5 +1,5 @@
-//! Loans: other libraries that use a buffer's memory in place. Until the last loan ends, the memory stays, whatever happens to
-//! the buffer: a program that donates it works on a copy, and nothing is freed.
+//! Loans: other libraries use a buffer's memory in place. The memory stays valid until the last loan ends, even if the
+//! buffer is deleted; a program that donates the buffer works on a copy.
 
 use crate::buffer::{Buffer, DELETED};
 use crate::client;

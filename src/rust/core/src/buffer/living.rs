@@ -33,7 +33,7 @@ impl Buffer {
         self.0.client.buffers().site(&self.0.slot)
     }
 
-    /// The memory space it lies in, as far as is known without a wait.
+    /// The buffer's memory space, if it is known without waiting.
     pub fn known_memory(&self) -> Option<MemorySpace> {
         if self.unfinished_launch().is_some() && !self.0.client.shares_host_memory() {
             return None;

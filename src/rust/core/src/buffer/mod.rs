@@ -8,6 +8,7 @@ pub mod download;
 pub mod lend;
 pub mod living;
 pub mod missing;
+pub(crate) mod order;
 pub mod read;
 pub mod shard;
 pub mod slice;
@@ -21,6 +22,7 @@ use crate::client::memory_space::MemorySpace;
 use crate::client::Client;
 use crate::runtime::dispatch::Dispatched;
 use crate::runtime::event::{Event, OnDrop};
+use crate::runtime::plugin::where_there;
 use crate::runtime::registry::{Resource, Slot};
 use pjrt_base::callbacks;
 use pjrt_base::coarse;
@@ -35,7 +37,7 @@ use pjrt_sys::*;
 use std::any::Any;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 /// An array on a device; clones share it.
@@ -63,7 +65,10 @@ pub(crate) struct Inner {
     device: usize,
     /// The index of its memory space in the client's list, once it has been queried.
     memory: Option<usize>,
+    /// As expected when it was created.
     spec: Arc<Spec>,
+    /// Another memory order, which the plugin reported when the launch had run.
+    laid_out: OnceLock<Arc<Spec>>,
     /// Null until the launch that makes it has run, and permanently if the launch failed.
     handle: AtomicPtr<PJRT_Buffer>,
     /// The launch that makes it, if it runs on the dispatch thread.
@@ -128,6 +133,7 @@ impl Buffer {
             device,
             memory,
             spec,
+            laid_out: OnceLock::new(),
             handle: AtomicPtr::new(handle),
             dispatched,
             state: AtomicU8::new(ALIVE),
@@ -161,8 +167,10 @@ impl Buffer {
         self.0.device
     }
 
+    /// Its type, shape and memory order. The order is certain when the launch that makes it has run.
+    #[inline]
     pub fn spec(&self) -> &Arc<Spec> {
-        &self.0.spec
+        self.0.laid_out.get().unwrap_or(&self.0.spec)
     }
 
     pub fn dtype(&self) -> DType {
@@ -222,8 +230,12 @@ impl Buffer {
     /// Lets the plugin free the memory as soon as nothing on the device needs it.
     fn free(&self) -> Result<()> {
         let handle = self.raw_handle();
-        if !handle.is_null() && !self.is_lent() {
-            call!(self.0.client.plugin().api(), PJRT_Buffer_Delete { buffer: handle }).map_err(|e| self.named(e))?;
+        if handle.is_null() || self.is_lent() {
+            return Ok(());
+        }
+        match call!(self.0.client.plugin().api(), PJRT_Buffer_Delete { buffer: handle }) {
+            Err(error) if error.is_unsupported() => self.0.release(),
+            deleted => drop(deleted.map_err(|e| self.named(e))?),
         }
         Ok(())
     }
@@ -233,7 +245,7 @@ impl Buffer {
         Arc::as_ptr(&self.0) as usize
     }
 
-    /// The memory space it lies in; `None` if the plugin does not say.
+    /// The buffer's memory space; `None` if the plugin does not provide it.
     ///
     /// # Errors
     /// As [`Buffer::wait`].
@@ -247,8 +259,8 @@ impl Buffer {
             // If all memory is the host's, programs know no other memory space.
             return Ok(self.device().default_memory());
         }
-        let found = call!(client.plugin().api(), PJRT_Buffer_Memory { buffer: self.made()? })?.memory;
-        Ok(client.memories().find(|memory| memory.facts().handle == found))
+        let found = where_there(call!(client.plugin().api(), PJRT_Buffer_Memory { buffer: self.made()? }))?;
+        Ok(client.memories().find(|memory| found.is_some_and(|found| memory.facts().handle == found.memory)))
     }
 
     /// Whether its content is complete, or its creation failed. Does not block.
@@ -316,7 +328,7 @@ impl Buffer {
         }
     }
 
-    /// The files that its content may depend on, as far as is known yet.
+    /// The files that the content may depend on, if they are known yet.
     #[inline]
     pub(crate) fn backing(&self) -> Option<&Arc<Backing>> {
         let backing = self.0.backing.as_ref()?;
@@ -403,8 +415,12 @@ impl Buffer {
         }
     }
 
-    /// Gives a pending buffer its handle.
-    pub(crate) fn fulfil(&self, handle: *mut PJRT_Buffer) {
+    /// Gives a pending buffer its handle, and the spec that was [`order::found`].
+    pub(crate) fn fulfil(&self, handle: *mut PJRT_Buffer, spec: &Arc<Spec>) {
+        if !Arc::ptr_eq(spec, &self.0.spec) {
+            // Nobody else sets it.
+            let _ = self.0.laid_out.set(spec.clone());
+        }
         self.0.handle.store(handle, Ordering::Release);
         self.watch_files();
     }

@@ -1,6 +1,7 @@
 //! Reading buffers back to the host: in place if the device shares host memory, otherwise by a transfer.
 
 use crate::buffer::backing::Backing;
+use crate::buffer::order;
 use crate::buffer::Buffer;
 use crate::client::holdings;
 use crate::client::retry::with_retry;
@@ -8,9 +9,12 @@ use crate::client::Client;
 use crate::host::memory::HostMemory;
 use crate::runtime::dispatch::Dispatched;
 use crate::runtime::event::{Event, OnDrop};
-use pjrt_base::error::{Kind, Result};
+use pjrt_base::error::Result;
 use pjrt_base::trace::{self, Activity, Details};
+use pjrt_data::array::Spec;
 use pjrt_ffi::api::call;
+use pjrt_sys::PJRT_Api;
+use std::mem::offset_of;
 use std::sync::{Arc, OnceLock};
 
 /// A buffer's bytes on the host: the dense array in the buffer's memory order, types narrower than a byte one byte each.
@@ -51,12 +55,17 @@ pub struct Ready<'a>(&'a Buffer);
 
 /// A transfer whose bytes have arrived. Holds nothing that must be dropped.
 #[derive(Debug, Clone, Copy)]
-pub struct Arrived<'a>(&'a Arc<HostMemory>);
+pub struct Arrived<'a>(&'a HostCopy);
 
 impl Arrived<'_> {
+    /// The array that was transferred.
+    pub fn spec(&self) -> &Arc<Spec> {
+        &self.0.spec
+    }
+
     /// The bytes.
     pub fn view(self) -> HostView {
-        HostView::Copied(self.0.clone())
+        HostView::Copied(self.0.memory.clone())
     }
 }
 
@@ -90,6 +99,7 @@ pub struct Transfer {
 #[derive(Debug)]
 struct HostCopy {
     memory: Arc<HostMemory>,
+    spec: Arc<Spec>,
     done: Option<Event>,
 }
 
@@ -143,24 +153,24 @@ impl Transfer {
         if let Some(backing) = &self.backing {
             backing.complete()?;
         }
-        Ok(Arrived(&copy.memory))
+        Ok(Arrived(copy))
     }
 }
 
 /// Starts the plugin's copy of a buffer to memory that outlives the copy.
 fn start(buffer: &Buffer) -> Result<HostCopy> {
     let handle = buffer.made()?;
-    let memory = HostMemory::new(buffer.spec().bytes())?;
+    let spec = buffer.spec().clone();
+    let memory = HostMemory::new(spec.bytes())?;
     if memory.is_empty() {
-        return Ok(HostCopy { memory, done: None });
+        return Ok(HostCopy { memory, spec, done: None });
     }
-    let plugin = buffer.client().plugin();
+    let (plugin, platform) = (buffer.client().plugin(), buffer.client().platform());
     let started = call!(
         plugin.api(),
         PJRT_Buffer_ToHostBuffer { src: handle, dst: memory.data().cast(), dst_size: memory.len() }
-    )
-    .map_err(|e| e.on_platform(buffer.client().platform()))?;
-    let done = Event::new(plugin, started.event);
+    );
+    let done = Event::new(plugin, started.map_err(|e| e.on_platform(platform))?.event);
     if trace::is_on() {
         let details = || buffer.spec().details().outcome("to the host");
         let span = trace::device_span(Activity::Transfer, buffer.device().label(), details);
@@ -169,7 +179,7 @@ fn start(buffer: &Buffer) -> Result<HostCopy> {
     }
     memory.keep_until(&done);
     buffer.client().work().transfers().count(&done);
-    Ok(HostCopy { memory, done: Some(done) })
+    Ok(HostCopy { memory, spec, done: Some(done) })
 }
 
 #[cold]
@@ -206,7 +216,7 @@ impl<'a> Ready<'a> {
                     let data = args.buffer_pointer as *const u8;
                     return Ok(HostView::Shared { data, len, buffer: buffer.clone() });
                 }
-                Err(error) if error.kind() == Kind::UnsupportedCall => {}
+                Err(error) if error.is_unsupported() => {}
                 Err(error) => return Err(error),
             }
         }
@@ -223,29 +233,47 @@ impl<'a> Ready<'a> {
         if out.is_empty() {
             return buffer.check_alive();
         }
-        let plugin = buffer.client().plugin();
+        let (plugin, handle) = (buffer.client().plugin(), buffer.live()?);
+        let is_scattered =
+            !buffer.client().shares_host_memory() && order::is_tiled(plugin.api(), handle, buffer.spec());
+        if is_scattered || !plugin.api().has(offset_of!(PJRT_Api, PJRT_Buffer_CopyRawToHost)) {
+            return self.copy_range(offset, out);
+        }
         // Not into borrowed memory: if the plugin is lost meanwhile, it may still write there.
         let memory = HostMemory::new(out.len())?;
         let started = call!(
             plugin.api(),
             PJRT_Buffer_CopyRawToHost {
-                buffer: buffer.live()?,
+                buffer: handle,
                 dst: memory.data().cast(),
                 offset: offset as i64,
                 transfer_size: out.len() as i64,
             }
-        )?;
-        let done = Event::new(plugin, started.event);
+        );
+        let done = match started {
+            Err(error) if error.is_unsupported() => return self.copy_range(offset, out),
+            started => Event::new(plugin, started?.event),
+        };
         memory.keep_until(&done);
         done.wait_through()?;
         // SAFETY: the transfer is complete.
         out.copy_from_slice(unsafe { memory.bytes() });
         buffer.check_in_place()
     }
+
+    /// The same from a transfer of the whole array.
+    fn copy_range(self, offset: usize, out: &mut [u8]) -> Result<()> {
+        let view = self.view()?;
+        let Some(range) = view.bytes().get(offset..offset + out.len()) else {
+            bail!(Internal, "{} bytes were read, but not those from {offset} on.", view.bytes().len());
+        };
+        out.copy_from_slice(range);
+        view.check()
+    }
 }
 
 impl Buffer {
-    /// Waits for the content and gives it on the host: [`Buffer::wait`] and [`Ready::view`] in one step.
+    /// Waits for the content and returns it in host memory: [`Buffer::wait`] and [`Ready::view`] in one step.
     ///
     /// # Errors
     /// As these.

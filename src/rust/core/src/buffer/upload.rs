@@ -2,6 +2,7 @@
 
 use crate::buffer::backing::Backing;
 use crate::buffer::missing::{self, Missing};
+use crate::buffer::order;
 use crate::buffer::Buffer;
 use crate::client::device::Device;
 use crate::client::holdings;
@@ -224,7 +225,7 @@ impl<'a> Upload<'a> {
                 with_retry(asked, || start_upload(device, &spec, &memory))?
             }
         };
-        Ok(Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, None)))
+        Ok(Ok(adopt(device, spec, handle, None)))
     }
 }
 
@@ -411,19 +412,19 @@ impl Buffer {
         }
     }
 
-    /// Moves an array that lies row-major in `data` to `device`. On a device that shares host memory the array stays
-    /// where it is, if that is aligned: nobody may write to `data` any more, except the device where they are not lent. They
-    /// are let go of when both sides are done.
+    /// Moves the row-major array in `data` to `device`. A device that shares host memory uses aligned data in place:
+    /// nobody may write to `data` any more, except the device where they are not lent. `data` is dropped when caller
+    /// and device have both released it.
     ///
     /// # Errors
     /// `InvalidInput` when sizes do not fit, and for booleans other than 0 and 1; the plugin's own errors.
     pub fn from_host(device: &Device, spec: Spec, data: &Arc<HostMemory>) -> Result<Buffer> {
         check_memory(&spec, data)?;
         let handle = start_upload(device, &spec, data)?;
-        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, None))
+        Ok(adopt(device, spec, handle, None))
     }
 
-    /// The same for data in the memory of a mapped file, which `backing` tells.
+    /// The same for data in the memory of the mapped file `backing`.
     pub(crate) fn from_file(
         device: &Device,
         spec: Spec,
@@ -432,14 +433,14 @@ impl Buffer {
     ) -> Result<Buffer> {
         check_memory(&spec, data)?;
         let handle = start_upload(device, &spec, data)?;
-        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, Some(backing)))
+        Ok(adopt(device, spec, handle, Some(backing)))
     }
 
-    /// The same with data that `write` has yet to write, on another thread. The buffer can be used at once; what goes wrong
-    /// is the error of its use.
+    /// The same with data that `write` writes later, on another thread. The buffer can be used at once; if writing
+    /// fails, using the buffer raises the error.
     ///
     /// # Errors
-    /// `InvalidInput` when sizes do not fit, `Internal` when the system gives no thread.
+    /// `InvalidInput` if sizes do not fit, `Internal` if the system starts no thread.
     pub fn from_host_later(
         device: &Device,
         spec: Spec,
@@ -458,21 +459,37 @@ impl Buffer {
                 write(data.data())?;
                 let asked = || holdings::arrays([&**promised.spec()]);
                 let started = with_retry(asked, || start_upload(&device, promised.spec(), &data));
-                promised.fulfil(started.map_err(|error| promised.failed(error))?);
+                let handle = started.map_err(|error| promised.failed(error))?;
+                promised.fulfil(handle, &laid_out(&device, promised.spec(), handle));
             }
             Ok(())
         })?;
         Ok(buffer)
     }
 
-    /// Copies a small array that lies row-major in `data` to `device`, during the call.
+    /// Copies the small row-major array in `data` to `device` during the call.
     ///
     /// # Errors
     /// As [`Buffer::from_host`].
     pub fn from_bytes(device: &Device, spec: Spec, data: &[u8]) -> Result<Buffer> {
         spec.check_elements(data)?;
         let handle = copy_during_call(device, &spec, data)?;
-        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, None))
+        Ok(adopt(device, spec, handle, None))
+    }
+}
+
+/// The buffer of an array that was handed over.
+fn adopt(device: &Device, spec: Spec, handle: *mut PJRT_Buffer, backing: Option<Arc<Backing>>) -> Buffer {
+    let spec = laid_out(device, &Arc::new(spec), handle);
+    Buffer::adopt(device.client().clone(), device.index(), spec, handle, backing)
+}
+
+/// The spec of an array that was handed over, row-major, in the order that the device keeps it. A device that shares the host's
+/// memory keeps it as it is.
+fn laid_out(device: &Device, spec: &Arc<Spec>, handle: *mut PJRT_Buffer) -> Arc<Spec> {
+    match device.client() {
+        client if client.shares_host_memory() => spec.clone(),
+        client => order::found(client.plugin().api(), handle, spec),
     }
 }
 
@@ -511,7 +528,8 @@ fn copy_during_call(device: &Device, spec: &Spec, data: &[u8]) -> Result<*mut PJ
     Ok(handle)
 }
 
-/// The plugin's buffer of an array in host memory, and the event that tells when it needs that memory no more.
+/// The plugin's buffer of an array in host memory, and the event that fires when the plugin has finished with that
+/// memory.
 fn hand_over(
     device: &Device,
     spec: &Spec,

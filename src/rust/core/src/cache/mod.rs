@@ -8,7 +8,7 @@ use crate::executable::execute::Dispatch;
 use crate::executable::options::CompileOptions;
 use crate::executable::serialized::{Destination, Serialized};
 use crate::executable::{Executable, Origin, WeakExecutable};
-use pjrt_base::error::{Error, Kind, Result, UNIMPLEMENTED};
+use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process;
 use pjrt_base::trace::{self, Activity, Details};
 use pjrt_program::program::Program;
@@ -224,7 +224,7 @@ impl Cache {
         match self.try_save(key, executable) {
             Ok(removed) => self.in_process.count(|counts| counts.evictions += removed.entries),
             // The plugin cannot save programs, which is not an error.
-            Err(error) if error.code() == Some(UNIMPLEMENTED) || error.kind() == Kind::UnsupportedCall => {}
+            Err(error) if error.is_unsupported() => {}
             Err(error) => self.in_process.complain(&format!("cannot keep {key}: {}", error.message())),
         }
     }

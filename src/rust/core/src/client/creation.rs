@@ -1,4 +1,4 @@
-//! Creation of clients on a thread of their own: a plugin may take minutes for it, and the user may interrupt the wait.
+//! Creates clients on a separate thread: this may take a plugin minutes, and the user may interrupt the wait.
 
 use crate::client::exchange::Cancel;
 use crate::client::Client;

@@ -2,6 +2,7 @@
 
 use crate::client::memory_space::{MemoryFacts, MemorySpace};
 use crate::client::Client;
+use crate::runtime::plugin::where_there;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_ffi::api::{call, named_values, slice, text, Api, PluginValue};
 use pjrt_sys::*;
@@ -206,20 +207,21 @@ impl Description {
     /// Reads a plugin's description of a device.
     pub(crate) fn read(api: &Api, description: *mut PJRT_DeviceDescription) -> Result<Description> {
         let id = call!(api, PJRT_DeviceDescription_Id { device_description: description })?.id;
-        let process = call!(api, PJRT_DeviceDescription_ProcessIndex { device_description: description })?;
-        let kind = call!(api, PJRT_DeviceDescription_Kind { device_description: description })?;
-        let label = call!(api, PJRT_DeviceDescription_ToString { device_description: description })?;
-        let debug = call!(api, PJRT_DeviceDescription_DebugString { device_description: description })?;
-        let found = call!(api, PJRT_DeviceDescription_Attributes { device_description: description })?;
+        let process = where_there(call!(api, PJRT_DeviceDescription_ProcessIndex { device_description: description }))?;
+        let kind = where_there(call!(api, PJRT_DeviceDescription_Kind { device_description: description }))?;
+        let label = where_there(call!(api, PJRT_DeviceDescription_ToString { device_description: description }))?;
+        let debug = where_there(call!(api, PJRT_DeviceDescription_DebugString { device_description: description }))?;
+        let found = where_there(call!(api, PJRT_DeviceDescription_Attributes { device_description: description }))?;
         // SAFETY: the plugin has just returned these strings and this array.
         unsafe {
+            let label = label.map_or_else(|| format!("Device(id={id})"), |l| text(l.to_string, l.to_string_size));
             Ok(Description {
                 id,
-                process_index: process.process_index,
-                kind: text(kind.device_kind, kind.device_kind_size),
-                label: text(label.to_string, label.to_string_size),
-                debug_label: text(debug.debug_string, debug.debug_string_size),
-                attributes: named_values(found.attributes, found.num_attributes),
+                process_index: process.map_or(0, |found| found.process_index),
+                kind: kind.map_or_else(String::new, |found| text(found.device_kind, found.device_kind_size)),
+                debug_label: debug.map_or_else(|| label.clone(), |d| text(d.debug_string, d.debug_string_size)),
+                label,
+                attributes: found.map_or_else(Vec::new, |found| named_values(found.attributes, found.num_attributes)),
             })
         }
     }
@@ -229,10 +231,11 @@ impl AllFacts {
     /// Reads the plugin's description of each device of a client.
     pub(crate) fn read(api: &Api, client: *mut PJRT_Client, memories: &[MemoryFacts]) -> Result<AllFacts> {
         let own = call!(api, PJRT_Client_AddressableDevices { client: client })?;
-        let all = call!(api, PJRT_Client_Devices { client: client })?;
+        let all = where_there(call!(api, PJRT_Client_Devices { client: client }))?;
         // SAFETY: the plugin has just returned these arrays.
         let (own, all) = unsafe {
-            (slice(own.addressable_devices, own.num_addressable_devices), slice(all.devices, all.num_devices))
+            let own = slice(own.addressable_devices, own.num_addressable_devices);
+            (own, all.map_or(own, |all| slice(all.devices, all.num_devices)))
         };
         let mut devices = own.iter().map(|&handle| Facts::of_own(api, handle, memories)).collect::<Result<Vec<_>>>()?;
         let mut order = Vec::with_capacity(all.len());

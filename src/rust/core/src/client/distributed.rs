@@ -26,7 +26,7 @@ pub struct Distributed {
     pub rank: usize,
     pub size: usize,
     pub store: SharedStore,
-    /// Processes with another job do not meet.
+    /// Only processes with the same job form a client.
     pub job: String,
     /// The name of the client, which has its own keys.
     pub name: String,
@@ -50,9 +50,9 @@ struct Round {
 static ROUNDS: Mutex<Vec<Round>> = Mutex::new(Vec::new());
 
 impl Client {
-    /// Creates a client together with other processes, which create theirs at the same time: waits until all have come,
-    /// and then until the plugin has created it. Ends after the timeout, or if the user interrupts. The plugin may go on
-    /// for a while on another thread then; its client is destroyed.
+    /// Creates a client together with other processes: waits until all have arrived, and then until the plugin has
+    /// created the client. Ends after the timeout, or if the user interrupts. The plugin may then continue for a while
+    /// on another thread; its client is destroyed.
     ///
     /// # Errors
     /// Those of [`Client::create`]; `InvalidInput` if another process has this place; code 4 (deadline exceeded) if
@@ -146,7 +146,8 @@ fn too_late(place: &Distributed, cancel: &Cancel) -> Error {
     Error::new(Kind::Pjrt(DEADLINE_EXCEEDED), format!("The plugin has not created its client within {seconds} s."))
 }
 
-/// Waits until all processes have come. Each adds one to a count, and the last tells the others: a few messages for each.
+/// Waits until all processes have arrived. Each increments a count, and the last one notifies the others: a few
+/// messages for each.
 fn meet(store: &dyn Store, place: &Distributed, is_known: bool, patience: &Patience<'_>) -> Result<()> {
     let Distributed { rank, size, .. } = place;
     let key = |rank: usize| format!("alive/{rank}").into_bytes();
@@ -156,7 +157,7 @@ fn meet(store: &dyn Store, place: &Distributed, is_known: bool, patience: &Patie
             let other = String::from_utf8_lossy(&other).into_owned();
             return Err(Error::new(
                 Kind::InvalidInput,
-                format!("Rank {rank} of the job '{}' has come already{other}.", place.job),
+                format!("Rank {rank} of the job '{}' has already joined{other}.", place.job),
             )
             .hint("Each process needs its own rank, and each run its own job."));
         }

@@ -1,7 +1,8 @@
-//! Memory spaces: where a device's buffers can lie, e.g. `"device"` or `"pinned_host"`.
+//! Memory spaces: the kinds of memory that a device's buffers can be in, such as `"device"` or `"pinned_host"`.
 
 use crate::client::device::Device;
 use crate::client::Client;
+use crate::runtime::plugin::where_there;
 use pjrt_base::error::Result;
 use pjrt_ffi::api::{call, slice, text, Api};
 use pjrt_sys::*;
@@ -77,7 +78,8 @@ impl PartialEq for MemorySpace {
     }
 }
 
-/// Reads the plugin's description of each memory space of a client; empty for a plugin without memory spaces.
+/// Reads the plugin's description of each memory space of a client; empty for a plugin without memory spaces, or
+/// without their descriptions.
 pub(crate) fn list(api: &Api, client: *mut PJRT_Client) -> Result<Vec<MemoryFacts>> {
     let Ok(found) = call!(api, PJRT_Client_AddressableMemories { client: client }) else {
         return Ok(Vec::new());
@@ -100,5 +102,5 @@ pub(crate) fn list(api: &Api, client: *mut PJRT_Client) -> Result<Vec<MemoryFact
             })
         }
     };
-    handles.iter().map(read).collect()
+    Ok(where_there(handles.iter().map(read).collect())?.unwrap_or_default())
 }

@@ -1,5 +1,6 @@
 //! Clients: a plugin's connection to its devices. A client owns every device, memory, buffer and executable made from it.
 
+mod absent;
 mod cpu_features;
 mod creation;
 pub mod device;
@@ -26,7 +27,7 @@ use crate::client::settings::Settings;
 use crate::client::usage::Usage;
 use crate::client::work::Work;
 use crate::runtime::dispatch::Dispatched;
-use crate::runtime::plugin::Plugin;
+use crate::runtime::plugin::{where_there, Plugin};
 use crate::runtime::registry::{Registry, Resource};
 use memory_space::{MemoryFacts, MemorySpace};
 use pjrt_base::error::{Error, Kind, Result};
@@ -43,7 +44,7 @@ use pjrt_sys::*;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A client; clones share it.
 ///
@@ -127,8 +128,12 @@ impl Client {
         check_options(options)?;
         room::check_address_space(ADDRESS_SPACE, "to create a client")?;
         threads::check(threads::of_client(), "to create a client")?;
+        if let Some(error) = plugin.absent.get() {
+            return Err(error.clone());
+        }
         let settings = Settings::read(plugin);
         let environment = plugin.environment.get_or_init(|| Arc::new(std::env::vars_os().collect()));
+        let start = SystemTime::now();
         let helpers = exchange.is_none().then(|| Pool::new(plugin.path(), options, environment.clone()));
         let named: Vec<PJRT_NamedValue> = options.iter().map(named_value).collect::<Result<_>>()?;
         let argument = exchange.map_or(null_mut(), Exchange::user_arg);
@@ -149,7 +154,7 @@ impl Client {
                 )
             })
         });
-        let made = made?;
+        let made = made.map_err(|error| absent::explained(plugin, error, start))?;
         Client::describe(plugin, made.client, settings, helpers, stacks, exchange)
             .inspect_err(|_| destroy(plugin, made.client))
     }
@@ -180,15 +185,15 @@ impl Client {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let api = plugin.api();
         let name = call!(api, PJRT_Client_PlatformName { client: handle })?;
-        let version = call!(api, PJRT_Client_PlatformVersion { client: handle })?;
+        let version = where_there(call!(api, PJRT_Client_PlatformVersion { client: handle }))?;
         // SAFETY: the plugin has just returned these strings.
         let (platform, platform_version) = unsafe {
             (
                 text(name.platform_name, name.platform_name_size),
-                text(version.platform_version, version.platform_version_size),
+                version.map_or_else(String::new, |v| text(v.platform_version, v.platform_version_size)),
             )
         };
-        let process_index = call!(api, PJRT_Client_ProcessIndex { client: handle })?.process_index;
+        let process = where_there(call!(api, PJRT_Client_ProcessIndex { client: handle }))?;
         let memories = memory_space::list(api, handle)?;
         let devices = AllFacts::read(api, handle, &memories)?;
         if devices.addressable == 0 {
@@ -204,7 +209,7 @@ impl Client {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             platform,
             platform_version,
-            process_index,
+            process_index: process.map_or(0, |process| process.process_index),
             devices,
             memories,
             settings,
@@ -426,7 +431,8 @@ impl Client {
     /// Ends it at the end of the process, after its pending work, without freeing the plugin's part of its objects.
     /// Returns whether the work was done in time.
     fn end(&self, patience: &ExitDeadline) -> bool {
-        if !self.work().threads().all(|thread| thread.drain(patience)) {
+        // Some plugins crash when their client ends before the copies that it started.
+        if !self.work().threads().all(|thread| thread.drain(patience)) || !self.work().transfers().drain(patience) {
             return false;
         }
         let handle = self.0.handle.swap(null_mut(), Ordering::AcqRel);

@@ -37,8 +37,9 @@ pub fn place(buffer: &Buffer) -> Result<Place> {
 }
 
 impl Buffer {
-    /// Lends it to another library by DLPack, after a wait for its content, so that it can be read at once on any stream.
-    /// Until the other library releases the array, its memory stays, whatever happens to the buffer. The array is read-only.
+    /// Waits for the content and lends the buffer to another library, which can read it at once on any stream. The
+    /// memory stays valid until the other library releases the array, even if the buffer is deleted. The array is
+    /// read-only.
     ///
     /// # Errors
     /// `UnsupportedDtype` for types narrower than a byte; those of [`place`] and [`Buffer::wait`].

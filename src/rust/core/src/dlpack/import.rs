@@ -1,6 +1,7 @@
 //! Arrays of other libraries as buffers.
 
 use super::managed::Managed;
+use crate::buffer::order;
 use crate::buffer::Buffer;
 use crate::client::device::Device;
 use crate::client::holdings;
@@ -88,7 +89,8 @@ impl Buffer {
             *array = *unsafe { Box::from_raw(keeper) };
         });
         let made = made.map_err(|e| e.unsupported(client.platform(), "Views of other libraries' memory are"))?;
-        let buffer = Buffer::adopt(client.clone(), device.index(), Arc::new(spec), made.buffer, None);
+        let spec = order::found(client.plugin().api(), made.buffer, &Arc::new(spec));
+        let buffer = Buffer::adopt(client.clone(), device.index(), spec, made.buffer, None);
         // Never taken back, so that a program which donates the buffer works on a copy, or is refused.
         call!(client.plugin().api(), PJRT_Buffer_IncreaseExternalReferenceCount { buffer: made.buffer })
             .map_err(|e| e.on_platform(client.platform()))?;

@@ -1,4 +1,4 @@
-//! Arrays with the function that releases them: ours on their way out, and those of other libraries.
+//! Arrays with the function that releases them: arrays that we export, and arrays of other libraries.
 
 use crate::client;
 use pjrt_base::error::Result;

@@ -34,7 +34,7 @@ pub(crate) fn is_apart(client: &Client, options: &CompileOptions) -> bool {
 /// Whether helpers can compile for a client: for this machine's processors, if the plugin can serialize executables.
 pub fn is_possible(client: &Client) -> bool {
     let api = client.plugin().api();
-    let has = |offset: usize| api.reaches(offset);
+    let has = |offset: usize| api.has(offset);
     crate::apart::has_helper()
         && client.shares_host_memory()
         && client.helpers().is_some()

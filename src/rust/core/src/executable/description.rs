@@ -3,6 +3,7 @@
 use crate::client::Client;
 use crate::executable::hint::DispatchHint;
 use crate::executable::{ProgramInput, Signature};
+use crate::runtime::plugin::where_there;
 use pjrt_base::error::Result;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
@@ -14,6 +15,14 @@ use pjrt_program::program::Program;
 use pjrt_sys::*;
 use prost::Message;
 use std::sync::Arc;
+
+/// Estimates of the costs of a run: `flops`, `bytes accessed` and more.
+#[derive(Debug)]
+pub struct Costs {
+    /// They are estimates of this package from the optimized program, because the plugin has none.
+    pub are_own: bool,
+    pub values: Vec<(String, PluginValue)>,
+}
 
 /// The plugin's description of an executable, freed when dropped.
 pub(crate) struct Description {
@@ -53,6 +62,18 @@ impl Description {
         readable(HloModuleProto::decode(self.optimized_bytes()?.as_slice()))
     }
 
+    /// The same; from a plugin that does not show compiled programs, only the inputs, outputs and aliases that the program
+    /// itself names. `is_partitioned`: they are not those of one device.
+    pub fn module_of(&self, program: &Program, is_partitioned: bool) -> Result<HloModuleProto> {
+        match self.optimized_module() {
+            Err(error) if error.is_unsupported() => match program.interface() {
+                Some(interface) if !is_partitioned => Ok(interface),
+                _ => Err(error),
+            },
+            module => module,
+        }
+    }
+
     /// The compiled HLO module as a serialized `HloModuleProto`.
     pub fn optimized_bytes(&self) -> Result<Vec<u8>> {
         let api = self.api;
@@ -70,10 +91,11 @@ impl Description {
         }
     }
 
-    pub fn name(&self) -> Result<String> {
-        let name = call!(self.api, PJRT_Executable_Name { executable: self.handle })?;
+    /// Its name, if the plugin says it.
+    fn name(&self) -> Result<Option<String>> {
+        let name = where_there(call!(self.api, PJRT_Executable_Name { executable: self.handle }))?;
         // SAFETY: the plugin has just returned this string.
-        Ok(unsafe { text(name.executable_name, name.executable_name_size) })
+        Ok(name.map(|name| unsafe { text(name.executable_name, name.executable_name_size) }))
     }
 
     /// The inputs and outputs of the program that it was compiled from.
@@ -112,7 +134,7 @@ impl Description {
             donated: false,
         });
         let mut signature = Signature {
-            name: self.name()?,
+            name: self.name()?.unwrap_or_else(|| module.name.clone()),
             inputs: inputs.collect(),
             input_names: InputNames::default(),
             output_names: output_names.filter(|names| names.len() == outputs.len()),
@@ -139,28 +161,47 @@ impl Description {
     /// Checks that the module and the plugin agree about the outputs, so that no buffer has a wrong type.
     fn check_outputs(&self, outputs: &[Spec]) -> Result<()> {
         let api = self.api;
-        let count = call!(api, PJRT_Executable_NumOutputs { executable: self.handle })?.num_outputs;
-        let types = call!(api, PJRT_Executable_OutputElementTypes { executable: self.handle })?;
+        let count = where_there(call!(api, PJRT_Executable_NumOutputs { executable: self.handle }))?;
+        let types = where_there(call!(api, PJRT_Executable_OutputElementTypes { executable: self.handle }))?;
+        let agree = |types: &[PJRT_Buffer_Type]| {
+            let mut pairs = outputs.iter().zip(types);
+            types.len() == outputs.len() && pairs.all(|(spec, code)| DType::from_code(code.0).ok() == Some(spec.dtype))
+        };
         // SAFETY: the plugin has just returned this array.
-        let types = unsafe { slice(types.output_types, types.num_output_types) };
-        let agree = count == outputs.len()
-            && types.len() == outputs.len()
-            && outputs.iter().zip(types).all(|(spec, &code)| DType::from_code(code.0).ok() == Some(spec.dtype));
-        if !agree {
+        let agree = types.is_none_or(|types| agree(unsafe { slice(types.output_types, types.num_output_types) }));
+        if !agree || count.is_some_and(|count| count.num_outputs != outputs.len()) {
             bail!(Internal, "The plugin's two descriptions of the program's outputs differ.");
         }
         Ok(())
     }
 
-    /// The compiler's estimates of the costs of a run.
-    pub fn costs(&self) -> Result<Vec<(String, PluginValue)>> {
-        let api = self.api;
-        let found = call!(api, PJRT_Executable_GetCostAnalysis { executable: self.handle })?;
-        // SAFETY: the plugin has just returned this array.
-        Ok(unsafe { named_values(found.properties, found.num_properties) })
+    /// The compiler's estimates of the costs of a run, or those of this package.
+    pub fn costs(&self, module: impl FnOnce() -> Result<HloModuleProto>) -> Result<Costs> {
+        match call!(self.api, PJRT_Executable_GetCostAnalysis { executable: self.handle }) {
+            // SAFETY: the plugin has just returned this array.
+            Ok(found) => {
+                Ok(Costs { are_own: false, values: unsafe { named_values(found.properties, found.num_properties) } })
+            }
+            Err(error) if error.is_unsupported() => {
+                let module = module()?;
+                // A plugin that does not show the program leaves nothing to estimate.
+                if module.computations.is_empty() {
+                    return Err(error);
+                }
+                let total = module.total_cost();
+                let value = |name: &str, value: f64| (name.to_owned(), PluginValue::Float(value as f32));
+                let values = vec![
+                    value("flops", total.flops),
+                    value("transcendentals", total.transcendentals),
+                    value("bytes accessed", total.bytes),
+                ];
+                Ok(Costs { are_own: true, values })
+            }
+            Err(error) => Err(error),
+        }
     }
 
-    /// How long a run will occupy which thread, as far as the program shows it.
+    /// An estimate, from the program, of how long a run occupies which thread.
     pub fn hint(&self, module: &HloModuleProto) -> DispatchHint {
         // The number of operations that XLA considers small.
         const FEW_FLOPS: f32 = 1000.0;
@@ -171,7 +212,7 @@ impl Description {
             return DispatchHint::default();
         }
         let is_predictable = module.takes_a_known_time();
-        let Ok(properties) = self.costs() else {
+        let Ok(Costs { values: properties, .. }) = self.costs(|| Ok(module.clone())) else {
             return DispatchHint { runs_on_caller: true, is_long: true, is_predictable };
         };
         let cost = |name: &str| {

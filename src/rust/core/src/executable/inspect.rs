@@ -1,9 +1,10 @@
 //! Information about an executable: costs, memory, code.
 
+use crate::executable::description::Costs;
 use crate::executable::options::UsedOptions;
 use crate::executable::Executable;
 use pjrt_base::error::Result;
-use pjrt_ffi::api::{call, slice, text, PluginValue};
+use pjrt_ffi::api::{call, slice, text};
 use pjrt_program::hlo::{HloModuleProto, ShapeProto, TUPLE};
 
 /// The memory spaces of an executable's inputs and outputs by kind; `None` if unknown.
@@ -36,11 +37,12 @@ impl Executable {
         Ok(unsafe { text(found.executable_fingerprint, found.executable_fingerprint_size) })
     }
 
-    /// The compiler's estimates of the costs of a run: `flops`, `bytes accessed` and more, sorted by name.
-    pub fn costs(&self) -> Result<Vec<(String, PluginValue)>> {
-        let mut costs =
-            self.describe()?.costs().map_err(|e| e.unsupported(self.client().platform(), "Cost analysis is"))?;
-        costs.sort_by(|a, b| a.0.cmp(&b.0));
+    /// Estimates of the costs of a run, sorted by name.
+    pub fn costs(&self) -> Result<Costs> {
+        let described = self.describe()?;
+        let costs = described.costs(|| described.optimized_module());
+        let mut costs = costs.map_err(|e| e.unsupported(self.client().platform(), "Cost analysis is"))?;
+        costs.values.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(costs)
     }
 

@@ -15,6 +15,7 @@ pub mod timing;
 pub mod unloaded;
 
 use crate::apart::Cancel;
+use crate::buffer::order;
 use crate::client::device::{self, Device};
 use crate::client::flags;
 use crate::client::Client;
@@ -41,7 +42,7 @@ use pjrt_sys::*;
 use std::any::Any;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 /// A compiled program on its devices; clones share it.
@@ -76,6 +77,8 @@ pub(crate) struct Inner {
     loaded: Loaded,
     places: Places,
     signature: Signature,
+    /// The outputs, in the memory orders that the plugin reported at the first launch.
+    laid_out: OnceLock<Box<[Arc<Spec>]>>,
     shardings: Shardings,
     hint: DispatchHint,
     history: RunHistory,
@@ -282,7 +285,7 @@ impl Executable {
         drop(phase);
         let _phase = trace::span(Activity::Phase, || Details::named("describe the executable"));
         let description = Description::new(client, loaded.handle())?;
-        let module = description.optimized_module()?;
+        let module = description.module_of(program, options.partitions() > 1)?;
         refused::check(&module)?;
         let signature = description.signature_of(&module, program)?;
         let hint = description.hint(&module);
@@ -331,7 +334,9 @@ impl Executable {
     ) -> Executable {
         let (shardings, history) = (provenance.shardings(&signature), RunHistory::default());
         let missed = AtomicBool::new(false);
-        let inner = Inner { loaded, places, signature, shardings, hint, history, dispatch, provenance, missed };
+        let laid_out = OnceLock::new();
+        let inner =
+            Inner { loaded, places, signature, laid_out, shardings, hint, history, dispatch, provenance, missed };
         let inner = Arc::new(inner);
         let Loaded { client, slot, .. } = &inner.loaded;
         client.executables().enter(&inner, slot);
@@ -408,6 +413,20 @@ impl Executable {
 
     pub fn signature(&self) -> &Signature {
         &self.0.signature
+    }
+
+    /// The specs of its outputs: those of the signature until [`Executable::note_outputs`] has asked the plugin.
+    pub(crate) fn outputs(&self) -> &[Arc<Spec>] {
+        self.0.laid_out.get().map_or(&self.signature().outputs, |specs| specs)
+    }
+
+    /// The specs of its outputs, whose memory orders the plugin is asked for at the first launch.
+    #[inline]
+    pub(crate) fn note_outputs(&self, made: &[*mut PJRT_Buffer]) -> &[Arc<Spec>] {
+        let api = self.client().plugin().api();
+        self.0.laid_out.get_or_init(|| {
+            made.iter().zip(&self.signature().outputs).map(|(&handle, spec)| order::found(api, handle, spec)).collect()
+        })
     }
 
     /// The shardings of its inputs and outputs.

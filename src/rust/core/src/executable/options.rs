@@ -128,7 +128,7 @@ impl CompileOptions {
         self.check_debug_options()
     }
 
-    /// Checks that an assignment has the number of devices that are needed, as far as that is known.
+    /// Checks that an assignment has the necessary number of devices, if this number is known.
     fn check_assigned(&self, devices: usize) -> Result<()> {
         match (self.num_replicas, self.num_partitions) {
             (Some(count), None) | (None, Some(count)) if devices == 0 || devices as i64 % count != 0 => {
@@ -268,8 +268,7 @@ impl CompileOptions {
         self.encode(&ids, ordinal(devices), for_shardy, defaults)
     }
 
-    /// The same for devices, given by their ids, that the process need not have. `settings` and `toolkit` are those of the
-    /// compiler.
+    /// The same for the ids of devices that may belong to other machines, with the compiler's `settings` and `toolkit`.
     pub(crate) fn serialize_absent(
         &self,
         flags: &[(&str, bool)],

@@ -1,9 +1,9 @@
-//! The devices that a program is compiled for, and those of them that belong to this process.
+//! The devices that a program is compiled for, including which of them belong to this process.
 
 use crate::client::device::Device;
 use crate::client::Client;
 use pjrt_base::counted::counted;
-use pjrt_base::error::{Kind, Result, UNIMPLEMENTED};
+use pjrt_base::error::Result;
 use pjrt_ffi::api::{call, slice};
 use pjrt_sys::*;
 
@@ -54,7 +54,7 @@ impl Places {
 /// The same devices in the order in which the plugin takes their inputs.
 fn in_order_of_plugin(client: &Client, loaded: *mut PJRT_LoadedExecutable, own: Vec<usize>) -> Result<Vec<usize>> {
     let found = match call!(client.plugin().api(), PJRT_LoadedExecutable_AddressableDevices { executable: loaded }) {
-        Err(error) if error.code() == Some(UNIMPLEMENTED) || error.kind() == Kind::UnsupportedCall => return Ok(own),
+        Err(error) if error.is_unsupported() => return Ok(own),
         found => found?,
     };
     // SAFETY: the plugin has just returned this array.

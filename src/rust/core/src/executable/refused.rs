@@ -18,7 +18,7 @@ pub(super) fn check(module: &HloModuleProto) -> Result<()> {
             Kind::UnsupportedProgram,
             format!("The program has an operation `{name}`, which would wait for the host for ever."),
         )
-        .hint("Pass arrays as inputs and outputs, or call a function of the host by a custom call."));
+        .hint("Pass arrays as inputs and outputs, or call a function of the host with a custom call."));
     }
     let results = module.host_program_shape.iter().filter_map(|shape| shape.result.as_ref());
     if results.into_iter().any(is_dynamic) {

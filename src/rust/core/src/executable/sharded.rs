@@ -84,7 +84,7 @@ impl Executable {
         let dispatched = client.new_dispatched();
         let backing = Backing::of(&inputs.concat())?;
         let pending = |&device: &usize| -> Outputs {
-            let specs = self.signature().outputs.iter();
+            let specs = self.outputs().iter();
             let make = |spec: &Arc<_>| {
                 let backing = backing.as_ref().map(Backing::derive);
                 Buffer::pending(client.clone(), device, Arc::clone(spec), dispatched.clone(), backing)
@@ -121,7 +121,9 @@ impl Executable {
                 }
             }
             for (promised, made) in promised.iter().zip(made) {
-                promised.iter().zip(made).for_each(|(output, handle)| output.fulfil(handle));
+                let specs = executable.note_outputs(&made);
+                let made = made.iter().zip(specs);
+                promised.iter().zip(made).for_each(|(output, (&handle, spec))| output.fulfil(handle, spec));
             }
             complete.iter().for_each(|event| drop(event.wait_through()));
             Ok(())
@@ -154,14 +156,15 @@ impl Executable {
         let client = self.client();
         let calls_host = self.calls_host();
         let one_by_one = client.shares_host_memory() || calls_host;
-        let handle = |input: &Buffer| {
-            if one_by_one {
-                input.wait_complete()?;
-            }
-            input.made()
+        if one_by_one {
+            inputs.iter().flatten().try_for_each(Buffer::wait_complete)?;
+        }
+        let places = match self.placement() {
+            Placement::Fixed(devices) => &devices[..],
+            Placement::Portable => &[],
         };
-        let list = |inputs: &Vec<Buffer>| inputs.iter().map(handle).collect::<Result<Handles>>();
-        let inputs: Vec<Handles> = inputs.iter().map(list).collect::<Result<_>>()?;
+        let inputs: Vec<Handles> =
+            places.iter().zip(inputs).map(|(&device, list)| self.made(device, list)).collect::<Result<_>>()?;
         let none = SmallVec::from_elem(null_mut(), self.signature().outputs.len());
         let mut outputs: Vec<Handles> = vec![none; inputs.len()];
         let input_lists: Vec<_> = inputs.iter().map(|list| list.as_ptr()).collect();

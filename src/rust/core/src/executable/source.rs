@@ -1,4 +1,4 @@
-//! A program as a plugin takes it.
+//! A program in the form that a plugin accepts.
 
 use crate::host::memory::HostMemory;
 use crate::runtime::plugin::Plugin;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) struct AdaptedProgram<'a> {
     program: &'a Program,
     is_host: bool,
-    /// The program in words that the plugin knows, if it has refused those of the program itself.
+    /// The program rewritten with operations that the plugin knows, if the plugin refused the original.
     rewritten: OnceCell<Program>,
 }
 

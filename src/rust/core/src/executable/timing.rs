@@ -8,7 +8,7 @@ use pjrt_base::process;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// Where a run's donated inputs come from, since each run takes them over.
+/// Where a run's donated inputs come from, since each run deletes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Donated {
     /// From copies, which are made before the time is taken.

@@ -90,7 +90,7 @@ impl Unloaded {
         let compile_time = start.elapsed();
         drop(phase);
         let description = Description::of_unloaded(api, is_host, compiled.executable);
-        let module = description.optimized_module()?;
+        let module = description.module_of(program, options.partitions() > 1)?;
         let signature = description.signature_of(&module, program)?;
         pjrt_handlers::mpi::check(&module, options.num_devices())?;
         pjrt_handlers::check_layouts(module.functions_in_other_layouts(), platform)?;

@@ -12,7 +12,7 @@ pub enum HostOrder {
 }
 
 impl HostOrder {
-    /// Whether an array with these dimensions lies row-major.
+    /// Whether an array with these dimensions is row-major.
     pub fn is_row_major(self, dims: &[i64]) -> bool {
         self == HostOrder::RowMajor || dims.iter().filter(|&&dim| dim != 1).count() <= 1
     }

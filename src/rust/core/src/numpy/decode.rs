@@ -1,4 +1,4 @@
-//! Arrays that cannot be used as they lie in a file: compressed, column-major, or big-endian.
+//! Arrays that cannot be used in place in a file: compressed, column-major, or big-endian.
 
 use super::{invalid, Member};
 use crate::stored::{column_major, Decode};

@@ -185,12 +185,12 @@ impl NpyArray {
         (&self.file, self.member.start + self.header as u64)
     }
 
-    /// Whether its elements lie in column-major order.
+    /// Whether its elements are in column-major order.
     pub(crate) fn is_column_major(&self) -> bool {
         self.is_column_major
     }
 
-    /// Whether its elements lie in the file as in memory, in whichever order.
+    /// Whether its elements are stored in the file as in memory, in either order.
     pub(crate) fn is_plain(&self) -> bool {
         self.decoder.as_ref().is_none_or(Decoder::only_transposes)
     }

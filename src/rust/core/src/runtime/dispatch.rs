@@ -253,6 +253,16 @@ impl InFlight {
         Ok(())
     }
 
+    /// Waits until it is empty, or its plugin is lost. Returns whether that was in time.
+    pub(crate) fn drain(&self, patience: &ExitDeadline) -> bool {
+        let is_over = || self.is_empty() || self.poison.is_noted();
+        is_over()
+            || patience.until(|slice| {
+                std::thread::sleep(slice);
+                is_over()
+            })
+    }
+
     /// Whether the next launch may have to wait.
     pub(crate) fn is_full(&self) -> bool {
         const NEARLY_ALL: usize = 30;

@@ -57,9 +57,9 @@ impl Event {
             looked = self.is_ready();
             !matches!(looked, Ok(false))
         });
-        looked?;
-        if !is_over {
-            self.signal()?.wait()?;
+        match looked.and_then(|_| if is_over { Ok(()) } else { self.signal()?.wait() }) {
+            Err(error) if error.is_unsupported() => self.wait_inside()?,
+            waited => waited?,
         }
         // The work may have printed.
         console::flush()?;
@@ -71,7 +71,16 @@ impl Event {
     /// # Errors
     /// The error that it carries.
     pub(crate) fn outcome(&self) -> Result<()> {
-        call!(self.plugin.api(), PJRT_Event_Error { event: self.handle }).map(drop)
+        match call!(self.plugin.api(), PJRT_Event_Error { event: self.handle }) {
+            Err(error) if error.is_unsupported() => self.wait_inside(),
+            outcome => outcome.map(drop),
+        }
+    }
+
+    /// Waits in the plugin, for one that cannot tell or call back: nothing interrupts the wait.
+    #[cold]
+    fn wait_inside(&self) -> Result<()> {
+        call!(self.plugin.api(), PJRT_Event_Await { event: self.handle }).map(drop)
     }
 
     /// Waits until it is complete, without checks for interrupts. Not inside the plugin, where the wait might never
@@ -80,8 +89,10 @@ impl Event {
     /// # Errors
     /// The error that the event carries, or `PluginPoisoned`, after which the work may still go on.
     pub(crate) fn wait_through(&self) -> Result<()> {
-        if !self.is_ready()? {
-            self.signal()?.wait_through()?;
+        let waited = self.is_ready().and_then(|is| if is { Ok(()) } else { self.signal()?.wait_through() });
+        match waited {
+            Err(error) if error.is_unsupported() => self.wait_inside()?,
+            waited => waited?,
         }
         self.outcome()
     }

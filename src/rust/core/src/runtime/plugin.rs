@@ -1,7 +1,7 @@
 //! Plugins: loads each library once per process, and reads its version and attributes. A plugin is never unloaded.
 
 use once_cell::sync::OnceCell;
-use pjrt_base::error::{Error, Kind, Result, UNIMPLEMENTED};
+use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_ffi::api::{call, named_values, Api, PluginValue};
@@ -38,6 +38,8 @@ pub struct Plugin {
     pub(crate) hash: OnceCell<String>,
     /// Its compiler's flags at the creation of its first client.
     pub(crate) flags: OnceLock<Vec<String>>,
+    /// Why its first client could not be created, if it threw a C++ exception instead of an error.
+    pub(crate) absent: OnceLock<Error>,
     /// The environment at that time.
     pub(crate) environment: OnceLock<Arc<Vec<(OsString, OsString)>>>,
 }
@@ -90,6 +92,7 @@ impl Plugin {
             first_executable: Once::new(),
             hash: OnceCell::new(),
             flags: OnceLock::new(),
+            absent: OnceLock::new(),
             environment: OnceLock::new(),
         }));
         loaded.push(plugin);
@@ -130,6 +133,11 @@ impl Plugin {
         &self.attributes
     }
 
+    /// Whether its first client could not be created, so that it drives nothing in this process.
+    pub fn is_absent(&self) -> bool {
+        self.absent.get().is_some()
+    }
+
     /// The versions of StableHLO that the plugin reads, if it lists them.
     pub fn stablehlo_versions(&self) -> Option<Versions> {
         let version = |name: &str| match self.attributes().iter().find(|(key, _)| key == name)? {
@@ -165,9 +173,9 @@ fn set_up(api: &Api) -> Result<Vec<(String, PluginValue)>> {
 }
 
 /// The result of a call; the default if the plugin lacks an optional call.
-fn where_there<T>(outcome: Result<T>) -> Result<Option<T>> {
+pub(crate) fn where_there<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
-        Err(error) if error.kind() == Kind::UnsupportedCall || error.code() == Some(UNIMPLEMENTED) => Ok(None),
+        Err(error) if error.is_unsupported() => Ok(None),
         outcome => outcome.map(Some),
     }
 }
@@ -205,12 +213,15 @@ fn load_error(said: &str, library: &Library) -> Error {
     error.hint("The libraries that it needs, or libraries loaded before it, may have the wrong version.")
 }
 
+/// The name is Intel's: other libraries for MPI have other numbers.
+const INTEL_MPI: &str = "libmpi.so.12";
+
 /// Advice for a missing library: part of a vendor's system, or any other.
 fn advice(name: &str) -> Reason {
     let is_of = |words: &[&str]| words.iter().any(|word| name.contains(word));
     if is_of(&["roc", "hip", "rccl", "hsa", "MIOpen", "amd"]) {
         Reason::LibraryOfRocm
-    } else if is_of(&["sycl", "ccl", "mkl", "ze_loader", "OpenCL"]) {
+    } else if is_of(&["sycl", "ccl", "mkl", "ze_loader", "OpenCL", INTEL_MPI]) {
         Reason::LibraryOfOneApi
     } else {
         Reason::LibraryMissing
@@ -251,6 +262,8 @@ mod tests {
         assert_eq!(of("librocprofiler-sdk.so.1").kind(), Kind::LibraryMissing);
         assert_eq!(of("librccl.so.1").hints(), [Reason::LibraryOfRocm.into()]);
         assert_eq!(of("libccl.so.1").hints(), [Reason::LibraryOfOneApi.into()]);
+        assert_eq!(of("libmpi.so.12").hints(), [Reason::LibraryOfOneApi.into()]);
+        assert_eq!(of("libmpi.so.40").hints(), [Reason::LibraryMissing.into()]);
         assert_eq!(of("libother.so").hints(), [Reason::LibraryMissing.into()]);
         assert!(load_error("version `GLIBC_2.99' not found", &library).hints()[0].contains("newer system"));
     }

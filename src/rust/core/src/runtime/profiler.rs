@@ -1,6 +1,6 @@
 //! Profilers of plugins, which record what devices do. Their timelines become part of a record of events.
 //!
-//! A profiler has a function table of its own, and errors of its own.
+//! A profiler has a separate function table, and separate errors.
 
 use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Kind, Result};

@@ -1,4 +1,4 @@
-//! Arrays that lie in a file in column-major order.
+//! Arrays that a file stores in column-major order.
 
 use super::Decode;
 use crate::host::array::HostOrder;

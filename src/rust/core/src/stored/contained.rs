@@ -45,7 +45,7 @@ struct ProgramHeader {
     input_names: Vec<String>,
 }
 
-/// Whether the bytes are, or start as, those of a buffer or program.
+/// Whether the bytes are a serialized buffer or program, or its beginning.
 pub fn is_contained(bytes: &[u8]) -> bool {
     bytes.starts_with(CONTAINER.magic)
 }

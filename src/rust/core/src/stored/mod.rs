@@ -30,7 +30,7 @@ pub struct Stored<'a> {
     pub form: Form<'a>,
 }
 
-/// How an array's elements lie in a file.
+/// How a file stores an array's elements.
 #[derive(Clone, Copy)]
 pub enum Form<'a> {
     /// Row-major, as in memory.

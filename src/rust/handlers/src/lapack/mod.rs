@@ -1,7 +1,7 @@
-//! Linear algebra: the targets of r-xla's programs, and those of JAX's programs for CPUs.
+//! Linear algebra: the targets of programs of r-xla, and of JAX's programs for CPUs.
 //!
-//! JAX leaves factorizations on CPUs to functions of its own, which no plugin has. Leading dimensions count matrices, whose
-//! columns are contiguous. A factorization that fails is a success of the call, and `info` says why.
+//! JAX calls its own functions for factorizations on CPUs, which plugins do not have. Leading dimensions count
+//! matrices, whose columns are contiguous. If a factorization fails, the call succeeds, and `info` contains the reason.
 
 mod batch;
 mod eigen;

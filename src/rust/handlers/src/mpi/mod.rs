@@ -43,8 +43,9 @@ pub fn check(module: &HloModuleProto, devices: usize) -> Result<()> {
     match module.check_order(is_target) {
         Ok(()) => Ok(()),
         Err(Unordered::Independent(one, other)) => {
-            let message =
-                format!("The order of two calls of MPI is open: `{one}` and `{other}` do not need each other.");
+            let message = format!(
+                "The order of two calls of MPI is undefined: `{one}` and `{other}` do not depend on each other."
+            );
             let error = Error::new(Kind::UnsupportedProgram, message);
             Err(error.hint("Processes that run them in different orders would wait for each other for ever.").hint(
                 "Add `ticket = true` to the calls, and pass the last result of each as the last operand of the next.",
@@ -52,7 +53,7 @@ pub fn check(module: &HloModuleProto, devices: usize) -> Result<()> {
         }
         Err(Unordered::Nested(name)) => error(format!(
             "The program communicates in the condition of the loop `{name}`, or in a function that `{name}` uses, \
-             where the order is open."
+             where the order is undefined."
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! The names in a program in bytecode: those of the functions that it calls, and of its arguments.
+//! The names of arguments, and of called functions, in a program in bytecode.
 
 use super::{visit, Tables};
 use crate::module::Attribute;

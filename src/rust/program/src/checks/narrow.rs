@@ -1,5 +1,5 @@
 //! Programs on types narrower than a byte that crash XLA's CPU compiler, or that it compiles wrongly. They are refused
-//! before compilation, as far as the source shows it, in any form.
+//! before compilation, in any form, if the source shows the problem.
 //!
 //! Of 1,850 tested programs, these rules refuse all 264 that crashed, and one in ten of those that compile. A copy that
 //! changes the order in memory throws a C++ exception unless it is fused with another operation. Such copies occur if

@@ -20,6 +20,8 @@ pub(super) struct Value<'b> {
     name: String,
     pub dtype: DType,
     pub dims: Vec<i64>,
+    /// Whether it is a constant, a repeated scalar, or computed from these alone.
+    is_uniform: bool,
 }
 
 /// The operations so far.
@@ -55,7 +57,7 @@ impl Body {
     }
 
     fn value(&self, name: String, dtype: DType, dims: &[i64]) -> Value<'_> {
-        Value { body: self, name, dtype, dims: dims.to_vec() }
+        Value { body: self, name, dtype, dims: dims.to_vec(), is_uniform: false }
     }
 
     /// Any operation with one result, of dialect and name `name`, with a region, whose text is in parentheses, and attributes,
@@ -88,7 +90,7 @@ impl Body {
     /// A scalar constant, from its text.
     pub fn literal(&self, dtype: DType, text: &str) -> Value<'_> {
         let attributes = format!("{{value = dense<{text}> : {}}}", tensor(dtype, &[]));
-        self.emit("stablehlo.constant", &[], "", &attributes, dtype, &[])
+        self.emit("stablehlo.constant", &[], "", &attributes, dtype, &[]).uniform(true)
     }
 
     /// The index along a dimension.
@@ -154,10 +156,23 @@ operators! {
     Add add "add",
     Sub sub "subtract",
     Mul mul "multiply",
-    Div div "divide",
     BitAnd bitand "and",
     BitOr bitor "or",
     BitXor bitxor "xor",
+}
+
+impl<'b, P: Part<'b>> Div<P> for &Value<'b> {
+    type Output = Value<'b>;
+    fn div(self, other: P) -> Value<'b> {
+        self.divided_by(other)
+    }
+}
+
+impl<'b, P: Part<'b>> Div<P> for Value<'b> {
+    type Output = Value<'b>;
+    fn div(self, other: P) -> Value<'b> {
+        self.divided_by(other)
+    }
 }
 
 impl<'b> Not for &Value<'b> {
@@ -179,6 +194,17 @@ impl<'b> Value<'b> {
         self.body
     }
 
+    fn uniform(self, is_uniform: bool) -> Value<'b> {
+        Value { is_uniform, ..self }
+    }
+
+    /// The quotient. If compilers knew that a divisor is one number, they would multiply by its reciprocal, which rounds.
+    fn divided_by(&self, other: impl Part<'b>) -> Value<'b> {
+        let other = other.value(self);
+        let is_hidden = other.is_uniform && !other.dtype.is_integer();
+        self.with("divide", if is_hidden { other.hidden() } else { other })
+    }
+
     pub fn len(&self) -> i64 {
         self.dims.iter().product()
     }
@@ -198,13 +224,14 @@ impl<'b> Value<'b> {
 
     /// An operation of one operand whose result has its type.
     pub fn apply(&self, name: &str) -> Value<'b> {
-        self.apply_as(name, self.dtype)
+        self.apply_as(name, self.dtype).uniform(self.is_uniform)
     }
 
     /// An operation of two operands whose result has the type of the first.
     pub fn with(&self, name: &str, other: impl Part<'b>) -> Value<'b> {
         let other = other.value(self);
-        self.body.emit(&full_name(name), &[self, &other], "", "", self.dtype, &self.dims)
+        let is_uniform = self.is_uniform && other.is_uniform;
+        self.body.emit(&full_name(name), &[self, &other], "", "", self.dtype, &self.dims).uniform(is_uniform)
     }
 
     /// The second of two results of an operation on two values, which have their types.
@@ -223,14 +250,9 @@ impl<'b> Value<'b> {
         self.body.scalar(self.dtype, number).spread(&self.dims)
     }
 
-    /// A constant to divide by. Compilers would multiply by its reciprocal, which rounds, if they knew it.
-    pub fn divisor(&self, number: f64) -> Value<'b> {
-        self.body.scalar(self.dtype, number).hidden().spread(&self.dims)
-    }
-
     /// A value that a compiler does not look behind.
     pub fn hidden(&self) -> Value<'b> {
-        self.apply("optimization_barrier")
+        self.apply("optimization_barrier").uniform(false)
     }
 
     /// A scalar repeated to a shape.
@@ -244,7 +266,8 @@ impl<'b> Value<'b> {
             return self.clone();
         }
         let attributes = format!("{{broadcast_dimensions = {}}}", integers(places));
-        self.body.emit("stablehlo.broadcast_in_dim", &[self], "", &attributes, self.dtype, dims)
+        let repeated = self.body.emit("stablehlo.broadcast_in_dim", &[self], "", &attributes, self.dtype, dims);
+        repeated.uniform(self.is_scalar())
     }
 
     /// Elements of another dtype; for `pred`, whether they are not zero.
@@ -252,7 +275,7 @@ impl<'b> Value<'b> {
         match dtype {
             _ if self.dtype == dtype => self.clone(),
             DType::Pred => self.widened().compare("NE", 0.0),
-            _ => self.apply_as("convert", dtype),
+            _ => self.apply_as("convert", dtype).uniform(self.is_uniform),
         }
     }
 

@@ -74,7 +74,7 @@ fn round_digits<'b>(x: &Value<'b>, digits: i64) -> Value<'b> {
         return x.clone();
     }
     let power = 10f64.powi(digits.unsigned_abs() as i32);
-    let scale = &x.divisor(if digits < -most { f64::INFINITY } else { power });
+    let scale = &x.constant(if digits < -most { f64::INFINITY } else { power });
     let scaled = if digits > 0 { x * scale } else { x / scale };
     let unscale = |whole: &Value<'b>| if digits > 0 { whole / scale } else { whole * scale };
     let (down, up) = (scaled.apply("floor"), scaled.apply("ceil"));
@@ -192,7 +192,7 @@ pub(super) fn pair<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>, float
 
 /// The logarithm to a base, whose natural logarithm is `scale`.
 fn logarithm<'b>(x: &Value<'b>, scale: f64, base: f64) -> Value<'b> {
-    let quotient = x.apply("log") / x.divisor(scale);
+    let quotient = x.apply("log") / x.constant(scale);
     snapped(x, &x.constant(base), &quotient)
 }
 

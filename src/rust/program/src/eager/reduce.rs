@@ -139,7 +139,7 @@ fn mean<'b>(x: &Value<'b>, axes: &[i64], float: DType) -> Value<'b> {
         _ => DType::I64,
     };
     let sum = fold(Fold::Sum, &x.convert(exact), axes).convert(working(dtype));
-    let count = sum.divisor(count as f64);
+    let count = sum.constant(count as f64);
     (sum / count).convert(dtype)
 }
 
@@ -152,8 +152,11 @@ fn extreme<'b>(operation: Operation, kind: Fold, x: &Value<'b>, axes: &[i64]) ->
     let dtype = if x.dtype == DType::Pred { DType::I32 } else { x.dtype };
     let is_empty = axes.iter().any(|&axis| x.dims[axis as usize] == 0);
     if is_empty && !dtype.is_float() {
-        let message =
-            format!("`{}` of no integers is not defined: got {}.", operation.name(), format_type(x.dtype, &x.dims));
+        let message = format!(
+            "`{}` of integers without elements is not defined: got {}.",
+            operation.name(),
+            format_type(x.dtype, &x.dims)
+        );
         return Err(
             Error::new(Kind::InvalidInput, message).hint("Only floats have infinities, for arrays without elements.")
         );

@@ -99,7 +99,7 @@ pub(super) fn bind<'b>(operation: Operation, parts: &[Value<'b>]) -> Result<Valu
                 format_type(part.dtype, &part.dims),
                 if across == 0 { "rows" } else { "columns" }
             );
-            return Err(Error::new(Kind::ShapeMismatch, message).hint("Only scalars are repeated."));
+            return Err(Error::new(Kind::ShapeMismatch, message).hint("Only scalars are recycled."));
         }
         let part = part.convert(dtype);
         let mut dims = [1, 1];

@@ -129,6 +129,22 @@ fn every_operation_gives_the_dtype_of_the_table_for_every_dtype() {
 }
 
 #[test]
+fn a_divisor_that_is_one_number_is_hidden_from_compilers() {
+    let is_hidden = |name: &str, operands: &[(DType, &[i64])], parameters: &[i64]| {
+        text(name, operands, parameters).unwrap().contains("optimization_barrier")
+    };
+    let (array, scalar): (&[i64], &[i64]) = (&[4], &[]);
+    assert!(is_hidden("/", &[(DType::F32, array), (DType::F32, scalar)], &[]));
+    assert!(is_hidden("/", &[(DType::F32, array), (DType::I32, scalar)], &[]));
+    assert!(is_hidden("%/%", &[(DType::F64, array), (DType::F64, scalar)], &[]));
+    assert!(is_hidden("log", &[(DType::F32, array), (DType::F32, scalar)], &[]));
+    assert!(is_hidden("round", &[(DType::F32, array)], &[2]) && is_hidden("mean", &[(DType::F32, array)], &[]));
+    assert!(!is_hidden("/", &[(DType::F32, array), (DType::F32, array)], &[]));
+    assert!(!is_hidden("/", &[(DType::F32, scalar), (DType::F32, array)], &[]));
+    assert!(!is_hidden("%/%", &[(DType::I32, array), (DType::I32, scalar)], &[]));
+}
+
+#[test]
 fn shapes_follow_the_operation() {
     use DType::{F32, I32};
     let x: (DType, &[i64]) = (F32, &[2, 3, 4]);

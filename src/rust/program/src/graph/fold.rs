@@ -28,8 +28,8 @@ fn inputs_room(most: usize) -> usize {
     most / 4
 }
 
-/// The group of each item: chains of operations of which each needs the one before and nothing else but inputs. No more
-/// than it takes to have `room` groups.
+/// The group of each item: chains of operations, each of which uses only the previous one and inputs. Stops when there
+/// are `room` groups.
 fn chains(items: &[Item], room: usize) -> Vec<usize> {
     let mut consumers = vec![Vec::new(); items.len()];
     for (i, item) in items.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! What is shown of a graph: the nodes of the main function, and inside of them those of regions and functions that fit.
+//! The shown part of a graph: the nodes of the main function, and inside them the nodes of regions and functions that
+//! fit.
 
 use super::fold::fold;
 use super::{Graph, Kind};

@@ -64,6 +64,13 @@ impl HloModuleProto {
         estimate.list(self.entry_computation_id, Some(1.0), 0);
         estimate.costs
     }
+
+    /// The sum of the costs of its operations, with every loop counted once.
+    pub fn total_cost(&self) -> Totals {
+        let mut total = Totals::default();
+        self.operation_costs().iter().for_each(|operation| total.add(operation.cost, 1.0));
+        total
+    }
 }
 
 struct Computation<'a> {

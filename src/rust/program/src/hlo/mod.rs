@@ -31,9 +31,21 @@ impl ShapeProto {
     pub fn spec(&self) -> Option<Spec> {
         let dtype = DType::from_xla_code(self.element_type)?;
         let order = self.layout.as_ref().map(|l| l.minor_to_major.as_slice()).unwrap_or_default();
-        let default = order.iter().rev().enumerate().all(|(i, &d)| d == i as i64);
-        let minor_to_major = (!default && layout::is_permutation(order, self.dimensions.len())).then(|| order.into());
-        Some(Spec { dtype, dims: self.dimensions.as_slice().into(), minor_to_major })
+        let spec = Spec { dtype, dims: self.dimensions.as_slice().into(), minor_to_major: None };
+        Some(if layout::is_permutation(order, spec.dims.len()) { spec.in_order(order) } else { spec })
+    }
+
+    /// The shape of an array.
+    pub fn of(spec: &Spec) -> ShapeProto {
+        let row_major = || (0..spec.dims.len() as i64).rev().collect();
+        let minor_to_major = spec.minor_to_major.as_ref().map_or_else(row_major, |order| order.to_vec());
+        ShapeProto {
+            element_type: spec.dtype.info().xla_code,
+            dimensions: spec.dims.to_vec(),
+            layout: Some(LayoutProto { minor_to_major, ..Default::default() }),
+            is_dynamic_dimension: vec![false; spec.dims.len()],
+            ..Default::default()
+        }
     }
 
     /// The arrays of a result: those of a tuple, or the one array.
@@ -176,7 +188,7 @@ impl HloModuleProto {
         parameters.into_iter().map(|p| p.name_in_source().unwrap_or(&p.name).to_owned()).collect()
     }
 
-    /// The names of the inputs in the source, as far as a compiler recorded them.
+    /// The names of the inputs in the source, if a compiler recorded them.
     pub fn recorded_names(&self) -> Vec<Option<String>> {
         let parameters = self.parameters();
         parameters.into_iter().map(|p| p.name_in_source().map(str::to_owned)).collect()
@@ -235,7 +247,7 @@ impl HloModuleProto {
         }
     }
 
-    /// The module in the text form of protocol buffers, as far as this crate reads it.
+    /// The parts of the module that this crate reads, in the text form of protocol buffers.
     pub fn debug_text(&self) -> String {
         // Writing to a string cannot fail.
         let mut out = String::new();

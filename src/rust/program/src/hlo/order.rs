@@ -62,7 +62,7 @@ struct Order<'a> {
     computations: HashMap<i64, &'a HloComputationProto>,
     is_call: &'a dyn Fn(&HloInstructionProto) -> bool,
     chains: BTreeMap<i64, Chain>,
-    /// Whether a part of what a computation returns waits for its last call, as far as that is known.
+    /// Whether a part of a computation's result waits for its last call, if that is known.
     returning: RefCell<HashMap<Part, bool>>,
     /// How deep the computations nest whose results are being followed.
     depth: Cell<usize>,

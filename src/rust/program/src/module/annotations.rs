@@ -1,6 +1,8 @@
 //! The annotations of a program's source: how many devices it is for, the shardings of its arrays, and which it takes over.
 
 use crate::module::{Attribute, Name, Operation, Type};
+use pjrt_data::array::Spec;
+use pjrt_data::dtype::DType;
 
 /// A program's annotations; `None` if they could not be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub struct Annotations {
 pub struct Array {
     /// The name of an input of an MLIR program: `%x` in text, or that of the source.
     pub name: Option<String>,
+    /// The type of the elements of an array in MLIR, if it is known.
+    pub dtype: Option<DType>,
     /// None without fixed dimensions.
     pub dims: Option<Vec<i64>>,
     /// The type of an array that has no fixed dimensions, nor bounds for them: `f32[?x3]`.
@@ -46,6 +50,13 @@ const ALIAS: &str = "tf.aliasing_output";
 const DONOR: &str = "jax.buffer_donor";
 
 impl Annotations {
+    /// The inputs and outputs of an MLIR program, if all are arrays of fixed shapes.
+    pub(crate) fn specs(&self) -> Option<(Vec<Spec>, Vec<Spec>)> {
+        let spec = |array: &Array| Spec::new(array.dtype?, array.dims.as_ref()?).ok();
+        let specs = |arrays: &Option<Vec<Array>>| arrays.as_ref()?.iter().map(spec).collect::<Option<_>>();
+        Some((specs(&self.inputs)?, specs(&self.outputs)?))
+    }
+
     /// Notes what the attributes of the module say.
     pub(crate) fn note_module(&mut self, attributes: &[(Name, Attribute)]) {
         let number = |name: &str| attributes.iter().find(|(key, _)| &**key == name)?.1.as_integer();
@@ -82,6 +93,7 @@ fn array(kind: &Type, attributes: Option<&Attribute>) -> Array {
     let path = item(PATH).and_then(Attribute::as_text).filter(|path| !path.contains('\0'));
     Array {
         name: None,
+        dtype: kind.as_tensor().and_then(|tensor| tensor.element.dtype()),
         dims: kind.dims().filter(|_| kind.is_static()).map(<[i64]>::to_vec),
         dynamic: dynamic(kind),
         has_sharding: has_sharding(attributes) || has_sharding(item("mhlo.frontend_attributes")),

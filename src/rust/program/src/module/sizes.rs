@@ -1,5 +1,5 @@
-//! Arrays of impossible sizes: their number of bytes does not fit 64 bits, and a compiler throws a C++ exception or computes with
-//! what is left of the number.
+//! Arrays of impossible sizes: their number of bytes does not fit into 64 bits, so a compiler throws a C++ exception or
+//! computes with the truncated number.
 
 use pjrt_base::error::Result;
 

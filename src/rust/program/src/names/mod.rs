@@ -117,8 +117,8 @@ impl Inputs {
 }
 
 impl InputNames {
-    /// The order of inputs, for the arguments with these names. As R matches arguments: first those with a name, then
-    /// the others with what is left, in order.
+    /// The order of inputs for the arguments with these names. Inputs are matched as in R: first by name, then the
+    /// remaining ones by position.
     ///
     /// # Errors
     /// `InvalidInput` for names that fit no argument, several arguments, or one that has an input already, and if
@@ -182,7 +182,7 @@ fn match_names(table: &Table, arguments: &[&str], inputs: &Inputs) -> Result<Vec
     let surplus = unnamed.count();
     if surplus > 0 {
         return Err(invalid(format!(
-            "The program takes {}, but got {} inputs: {surplus} without a name too many.",
+            "The program takes {}, but got {} inputs: {surplus} too many without a name.",
             counted(arguments.len(), "argument"),
             arguments.len() + surplus
         )));
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(problem(&["a", "$a", "b"]), "More than one input is given for argument `a`.");
         assert_eq!(
             problem(&["a", "", "", ""]),
-            "The program takes 3 arguments, but got 4 inputs: 1 without a name too many."
+            "The program takes 3 arguments, but got 4 inputs: 1 too many without a name."
         );
         assert_eq!(
             problem(&["b"]),

@@ -1,5 +1,5 @@
-//! Profiles: what a plugin's profiler records of its devices, an `XSpace` of XLA, as lanes of timed events. Damaged bytes
-//! and wrong indices cost the events that they belong to, and nothing else.
+//! Profiles: reads the `XSpace` that a plugin's profiler records of its devices, as lanes of timed events. Damaged
+//! bytes and wrong indices affect only the events that contain them.
 
 use prost::Message;
 use std::collections::{BTreeMap, HashMap};

@@ -1,4 +1,4 @@
-//! A compiler's error about a program, for its reader: what it says without noise, where, and what was probably meant.
+//! Words a compiler's error about a program for its reader: the message without noise, the place, and a suggestion.
 
 mod advice;
 
@@ -28,6 +28,13 @@ const ADVICE: &str = "Failed to parse using StableHLO";
 /// XLA's message about arrays without a fixed shape.
 const DYNAMIC: &str = "Unbounded dynamism";
 
+/// XLA's message when it cannot turn a fusion into machine code.
+const SILENT: &str = "Unknown MLIR failure";
+
+/// What helps then.
+const LONG_CHAINS: &str = "Newer compilers of XLA fail like this on long chains of operations on each element. Put a \
+                           `stablehlo.optimization_barrier` after every few hundred of them, or write a loop.";
+
 /// Explains an error about a program that the compiler cannot parse or verify; others stay as they are.
 pub(crate) fn explain(program: &Program, error: Error) -> Error {
     if program.format() != Format::Mlir || !matches!(error.code(), Some(UNKNOWN | INVALID_ARGUMENT)) {
@@ -35,6 +42,9 @@ pub(crate) fn explain(program: &Program, error: Error) -> Error {
     }
     if error.message().contains(DYNAMIC) {
         return dynamic(program, error);
+    }
+    if error.message().trim_end() == SILENT {
+        return error.hint(LONG_CHAINS);
     }
     let Some(found) = Diagnostic::read(error.message()) else { return error };
     let text = if program.bytecode().is_some() { &[] } else { program.code() };
@@ -244,6 +254,12 @@ mod tests {
         for other in ["", "No such option", "<unknown>:0: error: Failed to parse using StableHLO"] {
             assert_eq!(Diagnostic::read(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_failure_without_a_reason_gets_the_usual_one() {
+        let error = explained("module {}", "Unknown MLIR failure");
+        assert_eq!((error.message(), error.hints()), ("Unknown MLIR failure", &[Hint::from(LONG_CHAINS)][..]));
     }
 
     #[test]

@@ -7,7 +7,10 @@ mod suggest;
 
 use crate::bytecode::{self, MAGIC};
 use crate::exported;
-use crate::hlo::HloModuleProto;
+use crate::hlo::{
+    AliasEntryProto, BufferDonorProto, DonorEntryProto, HloModuleProto, InputOutputAliasProto, ProgramShapeProto,
+    ShapeProto, TUPLE,
+};
 use crate::module::annotations::{Annotations, Array};
 use crate::module::Module;
 use crate::text;
@@ -174,6 +177,46 @@ impl Program {
         }
     }
 
+    /// Its inputs, outputs and aliases, as the interface of a compiled module; `None` if they cannot be read or are not arrays
+    /// of fixed shapes.
+    pub fn interface(&self) -> Option<HloModuleProto> {
+        if self.format == Format::Hlo {
+            return self.hlo().map(|module| module.interface());
+        }
+        let (inputs, outputs) = self.annotations.specs()?;
+        let mut results: Vec<_> = outputs.iter().map(ShapeProto::of).collect();
+        let result = match results.len() {
+            1 => results.pop(),
+            _ => Some(ShapeProto { element_type: TUPLE, tuple_shapes: results, ..Default::default() }),
+        };
+        let parameters = inputs.iter().map(ShapeProto::of).collect();
+        let mut module = HloModuleProto {
+            name: self.name().unwrap_or_else(|| "main".into()),
+            host_program_shape: Some(ProgramShapeProto { parameters, result, ..Default::default() }),
+            ..Default::default()
+        };
+        let (mut aliases, mut donors) = (InputOutputAliasProto::default(), BufferDonorProto::default());
+        for (number, input) in self.annotations.inputs.iter().flatten().enumerate() {
+            let parameter_number = number as i64;
+            match input.alias {
+                Some(output) => {
+                    let output_shape_index = if outputs.len() == 1 { Vec::new() } else { vec![output as i64] };
+                    aliases.entries.push(AliasEntryProto {
+                        output_shape_index,
+                        parameter_number,
+                        ..Default::default()
+                    });
+                }
+                None if input.is_donated => {
+                    donors.entries.push(DonorEntryProto { parameter_number, ..Default::default() });
+                }
+                None => {}
+            }
+        }
+        (module.input_output_alias, module.buffer_donor) = (Some(aliases), Some(donors));
+        Some(module)
+    }
+
     /// Checks that the arguments of its main function have fixed shapes. A compiler may find out the shapes of results.
     ///
     /// # Errors
@@ -236,6 +279,7 @@ impl Program {
 mod tests {
     use super::*;
     use crate::hlo::{HloComputationProto, HloInstructionProto};
+    use pjrt_data::array::Spec;
 
     #[test]
     fn programs_that_would_crash_a_compiler_are_refused() {
@@ -301,6 +345,22 @@ mod tests {
             "?",
         ] {
             assert_eq!(of(text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn the_types_of_arguments_and_results_are_read() {
+        let of = |text: &str| {
+            let shown = |specs: Vec<Spec>| specs.iter().map(Spec::to_string).collect::<Vec<_>>().join(" ");
+            let program = Program::new(format!("{text} {{ }}").into_bytes(), Format::Mlir).unwrap();
+            program.annotations.specs().map(|(inputs, outputs)| (shown(inputs), shown(outputs)))
+        };
+        let text = "func.func @main(%x: tensor<2x 3xi1>, %y: tensor<complex<f64>> {a = \"tensor<f32>\"}, %z: tensor<0xbf16, #e>) \
+            -> (tensor<ui4>, tensor<1xf8E4M3FN>)";
+        assert_eq!(of(text).unwrap(), ("pred[2x3] c128[] bf16[0]".into(), "ui4[] f8e4m3fn[1]".into()));
+        assert_eq!(of("func.func @main()").unwrap(), (String::new(), String::new()));
+        for result in ["tensor<?xf32>", "tensor<*xf32>", "tensor<2xindex>", "!stablehlo.token", "tuple<tensor<f32>>"] {
+            assert_eq!(of(&format!("func.func @main(%x: tensor<f32>) -> {result}")), None, "{result}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Says a program in the words of an older StableHLO, for a plugin that does not know newer ones.
+//! Rewrites a program for an older version of StableHLO, for plugins that do not know newer operations.
 //!
-//! Text has no versions of operations, and leaves out what has its default. So what is left are operations, attributes and forms
-//! that are new: each is listed here, with the version that has it first.
+//! Text has no versions of operations, and omits default values. Only new operations, attributes and forms remain: each
+//! is listed here with the first version that has it.
 
 use crate::module::{mesh, Attribute, Module, Name, Operation};
 use crate::program::stablehlo::Version;
@@ -20,7 +20,7 @@ const REDUCTION_TO_ONE: Version = Version([1, 19, 0]);
 const STABLE_TOP: Version = Version([1, 20, 0]);
 const CHOSEN_ROOT: Version = Version([1, 20, 0]);
 
-/// Replaces what is newer than `current`, the newest version that a plugin reads.
+/// Replaces everything newer than `current`, the newest version that a plugin reads.
 ///
 /// # Errors
 /// `UnsupportedProgram`, which names the operation, for what has no older form.

@@ -18,7 +18,7 @@ fn array(dims: &[i64], has_sharding: bool) -> Array {
 
 /// Arrays without their names.
 fn unnamed(arrays: Option<Vec<Array>>) -> Option<Vec<Array>> {
-    arrays.map(|arrays| arrays.into_iter().map(|array| Array { name: None, ..array }).collect())
+    arrays.map(|arrays| arrays.into_iter().map(|array| Array { name: None, dtype: None, ..array }).collect())
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn arguments_results_and_shardings_of_main_are_read() {
         ]
     );
     let path = Some("mhlo.sharding".to_owned());
-    assert_eq!(found.outputs.unwrap(), [Array { path, ..array(&[8, 6], false) }, array(&[8], true)]);
+    assert_eq!(unnamed(found.outputs).unwrap(), [Array { path, ..array(&[8, 6], false) }, array(&[8], true)]);
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn the_paths_to_results_are_read() {
 
 #[test]
 fn one_result_needs_no_brackets_and_none_no_arrow() {
-    let results = |text: &str| of(text).outputs;
+    let results = |text: &str| unnamed(of(text).outputs);
     assert_eq!(results("func.func @main() -> tensor<2x0xi64> {"), Some(vec![array(&[2, 0], false)]));
     assert_eq!(results("func.func @main(%x: tensor<2xi1>) {"), Some(vec![]));
     assert_eq!(unnamed(of("func.func @main(%x: tensor<2xi1>) {").inputs), Some(vec![array(&[2], false)]));

@@ -2,7 +2,7 @@
 
 use super::{end_of_brackets, end_of_string, is_in_name, split};
 use crate::module::{Attribute, Element, Gather, Name, Tensor, Type};
-use pjrt_data::dtype::ALL;
+use pjrt_data::dtype::DType;
 use std::sync::Arc;
 
 fn utf8(text: &[u8]) -> String {
@@ -30,8 +30,7 @@ pub(super) fn kind(code: &[u8]) -> (Type, usize) {
 }
 
 fn element(name: &str) -> Element {
-    let known = ALL.iter().find(|dtype| dtype.info().mlir == name);
-    known.map_or_else(|| Element::Other(name.into()), |&dtype| Element::Number(dtype))
+    DType::from_mlir(name).map_or_else(|| Element::Other(name.into()), Element::Number)
 }
 
 /// An array, from what is in its brackets.

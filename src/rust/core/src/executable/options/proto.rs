@@ -1,4 +1,4 @@
-//! The protocol buffers of compile options, as far as this crate uses them.
+//! The parts of the protocol buffers of compile options that this crate uses.
 
 use super::OptionValue;
 use prost::Message;

@@ -7,7 +7,7 @@ use super::{chlo, quantized, shardy, stablehlo, vhlo};
 use crate::module::sizes;
 use crate::module::{unknown, Attribute, Dense, Element, Name, Type};
 use pjrt_base::error::{Error, Kind, Result};
-use pjrt_data::dtype::{self, DType};
+use pjrt_data::dtype::DType;
 use std::sync::Arc;
 
 const MAX_NESTING: usize = 100;
@@ -428,8 +428,8 @@ fn integer_type(code: u64) -> Result<Type> {
 
 /// The number type of this name.
 pub(super) fn of_name(name: &str) -> Result<Type> {
-    let found = dtype::ALL.iter().find(|dtype| dtype.info().mlir == name);
-    found.map(|&dtype| Type::Number(Element::Number(dtype))).ok_or_else(|| unknown(format_args!("type {name}")))
+    let found = DType::from_mlir(name).map(|dtype| Type::Number(Element::Number(dtype)));
+    found.ok_or_else(|| unknown(format_args!("type {name}")))
 }
 
 /// The same, also for numbers that no array outside of programs has.

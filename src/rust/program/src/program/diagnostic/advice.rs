@@ -1,4 +1,4 @@
-//! Advice on a compiler's message: what was probably meant, or how to write it.
+//! Advice on a compiler's message: suggestions, and how to write the program.
 
 use super::{name_at, Source};
 use crate::program::suggest;

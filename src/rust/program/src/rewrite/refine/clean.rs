@@ -1,4 +1,4 @@
-//! Leaves out what is not used.
+//! Removes unused operations.
 
 use crate::module::{Attribute, Name, Operation, Region, Value};
 use std::collections::{HashMap, HashSet};

@@ -186,10 +186,24 @@ impl<'m> Refiner<'m> {
                     return Err(strange("a selection of the largest of nothing"));
                 };
                 *last = k;
-                let mut operation = Operation::new("chlo.top_k", operands[..1].to_vec(), Vec::new());
-                operation.set("k", Attribute::Integer(k, Element::Number(DType::I64)));
-                let types = vec![self.of_sizes(source, 0, dims.clone())?, self.of_sizes(source, 1, dims)?];
-                return self.push(operation, types, out);
+                return self.top_k(source, operands[..1].to_vec(), dims, out);
+            }
+            // JAX before 0.9 wrote operations of CHLO in this way.
+            "mhlo.topk" => {
+                let declared = source.results.first().and_then(|&first| self.source.type_of(first).as_tensor());
+                let mut dims = operands.first().map(|&first| self.dims(first).to_vec()).unwrap_or_default();
+                let (Some(last), Some(k)) = (dims.last_mut(), declared.and_then(|kind| kind.dims.last().copied()))
+                else {
+                    return Err(strange("a selection of the largest of nothing"));
+                };
+                *last = k;
+                return self.top_k(source, operands, dims, out);
+            }
+            _ if target.strip_prefix("mhlo.").is_some_and(|name| OF_CHLO.contains(&name)) => {
+                let name = target.replacen("mhlo", "chlo", 1);
+                let dims = operands.first().map(|&first| self.dims(first).to_vec()).unwrap_or_default();
+                let types = vec![self.of_sizes(source, 0, dims)?];
+                return self.push(Operation::new(&name, operands, Vec::new()), types, out);
             }
             "stablehlo.dynamic_rng_bit_generator" if self.is_strict => {
                 let dims = self.need(source, operands.get(1))?;
@@ -213,6 +227,20 @@ impl<'m> Refiner<'m> {
                 self.unchanged(source, &name)?;
             }
         }
+        self.push(operation, types, out)
+    }
+
+    /// The largest elements along the last dimension, and where they are, of these sizes.
+    fn top_k(
+        &mut self,
+        source: &Operation,
+        operands: Vec<Value>,
+        dims: Vec<i64>,
+        out: &mut Vec<Operation>,
+    ) -> Result<Vec<Value>> {
+        let mut operation = Operation::new("chlo.top_k", operands, Vec::new());
+        operation.set("k", Attribute::Integer(dims.last().copied().unwrap_or(0), Element::Number(DType::I64)));
+        let types = vec![self.of_sizes(source, 0, dims.clone())?, self.of_sizes(source, 1, dims)?];
         self.push(operation, types, out)
     }
 
@@ -296,3 +324,6 @@ fn refused(source: &Operation, known: &[Option<i64>]) -> Error {
     }
     Error::new(Kind::ShapeMismatch, message)
 }
+
+/// Functions of CHLO that were calls of this name.
+const OF_CHLO: [&str; 10] = ["acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "sinh", "tan"];

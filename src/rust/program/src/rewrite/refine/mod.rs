@@ -1,5 +1,5 @@
-//! Fixes the sizes of a program: from those of the arguments of `main`, and from arguments that become constants, all
-//! types, with operations of fixed sizes instead of dynamic ones.
+//! Fixes the sizes of a program: infers all types from the arguments of `main`, some of which become constants, and
+//! replaces dynamic operations with operations of fixed sizes.
 //!
 //! The program is built anew, from `main` on. Each function that it calls is built once for each set of argument types
 //! and known integers. Integers that are known, such as sizes, are computed on the way.

@@ -1,0 +1,240 @@
+#' Check a plugin
+#'
+#' `pjrt_check_plugin()` tries what this package needs of a plugin, and reports what passes, fails or is not supported.
+#' It is for authors of plugins, and for users of a plugin that is new to them.
+#'
+#' The checks run in separate R processes, so that a plugin that crashes or hangs ends only them. They take up to a
+#' minute on a CPU.
+#'
+#' | part | what is tried |
+#' |---|---|
+#' | `start` | loading, versions, attributes, extensions, creating a client, devices, memory spaces |
+#' | `arrays` | values of every dtype to the device and back: vectors, matrices by row and by column, parts, copies |
+#' | `programs` | text, bytecode, a portable artifact and HLO |
+#' | `operations` | 60 operations on arrays of 1, 33, 64 and 1,000 elements and on a matrix, compared with R |
+#' | `running` | donation, results in order, errors, programs that run at the same time |
+#' | `interrupts` | time limits while a client is created and while a program compiles |
+#' | `saving`, `loading` | an executable that is saved by one process and run by another |
+#' | `exit` | a process that ends with pending work |
+#'
+#' @param plugin A string: a platform, such as `"cpu"`, or the path of a plugin's library.
+#' @param quick A logical: whether to try only some of it, in a second or two: whether the plugin starts, keeps an array
+#'   and runs a program.
+#' @param file A string: a file for the report as JSON, which is replaced if it exists, or `NULL`.
+#' @param object,x,target,current A `PJRTPluginReport`.
+#' @param ... Not used.
+#' @return
+#' * `pjrt_check_plugin()`: a `PJRTPluginReport`, a data frame with a row for each check: `part`, `check`, `result`
+#'   (`"pass"`, `"fail"`, `"unsupported"` or `"skipped"`), `detail` (what went wrong) and `seconds`.
+#' * `summary()`: the number of checks with each result.
+#' * `all.equal()`: `TRUE`, or the checks with other results as strings.
+#' @section Errors:
+#' `pjrt_error_plugin_not_found` if there is no such plugin, `pjrt_error_io` if the file cannot be written.
+#' @seealso [install_pjrt()], [plugin_info()]
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' report <- pjrt_check_plugin("cpu", quick = TRUE)
+#' report
+#' summary(report)
+#' @export
+pjrt_check_plugin <- function(plugin = default_platform(), quick = FALSE, file = NULL) {
+  check_string(plugin, "plugin")
+  check_flag(quick, "quick")
+  check_string_or_null(file, "file")
+  path <- if (grepl("[/\\\\]", plugin)) full_path(plugin) else plugin_path(plugin)
+  if (!file.exists(path)) {
+    abort_no_file(plugin, plugin)
+  }
+  folder <- tempfile("pjrt-check-")
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
+  parts <- if (quick) "quick" else setdiff(names(plugin_checks), "quick")
+  found <- do.call(rbind, lapply(parts, run_plugin_part, path = path, folder = folder))
+  found$is_crash <- NULL
+  report <- structure(found, class = c("PJRTPluginReport", "data.frame"), plugin = path)
+  if (!is.null(file)) {
+    write_report(report_json(report), full_path(file))
+  }
+  report
+}
+
+# The quick checks that a plugin fails, other than by an error when it starts.
+broken_checks <- function(path) {
+  folder <- tempfile("pjrt-check-")
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
+  found <- run_plugin_part("quick", path, folder)
+  starts <- names(check_quick())[[1L]]
+  has_started <- any(found$check == starts & found$result == "pass")
+  found[found$result == "fail" & (has_started | found$is_crash), ]
+}
+
+# How many seconds a part may take.
+plugin_part_limit <- 120
+
+# Runs the checks of a part in a new process and returns their results.
+run_plugin_part <- function(part, path, folder) {
+  results <- file.path(folder, paste0(part, ".rds"))
+  code <- sprintf(
+    "pjrt:::check_plugin_part(%s)", paste(encodeString(c(part, path, folder), quote = "\""), collapse = ", ")
+  )
+  script <- file.path(folder, paste0(part, ".R"))
+  writeLines(enc2utf8(code), script, useBytes = TRUE)
+  log <- file.path(folder, paste0(part, ".log"))
+  environment <- paste0("R_LIBS=", shQuote(paste(.libPaths(), collapse = .Platform$path.sep)))
+  status <- suppressWarnings(system2(
+    file.path(R.home("bin"), "Rscript"), c("--vanilla", shQuote(script)),
+    stdout = log, stderr = log, env = environment, timeout = plugin_part_limit
+  ))
+  found <- if (file.exists(results)) readRDS(results) else list()
+  running <- vapply(found, function(check) check$result == "running", NA)
+  found[running] <- lapply(found[running], function(check) {
+    check$result <- "fail"
+    check$detail <- ended_text(status, log)
+    check$is_crash <- TRUE
+    check
+  })
+  if (status != 0L && !any(running)) {
+    found <- c(found, list(new_check("the process ends", "fail", ended_text(status, log), is_crash = TRUE)))
+  }
+  column <- function(name, kind) vapply(found, `[[`, kind, name)
+  data.frame(
+    part = part, check = column("check", ""), result = column("result", ""), detail = column("detail", ""),
+    seconds = column("seconds", 0), is_crash = column("is_crash", NA)
+  )
+}
+
+new_check <- function(check, result, detail = "", seconds = 0, is_crash = FALSE) {
+  list(check = check, result = result, detail = detail, seconds = seconds, is_crash = is_crash)
+}
+
+# How a process ended, with the last line that it wrote.
+ended_text <- function(status, log) {
+  lines <- if (file.exists(log)) readLines(log, warn = FALSE) else character()
+  lines <- lines[nzchar(trimws(lines))]
+  how <- if (status == 124L) sprintf("it did not end within %g seconds", plugin_part_limit) else {
+    sprintf("the process ended with status %d", status)
+  }
+  paste(c(how, if (length(lines) > 0L) lines[[length(lines)]]), collapse = ": ")
+}
+
+# In the new process: runs the checks of a part, and writes the results after each, so that the one that ends the process
+# is known.
+check_plugin_part <- function(part, path, folder) {
+  options(pjrt.cache = FALSE, pjrt.progress = FALSE)
+  results <- file.path(folder, paste0(part, ".rds"))
+  checks <- plugin_checks[[part]](path, folder)
+  found <- list()
+  for (name in names(checks)) {
+    saveRDS(c(found, list(new_check(name, "running"))), results)
+    start <- proc.time()[["elapsed"]]
+    outcome <- plugin_outcome(checks[[name]])
+    found <- c(found, list(new_check(name, outcome$result, outcome$detail, proc.time()[["elapsed"]] - start)))
+    saveRDS(found, results)
+  }
+}
+
+# What a check comes to. It returns TRUE, or what is wrong as text, or a skip.
+plugin_outcome <- function(check) {
+  tryCatch(
+    {
+      value <- check()
+      if (inherits(value, "pjrt_skipped")) {
+        list(result = "skipped", detail = value$reason)
+      } else if (isTRUE(value)) {
+        list(result = "pass", detail = "")
+      } else {
+        list(result = "fail", detail = paste(value, collapse = "; "))
+      }
+    },
+    pjrt_error_unimplemented = function(e) list(result = "unsupported", detail = first_line(e)),
+    pjrt_error_unsupported_call = function(e) list(result = "unsupported", detail = first_line(e)),
+    pjrt_error_unsupported_dtype = function(e) list(result = "unsupported", detail = first_line(e)),
+    error = function(e) list(result = "fail", detail = first_line(e))
+  )
+}
+
+first_line <- function(condition) strsplit(conditionMessage(condition), "\n", fixed = TRUE)[[1L]][[1L]]
+
+skipped <- function(reason) structure(list(reason = reason), class = "pjrt_skipped")
+
+#' @export
+format.PJRTPluginReport <- function(x, ...) {
+  counts <- summary(x)
+  shown <- x[x$result %in% c("fail", "unsupported"), ]
+  c(
+    sprintf("<PJRTPluginReport: %s>", paste(counts, names(counts), collapse = ", ")),
+    sprintf("  plugin: %s", attr(x, "plugin")),
+    sprintf("  %-11s %s, %s: %s", shown$result, shown$part, shown$check, shown$detail)
+  )
+}
+
+#' @rdname pjrt_check_plugin
+#' @export
+print.PJRTPluginReport <- function(x, ...) {
+  show_lines(format(x))
+  invisible(x)
+}
+
+#' @rdname pjrt_check_plugin
+#' @export
+summary.PJRTPluginReport <- function(object, ...) {
+  check_unused(...)
+  counts <- table(factor(object$result, c("pass", "fail", "unsupported", "skipped")))
+  structure(as.integer(counts), names = names(counts))
+}
+
+#' @rdname pjrt_check_plugin
+#' @export
+all.equal.PJRTPluginReport <- function(target, current, ...) {
+  check_unused(...)
+  if (!inherits(current, "PJRTPluginReport")) {
+    abort_type("`current` must be a PJRTPluginReport, not ", given(current), ".")
+  }
+  both <- merge(
+    as.data.frame(target)[c("part", "check", "result")], as.data.frame(current)[c("part", "check", "result")],
+    by = c("part", "check"), all = TRUE, suffixes = c(".target", ".current"), sort = FALSE
+  )
+  both[is.na(both)] <- "not checked"
+  other <- both[both$result.target != both$result.current, ]
+  if (nrow(other) == 0L) {
+    return(TRUE)
+  }
+  sprintf("%s, %s: %s, now %s", other$part, other$check, other$result.target, other$result.current)
+}
+
+#' @export
+as.data.frame.PJRTPluginReport <- function(x, ...) {
+  structure(x, class = "data.frame", plugin = NULL)
+}
+
+report_json <- function(report) {
+  text <- function(x) {
+    x <- gsub("([\"\\\\])", "\\\\\\1", enc2utf8(x))
+    sprintf("\"%s\"", gsub("[[:cntrl:]]", " ", x))
+  }
+  rows <- sprintf(
+    "    {\"part\": %s, \"check\": %s, \"result\": %s, \"detail\": %s, \"seconds\": %s}",
+    text(report$part), text(report$check), text(report$result), text(report$detail),
+    format(round(report$seconds, 3), trim = TRUE, decimal.mark = ".", scientific = FALSE)
+  )
+  paste0(
+    "{\n  \"plugin\": ", text(attr(report, "plugin")), ",\n  \"pjrt\": ", text(as.character(utils::packageVersion("pjrt"))),
+    ",\n  \"checks\": [\n", paste(rows, collapse = ",\n"), "\n  ]\n}\n"
+  )
+}
+
+# Writes a file completely or not at all.
+write_report <- function(text, path) {
+  part <- paste0(path, ".part")
+  on.exit(unlink(part))
+  problem <- tryCatch(
+    {
+      writeBin(charToRaw(text), part)
+      if (!file.rename(part, path)) "it cannot be replaced"
+    },
+    error = conditionMessage, warning = conditionMessage
+  )
+  if (!is.null(problem)) {
+    pjrt_abort(paste0("Cannot write the report to '", path, "': ", problem, "."), "io")
+  }
+}

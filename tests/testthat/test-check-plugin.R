@@ -1,0 +1,75 @@
+# Slow: runs the checks in new sessions.
+
+test_that("the CPU plugin has no failure, and a report can be written, summarized and compared", {
+  file <- withr::local_tempfile(fileext = ".json")
+  report <- pjrt_check_plugin("cpu", file = file)
+  expect_s3_class(report, c("PJRTPluginReport", "data.frame"))
+  expect_named(report, c("part", "check", "result", "detail", "seconds"))
+  parts <- c("start", "arrays", "programs", "operations", "running", "interrupts", "saving", "loading", "exit")
+  expect_identical(unique(report$part), parts)
+  faults <- report[report$result == "fail", ]
+  if (grepl("lammps", real_plugin())) {
+    expect_identical(faults$check, "chlo.atan")
+  } else {
+    expect_identical(faults$check, character())
+  }
+  expect_gte(sum(report$part == "operations"), 60L)
+  expect_identical(sum(summary(report)), nrow(report))
+  expect_named(summary(report), c("pass", "fail", "unsupported", "skipped"))
+  expect_match(format(report)[[1L]], "^<PJRTPluginReport: [0-9]+ pass, [0-9]+ fail, [0-9]+ unsupported, [0-9]+ skipped>$")
+  expect_output(print(report), "plugin: ")
+  expect_true(all.equal(report, report))
+  other <- report
+  other$result[[5L]] <- "fail"
+  other <- other[-6L, ]
+  expect_identical(all.equal(report, other), c(
+    sprintf("start, %s: pass, now fail", report$check[[5L]]),
+    sprintf("start, %s: pass, now not checked", report$check[[6L]])
+  ))
+  skip_if_not_installed("jsonlite")
+  read <- jsonlite::fromJSON(file)
+  expect_identical(read$checks$check, report$check)
+  expect_identical(read$checks$result, report$result)
+})
+
+test_that("a plugin that crashes, throws or lacks functions is reported", {
+  skip_on_os("windows")
+  path <- throwing_library()
+  failures <- function(...) {
+    withr::local_envvar(PJRT_REAL_PLUGIN = real_plugin(), ...)
+    report <- pjrt_check_plugin(path, quick = TRUE)
+    report[report$result != "pass", c("check", "detail")]
+  }
+  expect_identical(nrow(failures()), 0L)
+  thrown <- failures(PJRT_THROW = "10")
+  expect_identical(thrown$check, c("the plugin starts", "an array is kept", "a program runs"))
+  # a crash ends only the process that tries it, and is named with the check
+  code <- withr::local_tempfile(fileext = ".c", lines = "void *GetPjrtApi(void) { __builtin_trap(); }")
+  report <- pjrt_check_plugin(build_library(code), quick = TRUE)
+  expect_identical(report$result, "fail")
+  expect_match(report$detail, "the process ended with status")
+})
+
+# before the cache is empty
+plugin_of_tests <- plugin_path("cpu")
+
+test_that("a plugin that crashes is refused and removed by install_pjrt()", {
+  skip_on_os("windows")
+  cache <- local_empty_cache()
+  code <- withr::local_tempfile(fileext = ".c", lines = "void *GetPjrtApi(void) { __builtin_trap(); }")
+  expect_refused(
+    suppressMessages(install_pjrt("idle", source = "file", path = build_library(code))), "plugin_invalid",
+    "does not work on this machine and was removed: the plugin starts: the process ended with status"
+  )
+  expect_identical(nrow(pjrt_plugins()), 0L)
+  # one that starts is kept
+  suppressMessages(install_pjrt("cpu", source = "file", path = plugin_of_tests))
+  expect_identical(pjrt_plugins()$platform, "cpu")
+})
+
+test_that("wrong arguments are refused", {
+  expect_refused(pjrt_check_plugin("/no/such/plugin.so"), "plugin_not_found", "/no/such/plugin.so")
+  expect_refused(pjrt_check_plugin(1), "invalid_type", "`plugin` must be")
+  expect_refused(pjrt_check_plugin("cpu", quick = NA), "invalid_type", "`quick` must be")
+  expect_refused(pjrt_check_plugin("cpu", quick = TRUE, file = "/no/such/folder/x.json"), "io", "Cannot write the report")
+})
