@@ -8,8 +8,9 @@ use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::{Buffer, Executable, HostMemory};
 use pjrt_data::{array::Spec, dtype::DType};
-use pjrt_program::module::{refine, Module};
+use pjrt_program::module::Module;
 use pjrt_program::program::{Format, Program};
+use pjrt_program::refine::refine;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../program/fixtures/symbolic");
 

@@ -4,26 +4,22 @@
 #[macro_use]
 extern crate pjrt_base;
 
-pub mod annotations;
-pub mod bytecode;
-pub mod collectives;
-mod content;
-pub mod depth;
-mod diagnostic;
+mod bytecode;
+mod checks;
 pub mod eager;
 pub mod exported;
 pub mod graph;
 pub mod hlo;
-mod mesh;
-pub mod mlir;
 pub mod module;
 pub mod names;
-pub mod narrow;
-mod older;
 pub mod profile;
 pub mod program;
-pub mod pytorch;
-pub mod sharding;
-mod sizes;
-pub mod stablehlo;
-pub mod suggest;
+mod rewrite;
+mod text;
+
+pub use checks::{collectives, narrow};
+pub use exported::pytorch;
+pub use hlo::sharding;
+pub use module::annotations;
+pub use program::stablehlo;
+pub use rewrite::refine;

@@ -6,8 +6,9 @@ use crate::r::{handle, sexp};
 use extendr_api::prelude::*;
 use pjrt_base::room;
 use pjrt_program::exported::dims::{self, Given, Input};
-use pjrt_program::module::{self, Module};
+use pjrt_program::module::Module;
 use pjrt_program::program::{Format, Program};
+use pjrt_program::refine::refine;
 
 /// The sizes of the symbolic dimensions that follow from `given`: numbers with the names of inputs or dimensions. Also
 /// returns all shapes with these sizes.
@@ -56,7 +57,7 @@ fn exported_refine(program: Robj, platform: i32, shapes_of_arguments: Robj, name
     let Some(dims) = dims else { bail!(InvalidInput, "Shapes must be whole numbers.") };
     let module = Module::decode(program.code())?;
     let constants: &[(usize, i32)] = if platform < 0 { &[] } else { &[(0, platform)] };
-    let text = module::refine(&module, &dims, constants)?.text()?;
+    let text = refine(&module, &dims, constants)?.text()?;
     Ok(handle::object(Program::new(text.into_bytes(), Format::Mlir)?.with_input_names(names)))
 }
 

@@ -384,16 +384,13 @@ impl Propagation {
 }
 
 /// A number on which options and program agree.
-fn agreed(name: &str, given: Option<i64>, attribute: &[u8], said: Option<i64>) -> Result<i64> {
+fn agreed(name: &str, given: Option<i64>, attribute: &str, said: Option<i64>) -> Result<i64> {
     match (given, said) {
-        (Some(given), Some(said)) if given != said => {
-            let attribute = String::from_utf8_lossy(attribute);
-            Err(Error::new(
-                Kind::InvalidInput,
-                format!("`{name}` is {given}, but the program is for {said}: it has `{attribute} = {said}`."),
-            )
-            .hint(format!("Omit `{name}`: the default is the program's own number.")))
-        }
+        (Some(given), Some(said)) if given != said => Err(Error::new(
+            Kind::InvalidInput,
+            format!("`{name}` is {given}, but the program is for {said}: it has `{attribute} = {said}`."),
+        )
+        .hint(format!("Omit `{name}`: the default is the program's own number."))),
         (given, said) => Ok(given.or(said).unwrap_or(1)),
     }
 }

@@ -9,10 +9,11 @@ use pjrt_program::exported::Exported;
 use pjrt_program::graph::Graph;
 use pjrt_program::hlo::processes::Process;
 use pjrt_program::hlo::HloModuleProto;
-use pjrt_program::module::{self, Module};
+use pjrt_program::module::Module;
 use pjrt_program::narrow;
 use pjrt_program::program::{Format, Program};
 use pjrt_program::pytorch::{Function, Source};
+use pjrt_program::refine;
 use pjrt_program::sharding::{Shardings, Wholes};
 use prost::Message;
 use std::sync::Arc;
@@ -154,8 +155,8 @@ fn explore(program: &Program) {
 /// Fixes the sizes of a program's arguments, and reads the result.
 fn refine(program: &Program, dims: &[Vec<i64>]) {
     let Some(module) = sound(Module::decode(program.code())) else { return };
-    let as_constant = sound(module::with_constant_argument(&module, 0, 1));
-    for refined in [sound(module::refine(&module, dims, &[])), as_constant].into_iter().flatten() {
+    let as_constant = sound(refine::with_constant_argument(&module, 0, 1));
+    for refined in [sound(refine::refine(&module, dims, &[])), as_constant].into_iter().flatten() {
         if let Some(text) = sound(refined.text()) {
             sound(Program::new(text.into_bytes(), Format::Mlir));
         }

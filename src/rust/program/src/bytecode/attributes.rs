@@ -1,10 +1,10 @@
 //! The attributes and types of a program in bytecode: a table of entries that refer to each other.
 
-use super::kinds::{self, ElementType, Field};
+use super::kinds::{self, Field};
 use super::reader::Reader;
 use super::{damaged, too_deep, MAX_NESTING};
-use crate::depth;
-use crate::mlir;
+use crate::module::depth;
+use crate::text;
 use pjrt_base::error::Result;
 
 /// The entries: attributes first, then types.
@@ -52,18 +52,14 @@ impl<'a> Entries<'a> {
         (self.attributes, self.entries.len() - self.attributes)
     }
 
-    /// Checks that no entry contains itself or nests too deep, since MLIR reads referenced entries first, and that
-    /// numbers and constants match their types.
+    /// Checks that no entry contains itself or nests too deep, since MLIR reads referenced entries first.
     pub fn check(&self, strings: &[&[u8]]) -> Result<()> {
         let cycle = || damaged("an attribute or a type contains itself");
         let depth = depth::deepest(self.entries.len(), |entry| self.references(entry, strings), cycle)?;
         if depth > MAX_NESTING {
             return Err(too_deep());
         }
-        self.entries[..self.attributes].iter().try_for_each(|entry| {
-            self.check_number(entry)?;
-            self.check_constant(entry)
-        })
+        Ok(())
     }
 
     /// The entries that an entry refers to, as far as its encoding is known here.
@@ -71,7 +67,7 @@ impl<'a> Entries<'a> {
         let is_attribute = entry < self.attributes;
         let mut found = Vec::new();
         let Some((kind, mut reader)) = self.entries[entry].kind()? else {
-            mlir::check(self.entries[entry].content.rest())?;
+            text::check(self.entries[entry].content.rest())?;
             return Ok(found);
         };
         for field in kinds::fields(self.entries[entry].dialect, is_attribute, kind) {
@@ -154,96 +150,6 @@ impl<'a> Entries<'a> {
     /// The type with this number.
     pub fn type_number(&self, number: usize) -> &Entry<'a> {
         &self.entries[self.attributes + number]
-    }
-
-    /// The same for an optional type.
-    pub fn optional_attribute(&self, reader: &mut Reader<'_>) -> Result<Option<&Entry<'a>>> {
-        let (index, is_there) = reader.flagged()?;
-        Ok(if is_there { Some(&self.entries[Reader::within(index, self.attributes)?]) } else { None })
-    }
-
-    /// Whether the elements of a constant, as it follows the number of its kind, are of this kind of the portable form.
-    pub fn has_elements(&self, mut constant: Reader<'_>, element: u64) -> Result<bool> {
-        let shape = self.type_at(&mut constant)?;
-        let Some((kind, mut fields)) = shape.kind()? else { return Ok(false) };
-        match kinds::array(shape.dialect, kind) {
-            Some(has_encoding) => self.element_of(&mut fields, has_encoding)?.0.is_one_of(b"vhlo", &[element]),
-            None => Ok(false),
-        }
-    }
-
-    /// Checks that a number is of a type that has such numbers.
-    fn check_number(&self, attribute: &Entry<'_>) -> Result<()> {
-        let Some((kind, mut reader)) = attribute.kind()? else { return Ok(()) };
-        let Some(others) = kinds::not_of_number(attribute.dialect, kind) else { return Ok(()) };
-        if self.type_at(&mut reader)?.kind()?.is_some_and(|(kind, _)| others(kind)) {
-            return Err(damaged("a number does not match its type"));
-        }
-        Ok(())
-    }
-
-    /// The type and the number of an array's elements; `None` without a fixed size.
-    fn element_of(&self, fields: &mut Reader<'_>, has_encoding: bool) -> Result<(&Entry<'_>, Option<u64>)> {
-        if has_encoding {
-            fields.index(self.attributes)?;
-        }
-        let mut elements = Some(1u64);
-        for _ in 0..fields.count()? {
-            // Signed numbers have their sign in the last bit.
-            let (dim, is_negative) = fields.flagged()?;
-            elements = elements.filter(|_| !is_negative).and_then(|elements| elements.checked_mul(dim));
-        }
-        Ok((self.type_at(fields)?, elements))
-    }
-
-    /// Checks that a constant has the bytes of all of its elements, or of one for all.
-    fn check_constant(&self, attribute: &Entry<'_>) -> Result<()> {
-        let Some((kind, mut reader)) = attribute.kind()? else { return Ok(()) };
-        if !kinds::is_constant(attribute.dialect, kind) {
-            return Ok(());
-        }
-        let shape = self.type_at(&mut reader)?;
-        let bytes = reader.count()?;
-        let content = reader.bytes(bytes)?;
-        let Some((kind, mut fields)) = shape.kind()? else { return Ok(()) };
-        let Some(has_encoding) = kinds::array(shape.dialect, kind) else {
-            return Err(damaged("a constant is not an array"));
-        };
-        let (element, elements) = self.element_of(&mut fields, has_encoding)?;
-        if element.kind()?.is_some_and(|(kind, _)| kinds::is_no_number(element.dialect, kind)) {
-            return Err(damaged("the elements of a constant are not numbers"));
-        }
-        let Some(width) = self.width(element)? else { return Ok(()) };
-        let fits = elements.is_some_and(|elements| match width {
-            ElementType::Bit => {
-                bytes as u64 == elements.div_ceil(8) || bytes as u64 == elements || matches!(content, [0] | [0xff])
-            }
-            ElementType::Bytes(width) => bytes as u64 == width || Some(bytes as u64) == elements.checked_mul(width),
-        });
-        if fits {
-            Ok(())
-        } else {
-            Err(damaged("the size of a constant does not match its type"))
-        }
-    }
-
-    /// The size of an element of this type in a constant, if it is known here.
-    fn width(&self, element: &Entry<'_>) -> Result<Option<ElementType>> {
-        let Some((kind, mut fields)) = element.kind()? else { return Ok(None) };
-        if kinds::is_complex(element.dialect, kind) {
-            let part = self.type_at(&mut fields)?;
-            let Some((kind, fields)) = part.kind()? else { return Ok(None) };
-            return Ok(match kinds::element(part.dialect, kind, fields)? {
-                Some(ElementType::Bytes(width)) => Some(ElementType::Bytes(2 * width)),
-                _ => None,
-            });
-        }
-        kinds::element(element.dialect, kind, fields)
-    }
-
-    /// The type that comes next.
-    pub fn type_at(&self, reader: &mut Reader<'_>) -> Result<&Entry<'a>> {
-        Ok(&self.entries[self.attributes + reader.index(self.entries.len() - self.attributes)?])
     }
 }
 

@@ -1,9 +1,6 @@
 //! The bytecode encoding of attributes and types of MLIR itself (`builtin`), of StableHLO and its portable form (`vhlo`),
 //! and of Shardy (`sdy`). Those of other dialects have no references.
 
-use super::reader::Reader;
-use pjrt_base::error::Result;
-
 /// A part of an entry. Parts after the last reference are omitted.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Field {
@@ -22,13 +19,6 @@ pub(super) enum Field {
     Size,
     Number,
     Numbers,
-}
-
-/// The size of an element in a constant.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum ElementType {
-    Bit,
-    Bytes(u64),
 }
 
 use Field::{
@@ -160,63 +150,4 @@ fn shardy_attribute(kind: u64) -> &'static [Field] {
         11..=14 => &[Attributes(1)],
         _ => &[],
     }
-}
-
-/// For a number, the kinds of types that have no such numbers.
-pub(super) fn not_of_number(dialect: &[u8], kind: u64) -> Option<fn(u64) -> bool> {
-    match (dialect, kind) {
-        (b"vhlo", 8) => Some(|kind| matches!(kind, 0..=1 | 8..=26 | 30..=33)),
-        (b"vhlo", 9) => Some(|kind| matches!(kind, 1..=8 | 20..=30 | 33..=40)),
-        _ => None,
-    }
-}
-
-/// Whether an attribute is a constant: a type and as many bytes as follow.
-pub(super) fn is_constant(dialect: &[u8], kind: u64) -> bool {
-    matches!((dialect, kind), (b"builtin", 18) | (b"vhlo", 15))
-}
-
-/// Whether an array type has an encoding; `None` if constants cannot have this type.
-pub(super) fn array(dialect: &[u8], kind: u64) -> Option<bool> {
-    match (dialect, kind) {
-        (b"builtin", 13 | 19) | (b"vhlo", 20) => Some(false),
-        (b"builtin", 14) | (b"vhlo", 21) => Some(true),
-        _ => None,
-    }
-}
-
-/// Whether a type is a function's: a list of inputs, and one of outputs.
-pub(super) fn is_function(dialect: &[u8], kind: u64) -> bool {
-    matches!((dialect, kind), (b"builtin", 2) | (b"vhlo", 8))
-}
-
-/// Whether a type is known not to be a number.
-pub(super) fn is_no_number(dialect: &[u8], kind: u64) -> bool {
-    match dialect {
-        b"builtin" => matches!(kind, 2 | 10..=20),
-        b"vhlo" => matches!(kind, 8 | 20..=26 | 33),
-        _ => false,
-    }
-}
-
-pub(super) fn is_complex(dialect: &[u8], kind: u64) -> bool {
-    matches!((dialect, kind), (b"builtin", 9) | (b"vhlo", 1))
-}
-
-/// The size of an element of a type in a constant, if it is known.
-pub(super) fn element(dialect: &[u8], kind: u64, mut fields: Reader<'_>) -> Result<Option<ElementType>> {
-    let bytes = match (dialect, kind) {
-        (b"builtin", 0) => {
-            // Width and sign.
-            let width = fields.number()? >> 2;
-            return Ok(Some(if width == 1 { ElementType::Bit } else { ElementType::Bytes(width.div_ceil(8)) }));
-        }
-        (b"vhlo", 0) => return Ok(Some(ElementType::Bit)),
-        (b"builtin", 3 | 4) | (b"vhlo", 2 | 3 | 12 | 17) => 2,
-        (b"builtin", 5) | (b"vhlo", 4 | 13 | 18) => 4,
-        (b"builtin", 1 | 6) | (b"vhlo", 5 | 14 | 19) => 8,
-        (b"vhlo", 6 | 7 | 10 | 11 | 15 | 16) => 1,
-        _ => return Ok(None),
-    };
-    Ok(Some(ElementType::Bytes(bytes)))
 }

@@ -2,25 +2,25 @@
 //! that contain themselves, and crashes instead of raising errors. So this module reads the tables in the same way,
 //! with checks.
 
-mod annotations;
 mod attributes;
 mod decode;
 mod kinds;
-mod narrow;
 mod operations;
-mod portable;
 mod reader;
-mod sizes;
 mod symbols;
 
-use crate::annotations::Annotations;
-use crate::narrow::Findings;
+use crate::module::annotations::Annotations;
+use crate::module::{Module, Operation, Type};
 use attributes::Entries;
+use decode::Decoder;
 use pjrt_base::error::{Error, Kind, Result};
 use reader::Reader;
 
 pub(crate) use decode::decode;
 pub(crate) use symbols::{symbols, Symbols};
+
+/// The magic number of MLIR bytecode.
+pub(crate) const MAGIC: &[u8] = b"ML\xefR";
 
 /// The newest known encoding. Nothing in a newer one is considered wrong.
 const NEWEST: u64 = 6;
@@ -68,39 +68,82 @@ struct Tables<'a> {
     resources: Vec<Option<&'a [u8]>>,
 }
 
+impl Module {
+    /// Decodes bytecode, with its magic number: a portable artifact, or StableHLO.
+    ///
+    /// # Errors
+    /// `InvalidInput` for damaged bytecode, and `UnsupportedProgram` for operations, attributes and types that are not known
+    /// here.
+    pub fn decode(code: &[u8]) -> Result<Module> {
+        decode(code, false)
+    }
+}
+
+impl<'a> Tables<'a> {
+    /// The dialect and name of a kind of operation.
+    fn name(&self, number: usize) -> (&'a [u8], &'a [u8]) {
+        let (dialect, name) = self.operations[number];
+        (self.dialects[dialect], name)
+    }
+}
+
 /// Checks bytecode, given without its magic number, and reads the program's annotations about devices.
 ///
 /// # Errors
 /// `InvalidFile` for damaged bytecode; `InvalidInput` if it nests too deeply, or a function has no body.
-pub fn check(code: &[u8]) -> Result<Annotations> {
+pub(crate) fn check(code: &[u8]) -> Result<Annotations> {
     let mut found = Annotations::default();
-    read(code, |tables, operations| {
-        tables.entries.check(&tables.strings)?;
-        tables.entries.check_sizes()?;
-        operations::check(operations, tables, &mut |operation| {
-            annotations::note(operation, tables, &mut found);
-            Ok(())
-        })
+    let is_noted = |tables: &Tables<'_>, name: usize| {
+        matches!(tables.name(name), (b"builtin", b"module") | (b"func", b"func") | (b"vhlo", b"func_v1"))
+    };
+    let check_entries = |decoder: &mut Decoder<'_, '_>| {
+        decoder.tables.entries.check(&decoder.tables.strings)?;
+        decoder.check()
+    };
+    visit(code, is_noted, check_entries, |operation| match &*operation.name {
+        "builtin.module" => found.note_module(&operation.attributes),
+        _ => found.note_function(&operation),
     })?;
     Ok(found)
 }
 
-/// The uses of types narrower than a byte in checked bytecode.
+/// Calls `visit` for each operation that `is_wanted` by the number of its name: without operands, results and regions, but with
+/// the names of a function's arguments. What is not known of it is left out.
+fn visit(
+    code: &[u8],
+    is_wanted: impl Fn(&Tables<'_>, usize) -> bool,
+    check: impl FnOnce(&mut Decoder<'_, '_>) -> Result<()>,
+    mut visit: impl FnMut(Operation),
+) -> Result<()> {
+    read(code, |tables, operations| {
+        let mut decoder = Decoder::new(tables, true);
+        check(&mut decoder)?;
+        let wanted: Vec<bool> = (0..tables.operations.len()).map(|name| is_wanted(tables, name)).collect();
+        operations::check(operations, &mut decoder, &mut |decoder, parts, body| {
+            if wanted[parts.name] {
+                if let Ok(operation) = decode::alone(decoder, parts, body) {
+                    visit(operation);
+                }
+            }
+            Ok(())
+        })
+    })
+}
+
+/// Whether there are arrays of types narrower than a byte in checked bytecode.
 ///
 /// # Errors
 /// The errors of [`check`].
-pub fn narrow_findings(code: &[u8]) -> Result<Findings> {
-    let mut found = Findings::default();
-    read(code, |tables, operations| {
-        if tables.entries.narrow_arrays()? {
-            found.result = tables.entries.narrow_result()?;
-            operations::check(operations, tables, &mut |operation| {
-                narrow::note(&mut found, &tables.entries, operation)
-            })?;
-        }
+pub(crate) fn has_narrow_arrays(code: &[u8]) -> Result<bool> {
+    let mut has_any = false;
+    read(code, |tables, _| {
+        let mut decoder = Decoder::new(tables, true);
+        let (_, types) = tables.entries.counts();
+        let is_narrow = |kind: Type| kind.as_tensor()?.element.dtype().map(|dtype| dtype.is_packed());
+        has_any = (0..types).any(|number| decoder.kind(number).ok().and_then(is_narrow) == Some(true));
         Ok(())
     })?;
-    Ok(found)
+    Ok(has_any)
 }
 
 /// Reads the sections before the operations, unless the encoding is too new.

@@ -1,20 +1,100 @@
 //! The operations of a program in bytecode, and the regions in them.
 
-use super::attributes::Entry;
-use super::portable;
+use super::decode::{properties, Decoder};
 use super::reader::Reader;
 use super::{damaged, too_deep, Section, Tables, ISOLATED_SECTIONS, MAX_NESTING, OPTIONAL_LOCATIONS, USE_LIST_ORDERS};
 use pjrt_base::error::{Error, Kind, Result};
 use smallvec::SmallVec;
 
 /// The parts that an operation has.
-pub(super) const ATTRIBUTES: u8 = 0x01;
-pub(super) const RESULTS: u8 = 0x02;
-pub(super) const OPERANDS: u8 = 0x04;
-pub(super) const SUCCESSORS: u8 = 0x08;
-pub(super) const REGIONS: u8 = 0x10;
-pub(super) const USE_LISTS: u8 = 0x20;
-pub(super) const OWN_PROPERTIES: u8 = 0x40;
+const ATTRIBUTES: u8 = 0x01;
+const RESULTS: u8 = 0x02;
+const OPERANDS: u8 = 0x04;
+const SUCCESSORS: u8 = 0x08;
+const REGIONS: u8 = 0x10;
+const USE_LISTS: u8 = 0x20;
+const OWN_PROPERTIES: u8 = 0x40;
+
+/// An operation up to its regions. Attributes, types and locations are numbers.
+pub(super) struct Parts<'a> {
+    /// The number of its name.
+    pub name: usize,
+    pub attributes: Option<usize>,
+    pub properties: Option<Reader<'a>>,
+    /// The types of its results.
+    pub results: SmallVec<[usize; 4]>,
+    pub operands: SmallVec<[u64; 4]>,
+    pub has_successors: bool,
+    pub regions: usize,
+    /// Whether its regions do not use values from outside.
+    pub is_isolated: bool,
+    /// Where the regions are, if they are in a separate section.
+    pub apart: Option<Reader<'a>>,
+}
+
+/// The head of a block: how many operations it has, and the types and locations of its arguments.
+pub(super) struct Head {
+    pub operations: usize,
+    pub arguments: Vec<(usize, Option<usize>)>,
+}
+
+impl<'a> Parts<'a> {
+    pub fn read(reader: &mut Reader<'a>, tables: &Tables<'a>) -> Result<Self> {
+        let (attributes, types) = tables.entries.counts();
+        let name = reader.index(tables.operations.len())?;
+        let parts = reader.byte()?;
+        // Its location.
+        reader.index(attributes)?;
+        let mut found = Parts {
+            name,
+            attributes: None,
+            properties: None,
+            results: SmallVec::new(),
+            operands: SmallVec::new(),
+            has_successors: false,
+            regions: 0,
+            is_isolated: false,
+            apart: None,
+        };
+        if parts & ATTRIBUTES != 0 {
+            found.attributes = Some(reader.index(attributes)?);
+        }
+        if parts & OWN_PROPERTIES != 0 {
+            found.properties = Some(tables.properties[reader.index(tables.properties.len())?]);
+        }
+        if parts & RESULTS != 0 {
+            for _ in 0..reader.count()? {
+                found.results.push(reader.index(types)?);
+            }
+        }
+        if parts & OPERANDS != 0 {
+            for _ in 0..reader.count()? {
+                found.operands.push(reader.number()?);
+            }
+        }
+        if parts & SUCCESSORS != 0 {
+            found.has_successors = true;
+            for _ in 0..reader.count()? {
+                reader.number()?;
+            }
+        }
+        if tables.version >= USE_LIST_ORDERS && parts & USE_LISTS != 0 {
+            use_lists(reader, found.results.len())?;
+        }
+        if parts & REGIONS != 0 {
+            let (regions, is_isolated) = reader.flagged()?;
+            (found.regions, found.is_isolated) = (reader.bounded(regions)?, is_isolated);
+            if found.regions > 0 && is_isolated && tables.version >= ISOLATED_SECTIONS {
+                let (section, content) = reader.section()?;
+                if section != Section::OPERATIONS {
+                    return Err(damaged("a region is misplaced"));
+                }
+                found.apart = Some(content);
+            }
+        }
+        Ok(found)
+    }
+}
 
 /// The state of reading an operation's regions.
 struct Open<'a> {
@@ -26,26 +106,15 @@ struct Open<'a> {
     operations: usize,
 }
 
-/// What an operation has besides operands and regions.
-pub(super) struct Operation<'a> {
-    pub dialect: &'a [u8],
-    pub name: &'a [u8],
-    pub attributes: Option<&'a Entry<'a>>,
-    pub properties: Option<Reader<'a>>,
-    /// The types of its results, by number.
-    pub results: SmallVec<[usize; 4]>,
-    /// The locations of a function's arguments, by number.
-    pub arguments: Vec<Option<usize>>,
-}
-
-/// Called for each operation.
-pub(super) type Visit<'a> = &'a mut dyn FnMut(&Operation<'_>) -> Result<()>;
+/// Called for each operation with its parts, and the head of a function's body.
+pub(super) type Visit<'a, 'b> = &'a mut dyn FnMut(&mut Decoder<'_, 'b>, &Parts<'b>, Option<Head>) -> Result<()>;
 
 /// Checks the section of the operations.
 ///
 /// # Errors
 /// `InvalidInput`, and the errors of `visit`.
-pub(super) fn check(mut reader: Reader<'_>, tables: &Tables<'_>, visit: Visit<'_>) -> Result<()> {
+pub(super) fn check<'a>(mut reader: Reader<'a>, decoder: &mut Decoder<'_, 'a>, visit: Visit<'_, 'a>) -> Result<()> {
+    let tables = decoder.tables;
     let (operations, has_arguments) = reader.flagged()?;
     if has_arguments {
         return Err(damaged("the program itself takes arguments"));
@@ -57,7 +126,7 @@ pub(super) fn check(mut reader: Reader<'_>, tables: &Tables<'_>, visit: Visit<'_
     while let Some(level) = open.last_mut() {
         if level.operations > 0 {
             level.operations -= 1;
-            if let Some(nested) = operation(&mut reader, tables, visit)? {
+            if let Some(nested) = operation(&mut reader, decoder, visit)? {
                 if open.len() == MAX_NESTING {
                     return Err(too_deep());
                 }
@@ -69,7 +138,7 @@ pub(super) fn check(mut reader: Reader<'_>, tables: &Tables<'_>, visit: Visit<'_
             }
         } else if level.blocks > 0 {
             level.blocks -= 1;
-            level.operations = block(&mut reader, tables, &mut Vec::new())?;
+            level.operations = head(&mut reader, tables)?.operations;
         } else if level.regions > 0 {
             level.regions -= 1;
             level.blocks = region(&mut reader)?;
@@ -84,68 +153,29 @@ pub(super) fn check(mut reader: Reader<'_>, tables: &Tables<'_>, visit: Visit<'_
 }
 
 /// Reads an operation up to its regions, if it has any.
-fn operation<'a>(reader: &mut Reader<'a>, tables: &Tables<'_>, visit: Visit<'_>) -> Result<Option<Open<'a>>> {
-    let (attributes, types) = tables.entries.counts();
-    let (dialect, name) = tables.operations[reader.index(tables.operations.len())?];
-    let parts = reader.byte()?;
-    reader.index(attributes)?;
-    let mut found = Operation {
-        dialect: tables.dialects[dialect],
-        name,
-        attributes: None,
-        properties: None,
-        results: SmallVec::new(),
-        arguments: Vec::new(),
-    };
-    if parts & ATTRIBUTES != 0 {
-        found.attributes = Some(tables.entries.attribute(reader)?);
+fn operation<'a>(
+    reader: &mut Reader<'a>,
+    decoder: &mut Decoder<'_, 'a>,
+    visit: Visit<'_, 'a>,
+) -> Result<Option<Open<'a>>> {
+    let tables = decoder.tables;
+    let found = Parts::read(reader, tables)?;
+    let (dialect, name) = tables.name(found.name);
+    if let (b"vhlo", Some(properties)) = (dialect, found.properties) {
+        properties::check(decoder, name, properties)?;
     }
-    if parts & OWN_PROPERTIES != 0 {
-        let properties = tables.properties[reader.index(tables.properties.len())?];
-        if found.dialect == b"vhlo" {
-            portable::check(name, properties, &tables.entries)?;
-        }
-        found.properties = Some(properties);
-    }
-    if parts & RESULTS != 0 {
-        for _ in 0..reader.count()? {
-            found.results.push(reader.index(types)?);
-        }
-    }
-    if parts & OPERANDS != 0 {
-        skip_numbers(reader)?;
-    }
-    if parts & SUCCESSORS != 0 {
-        skip_numbers(reader)?;
-    }
-    if tables.version >= USE_LIST_ORDERS && parts & USE_LISTS != 0 {
-        use_lists(reader, found.results.len())?;
-    }
-    if parts & REGIONS == 0 {
-        visit(&found)?;
-        return Ok(None);
-    }
-    let (regions, is_isolated) = reader.flagged()?;
-    let regions = reader.bounded(regions)?;
-    let mut apart = None;
-    if regions > 0 && is_isolated && tables.version >= ISOLATED_SECTIONS {
-        let (section, content) = reader.section()?;
-        if section != Section::OPERATIONS {
-            return Err(damaged("a region is misplaced"));
-        }
-        apart = Some(content);
-    }
-    let is_function = matches!((tables.dialects[dialect], name), (b"func", b"func") | (b"vhlo", b"func_v1"));
-    if is_function {
+    let mut body = None;
+    if matches!((dialect, name), (b"func", b"func") | (b"vhlo", b"func_v1")) {
         // It has one region, in which a declaration has no block.
-        let mut first = apart.unwrap_or(*reader);
-        if regions == 0 || region(&mut first)? == 0 {
+        let mut first = found.apart.unwrap_or(*reader);
+        if found.regions == 0 || region(&mut first)? == 0 {
             return Err(no_body());
         }
-        block(&mut first, tables, &mut found.arguments)?;
+        body = Some(head(&mut first, tables)?);
     }
-    visit(&found)?;
-    Ok(Some(Open { apart, regions, blocks: 0, operations: 0 }))
+    visit(decoder, &found, body)?;
+    let is_nested = found.regions > 0;
+    Ok(is_nested.then_some(Open { apart: found.apart, regions: found.regions, blocks: 0, operations: 0 }))
 }
 
 #[cold]
@@ -163,27 +193,28 @@ fn region(reader: &mut Reader<'_>) -> Result<usize> {
     Ok(blocks)
 }
 
-/// Reads the locations of a block's arguments, and its number of operations.
-fn block(reader: &mut Reader<'_>, tables: &Tables<'_>, arguments: &mut Vec<Option<usize>>) -> Result<usize> {
+/// Reads the head of a block.
+pub(super) fn head(reader: &mut Reader<'_>, tables: &Tables<'_>) -> Result<Head> {
     let (attributes, types) = tables.entries.counts();
     let (operations, has_arguments) = reader.flagged()?;
+    let mut arguments = Vec::new();
     if has_arguments {
-        let count = reader.count()?;
-        for _ in 0..count {
+        for _ in 0..reader.count()? {
             let (kind, has_location) =
                 if tables.version >= OPTIONAL_LOCATIONS { reader.flagged()? } else { (reader.number()?, true) };
-            Reader::within(kind, types)?;
-            arguments.push(if has_location { Some(reader.index(attributes)?) } else { None });
+            let location = |reader: &mut Reader<'_>| reader.index(attributes).map(Some);
+            let kind = Reader::within(kind, types)?;
+            arguments.push((kind, if has_location { location(reader)? } else { None }));
         }
         if tables.version >= USE_LIST_ORDERS && reader.byte()? != 0 {
-            use_lists(reader, count)?;
+            use_lists(reader, arguments.len())?;
         }
     }
-    reader.bounded(operations)
+    Ok(Head { operations: reader.bounded(operations)?, arguments })
 }
 
 /// Skips the order of the uses of this number of values.
-pub(super) fn use_lists(reader: &mut Reader<'_>, values: usize) -> Result<()> {
+fn use_lists(reader: &mut Reader<'_>, values: usize) -> Result<()> {
     let lists = if values > 1 { reader.count()? } else { 1 };
     for _ in 0..lists {
         if values > 1 {
@@ -193,13 +224,6 @@ pub(super) fn use_lists(reader: &mut Reader<'_>, values: usize) -> Result<()> {
         for _ in 0..reader.bounded(uses)? {
             reader.number()?;
         }
-    }
-    Ok(())
-}
-
-fn skip_numbers(reader: &mut Reader<'_>) -> Result<()> {
-    for _ in 0..reader.count()? {
-        reader.number()?;
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ impl<'a> Reader<'a> {
 
     /// Reads a whole program after its magic number.
     pub fn after_magic(bytes: &'a [u8]) -> Self {
-        Reader { whole: bytes, at: 0, before: crate::program::BYTECODE.len() }
+        Reader { whole: bytes, at: 0, before: super::MAGIC.len() }
     }
 
     pub fn left(&self) -> usize {
@@ -72,6 +72,17 @@ impl<'a> Reader<'a> {
     pub fn flagged(&mut self) -> Result<(u64, bool)> {
         let number = self.number()?;
         Ok((number >> 1, number & 1 == 1))
+    }
+
+    /// A number with its sign in the last bit.
+    pub fn signed(&mut self) -> Result<i64> {
+        let (number, is_negative) = self.flagged()?;
+        Ok(if is_negative { !(number as i64) } else { number as i64 })
+    }
+
+    /// A list of numbers with signs.
+    pub fn signed_numbers(&mut self) -> Result<Vec<i64>> {
+        (0..self.count()?).map(|_| self.signed()).collect()
     }
 
     /// A count of items, each of at least one byte, so it is safe to allocate an array for them.

@@ -1,9 +1,7 @@
 //! The names of arguments, and of called functions, in a program in bytecode.
 
-use super::annotations::Program;
-use super::operations::{self, Operation};
-use super::reader::Reader;
-use super::{read, Tables};
+use super::{visit, Tables};
+use crate::module::Attribute;
 use pjrt_base::error::Result;
 
 /// The names in a program.
@@ -21,43 +19,25 @@ pub(crate) struct Symbols {
 /// The errors of [`super::check`].
 pub(crate) fn symbols(code: &[u8]) -> Result<Symbols> {
     let mut found = Symbols::default();
-    read(code, |tables, operations| {
-        operations::check(operations, tables, &mut |operation| {
-            note(operation, tables, &mut found);
-            Ok(())
-        })
-    })?;
+    let names = |tables: &Tables<'_>, name: usize| {
+        matches!(tables.name(name).1, b"func" | b"func_v1" | b"custom_call" | b"custom_call_v1" | b"custom_call_v2")
+    };
+    visit(
+        code,
+        names,
+        |_| Ok(()),
+        |operation| {
+            if let Some(target) = operation.attribute("call_target_name").and_then(Attribute::as_text) {
+                found.targets.push(target.to_owned());
+            } else if let (Some(name), Some(block)) = (operation.symbol(), operation.block(0)) {
+                let names = block.names.iter().map(|name| name.as_ref().map(|name| name.to_string()));
+                found.functions.push((name.to_owned(), names.collect()));
+            }
+        },
+    )?;
     found.targets.sort_unstable();
     found.targets.dedup();
     Ok(found)
-}
-
-fn note(operation: &Operation<'_>, tables: &Tables<'_>, found: &mut Symbols) {
-    let program = Program::new(tables);
-    match (operation.dialect, operation.name) {
-        (b"func", b"func") | (b"vhlo", b"func_v1") => {
-            let Some(name) = program.function_name(operation) else { return };
-            let of_argument = |location: &Option<usize>| program.location_name((*location)?).map(text);
-            found.functions.push((text(name), operation.arguments.iter().map(of_argument).collect()));
-        }
-        (b"vhlo", b"custom_call_v1") => {
-            if let Some(target) = operation.properties.and_then(|properties| target(&program, tables, properties)) {
-                found.targets.push(text(target));
-            }
-        }
-        _ => {}
-    }
-}
-
-/// The target among the properties of a custom call: its third.
-fn target<'a>(program: &Program<'a>, tables: &'a Tables<'_>, mut properties: Reader<'_>) -> Option<&'a [u8]> {
-    let mut next = || tables.entries.attribute(&mut properties).ok();
-    let (_version, _config, target) = (next()?, next()?, next()?);
-    program.string(target)
-}
-
-fn text(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).into_owned()
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use super::Operand;
 use pjrt_data::dtype::DType;
+use std::cell::RefCell;
 use std::fmt::Write;
+use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Not, Sub};
 
 /// Adds formatted text; writing to a string cannot fail.
 macro_rules! put {
@@ -12,14 +14,197 @@ macro_rules! put {
 }
 
 /// A value of the program.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Value {
-    id: usize,
+#[derive(Clone)]
+pub(super) struct Value<'b> {
+    body: &'b Body,
+    name: String,
     pub dtype: DType,
     pub dims: Vec<i64>,
+    /// Whether it is a constant, a repeated scalar, or computed from these alone.
+    is_uniform: bool,
 }
 
-impl Value {
+/// The operations so far.
+#[derive(Default)]
+pub(super) struct Body {
+    text: RefCell<Text>,
+}
+
+#[derive(Default)]
+struct Text {
+    text: String,
+    /// The number of the next value.
+    next: usize,
+}
+
+impl Body {
+    /// The arguments, one for each operand.
+    pub fn arguments(&self, operands: &[Operand]) -> Vec<Value<'_>> {
+        let name = |i: usize| match (operands.len(), i) {
+            (1 | 2, 0) => "%x".into(),
+            (2, 1) => "%y".into(),
+            _ => format!("%x{}", i + 1),
+        };
+        let value = |(i, operand): (usize, &Operand)| self.value(name(i), operand.dtype, operand.shape);
+        operands.iter().enumerate().map(value).collect()
+    }
+
+    /// The program that returns a value.
+    pub fn program(&self, arguments: &[Value], result: &Value) -> String {
+        let list: Vec<_> = arguments.iter().map(|value| format!("{}: {}", value.name, value.kind())).collect();
+        let (list, of, name, text) = (list.join(", "), result.kind(), &result.name, &self.text.borrow().text);
+        format!("func.func @main({list}) -> {of} {{\n{text}  return {name} : {of}\n}}\n")
+    }
+
+    fn value(&self, name: String, dtype: DType, dims: &[i64]) -> Value<'_> {
+        Value { body: self, name, dtype, dims: dims.to_vec(), is_uniform: false }
+    }
+
+    /// Any operation with one result, of dialect and name `name`, with a region, whose text is in parentheses, and attributes,
+    /// text in braces. Both may be empty.
+    pub fn emit(
+        &self,
+        name: &str,
+        operands: &[&Value],
+        region: &str,
+        attributes: &str,
+        dtype: DType,
+        dims: &[i64],
+    ) -> Value<'_> {
+        let mut text = self.text.borrow_mut();
+        let result = self.value(format!("%{}", text.next), dtype, dims);
+        text.next += 1;
+        let names = operands.iter().map(|v| v.name.as_str()).collect::<Vec<_>>().join(", ");
+        let types = operands.iter().map(|v| v.kind()).collect::<Vec<_>>().join(", ");
+        let gap = |text: &str| if text.is_empty() { String::new() } else { format!(" {text}") };
+        let (region, attributes, of) = (gap(region), gap(attributes), result.kind());
+        put!(text.text, "  {} = \"{name}\"({names}){region}{attributes} : ({types}) -> {of}\n", result.name);
+        result
+    }
+
+    /// A scalar constant.
+    pub fn scalar(&self, dtype: DType, number: f64) -> Value<'_> {
+        self.literal(dtype, &number_text(dtype, number))
+    }
+
+    /// A scalar constant, from its text.
+    pub fn literal(&self, dtype: DType, text: &str) -> Value<'_> {
+        let attributes = format!("{{value = dense<{text}> : {}}}", tensor(dtype, &[]));
+        self.emit("stablehlo.constant", &[], "", &attributes, dtype, &[]).uniform(true)
+    }
+
+    /// The index along a dimension.
+    pub fn iota(&self, dtype: DType, dims: &[i64], dimension: usize) -> Value<'_> {
+        let attributes = format!("{{iota_dimension = {dimension} : i64}}");
+        self.emit("stablehlo.iota", &[], "", &attributes, dtype, dims)
+    }
+
+    pub fn concatenate<'b>(&'b self, parts: &[&Value<'b>], dimension: i64) -> Value<'b> {
+        if let [part] = parts {
+            return (*part).clone();
+        }
+        let mut dims = parts[0].dims.clone();
+        dims[dimension as usize] = parts.iter().map(|part| part.dims[dimension as usize]).sum();
+        let attributes = format!("{{dimension = {dimension} : i64}}");
+        self.emit("stablehlo.concatenate", parts, "", &attributes, parts[0].dtype, &dims)
+    }
+}
+
+/// A value, or a number that becomes a constant.
+pub(super) trait Part<'b> {
+    /// The value, with the type of `like` if it is a number.
+    fn value(self, like: &Value<'b>) -> Value<'b>;
+}
+
+impl<'b> Part<'b> for Value<'b> {
+    fn value(self, _: &Value<'b>) -> Value<'b> {
+        self
+    }
+}
+
+impl<'b> Part<'b> for &Value<'b> {
+    fn value(self, _: &Value<'b>) -> Value<'b> {
+        self.clone()
+    }
+}
+
+impl<'b> Part<'b> for f64 {
+    fn value(self, like: &Value<'b>) -> Value<'b> {
+        like.constant(self)
+    }
+}
+
+macro_rules! operators {
+    ($($operator:ident $method:ident $name:literal,)*) => {$(
+        impl<'b, P: Part<'b>> $operator<P> for &Value<'b> {
+            type Output = Value<'b>;
+            fn $method(self, other: P) -> Value<'b> {
+                self.with($name, other)
+            }
+        }
+
+        impl<'b, P: Part<'b>> $operator<P> for Value<'b> {
+            type Output = Value<'b>;
+            fn $method(self, other: P) -> Value<'b> {
+                self.with($name, other)
+            }
+        }
+    )*};
+}
+
+operators! {
+    Add add "add",
+    Sub sub "subtract",
+    Mul mul "multiply",
+    BitAnd bitand "and",
+    BitOr bitor "or",
+    BitXor bitxor "xor",
+}
+
+impl<'b, P: Part<'b>> Div<P> for &Value<'b> {
+    type Output = Value<'b>;
+    fn div(self, other: P) -> Value<'b> {
+        self.divided_by(other)
+    }
+}
+
+impl<'b, P: Part<'b>> Div<P> for Value<'b> {
+    type Output = Value<'b>;
+    fn div(self, other: P) -> Value<'b> {
+        self.divided_by(other)
+    }
+}
+
+impl<'b> Not for &Value<'b> {
+    type Output = Value<'b>;
+    fn not(self) -> Value<'b> {
+        self.apply("not")
+    }
+}
+
+impl<'b> Not for Value<'b> {
+    type Output = Value<'b>;
+    fn not(self) -> Value<'b> {
+        self.apply("not")
+    }
+}
+
+impl<'b> Value<'b> {
+    pub fn body(&self) -> &'b Body {
+        self.body
+    }
+
+    fn uniform(self, is_uniform: bool) -> Value<'b> {
+        Value { is_uniform, ..self }
+    }
+
+    /// The quotient. If compilers knew that a divisor is one number, they would multiply by its reciprocal, which rounds.
+    fn divided_by(&self, other: impl Part<'b>) -> Value<'b> {
+        let other = other.value(self);
+        let is_hidden = other.is_uniform && !other.dtype.is_integer();
+        self.with("divide", if is_hidden { other.hidden() } else { other })
+    }
+
     pub fn len(&self) -> i64 {
         self.dims.iter().product()
     }
@@ -27,272 +212,126 @@ impl Value {
     pub fn is_scalar(&self) -> bool {
         self.dims.is_empty()
     }
-}
 
-/// The operations so far.
-pub(super) struct Body {
-    arguments: usize,
-    next: usize,
-    text: String,
-    /// Values with names of their own.
-    renamed: Vec<(usize, String)>,
-    /// Constants, repeated scalars, and what is computed from these alone.
-    uniform: Vec<usize>,
-}
-
-impl Body {
-    /// A body with one argument for each operand.
-    pub fn new(operands: &[Operand]) -> (Body, Vec<Value>) {
-        let (text, renamed, uniform) = (String::new(), Vec::new(), Vec::new());
-        let body = Body { arguments: operands.len(), next: operands.len(), text, renamed, uniform };
-        let value = |(id, operand): (usize, &Operand)| Value { id, dtype: operand.dtype, dims: operand.shape.to_vec() };
-        (body, operands.iter().enumerate().map(value).collect())
+    fn kind(&self) -> String {
+        tensor(self.dtype, &self.dims)
     }
 
-    /// The program that returns a value.
-    pub fn finish(self, arguments: &[Value], result: &Value) -> String {
-        let list: Vec<_> = arguments
-            .iter()
-            .map(|value| format!("{}: {}", self.name(value), tensor(value.dtype, &value.dims)))
-            .collect();
-        let (of, name) = (tensor(result.dtype, &result.dims), self.name(result));
-        let (list, text) = (list.join(", "), self.text);
-        format!("func.func @main({list}) -> {of} {{\n{text}  return {name} : {of}\n}}\n")
+    /// An operation of one operand, without attributes, with elements of a dtype.
+    pub fn apply_as(&self, name: &str, dtype: DType) -> Value<'b> {
+        self.body.emit(&full_name(name), &[self], "", "", dtype, &self.dims)
     }
 
-    fn value(&mut self, dtype: DType, dims: &[i64]) -> Value {
-        let id = self.next;
-        self.next += 1;
-        Value { id, dtype, dims: dims.to_vec() }
+    /// An operation of one operand whose result has its type.
+    pub fn apply(&self, name: &str) -> Value<'b> {
+        self.apply_as(name, self.dtype).uniform(self.is_uniform)
     }
 
-    /// Any operation with one result, of dialect and name `name`. Attributes are text in braces, or nothing.
-    pub fn emit(&mut self, name: &str, operands: &[&Value], attributes: &str, dtype: DType, dims: &[i64]) -> Value {
-        self.emit_region(name, operands, "", attributes, dtype, dims)
-    }
-
-    /// The same with a region, whose text is in parentheses.
-    pub fn emit_region(
-        &mut self,
-        name: &str,
-        operands: &[&Value],
-        region: &str,
-        attributes: &str,
-        dtype: DType,
-        dims: &[i64],
-    ) -> Value {
-        let result = self.value(dtype, dims);
-        let names = operands.iter().map(|v| self.name(v)).collect::<Vec<_>>().join(", ");
-        let types = operands.iter().map(|v| tensor(v.dtype, &v.dims)).collect::<Vec<_>>().join(", ");
-        let name_of = self.name(&result);
-        let gap = |text: &str| if text.is_empty() { String::new() } else { format!(" {text}") };
-        let (region, attributes) = (gap(region), gap(attributes));
-        let of = tensor(dtype, dims);
-        put!(self.text, "  {name_of} = \"{name}\"({names}){region}{attributes} : ({types}) -> {of}\n");
-        result
+    /// An operation of two operands whose result has the type of the first.
+    pub fn with(&self, name: &str, other: impl Part<'b>) -> Value<'b> {
+        let other = other.value(self);
+        let is_uniform = self.is_uniform && other.is_uniform;
+        self.body.emit(&full_name(name), &[self, &other], "", "", self.dtype, &self.dims).uniform(is_uniform)
     }
 
     /// The second of two results of an operation on two values, which have their types.
-    pub fn emit_second(&mut self, name: &str, operands: &[&Value; 2], region: &str, attributes: &str) -> Value {
-        let [x, y] = operands;
-        let result = self.value(y.dtype, &y.dims);
-        let (of_x, of_y) = (tensor(x.dtype, &x.dims), tensor(y.dtype, &y.dims));
-        let (x, y) = (self.name(x), self.name(y));
+    pub fn second(&self, name: &str, other: &Value<'b>, region: &str, attributes: &str) -> Value<'b> {
+        let mut text = self.body.text.borrow_mut();
+        let pair = format!("%r{}", text.next);
+        text.next += 1;
+        let (x, y, of_x, of_y) = (&self.name, &other.name, self.kind(), other.kind());
         let types = format!("({of_x}, {of_y}) -> ({of_x}, {of_y})");
-        let pair = format!("%r{}", result.id);
-        put!(self.text, "  {pair}:2 = \"{name}\"({x}, {y}) {region} {attributes} : {types}\n");
-        self.renamed.push((result.id, format!("{pair}#1")));
-        result
+        put!(text.text, "  {pair}:2 = \"{name}\"({x}, {y}) {region} {attributes} : {types}\n");
+        self.body.value(format!("{pair}#1"), other.dtype, &other.dims)
     }
 
-    /// The name of a value in the text.
-    fn name(&self, value: &Value) -> String {
-        if let Some((_, name)) = self.renamed.iter().find(|(id, _)| *id == value.id) {
-            return name.clone();
-        }
-        match (self.arguments, value.id) {
-            (1 | 2, 0) => "%x".into(),
-            (2, 1) => "%y".into(),
-            (count, id) if id < count => format!("%x{}", id + 1),
-            (count, id) => format!("%{}", id - count),
-        }
-    }
-
-    /// An operation whose result has the type of its first operand.
-    pub fn same(&mut self, name: &str, operands: &[&Value]) -> Value {
-        let name = if name.contains('.') { name.to_owned() } else { format!("stablehlo.{name}") };
-        let result = self.emit(&name, operands, "", operands[0].dtype, &operands[0].dims.clone());
-        if operands.iter().all(|operand| self.uniform.contains(&operand.id)) {
-            self.uniform.push(result.id);
-        }
-        result
-    }
-
-    pub fn add(&mut self, x: &Value, y: &Value) -> Value {
-        self.same("add", &[x, y])
-    }
-
-    pub fn sub(&mut self, x: &Value, y: &Value) -> Value {
-        self.same("subtract", &[x, y])
-    }
-
-    pub fn mul(&mut self, x: &Value, y: &Value) -> Value {
-        self.same("multiply", &[x, y])
-    }
-
-    pub fn div(&mut self, x: &Value, y: &Value) -> Value {
-        if y.dtype.is_integer() || !self.uniform.contains(&y.id) {
-            return self.same("divide", &[x, y]);
-        }
-        // If compilers knew that it is one number, they would multiply by its reciprocal, which rounds.
-        let hidden = self.hidden(y);
-        self.same("divide", &[x, &hidden])
-    }
-
-    pub fn and(&mut self, x: &Value, y: &Value) -> Value {
-        self.same("and", &[x, y])
-    }
-
-    pub fn or(&mut self, x: &Value, y: &Value) -> Value {
-        self.same("or", &[x, y])
-    }
-
-    pub fn not(&mut self, x: &Value) -> Value {
-        self.same("not", &[x])
-    }
-
-    /// A scalar constant.
-    pub fn scalar(&mut self, dtype: DType, number: f64) -> Value {
-        self.literal(dtype, &number_text(dtype, number))
-    }
-
-    /// A scalar constant, from its text.
-    pub fn literal(&mut self, dtype: DType, text: &str) -> Value {
-        let attributes = format!("{{value = dense<{text}> : {}}}", tensor(dtype, &[]));
-        let scalar = self.emit("stablehlo.constant", &[], &attributes, dtype, &[]);
-        self.uniform.push(scalar.id);
-        scalar
-    }
-
-    /// A constant with the type of `like`.
-    pub fn constant(&mut self, like: &Value, number: f64) -> Value {
-        let scalar = self.scalar(like.dtype, number);
-        self.spread(&scalar, &like.dims)
+    /// A constant of this type.
+    pub fn constant(&self, number: f64) -> Value<'b> {
+        self.body.scalar(self.dtype, number).spread(&self.dims)
     }
 
     /// A value that a compiler does not look behind.
-    pub fn hidden(&mut self, x: &Value) -> Value {
-        self.emit("stablehlo.optimization_barrier", &[x], "", x.dtype, &x.dims)
-    }
-
-    /// The index along a dimension.
-    pub fn iota(&mut self, dtype: DType, dims: &[i64], dimension: usize) -> Value {
-        self.emit("stablehlo.iota", &[], &format!("{{iota_dimension = {dimension} : i64}}"), dtype, dims)
+    pub fn hidden(&self) -> Value<'b> {
+        self.apply("optimization_barrier").uniform(false)
     }
 
     /// A scalar repeated to a shape.
-    pub fn spread(&mut self, x: &Value, dims: &[i64]) -> Value {
-        self.broadcast(x, dims, &[])
+    pub fn spread(&self, dims: &[i64]) -> Value<'b> {
+        self.broadcast(dims, &[])
     }
 
-    /// Copies `x` along new dimensions; `places[i]` is where its dimension `i` goes.
-    pub fn broadcast(&mut self, x: &Value, dims: &[i64], places: &[i64]) -> Value {
-        if x.dims == dims {
-            return x.clone();
+    /// Copies along new dimensions; `places[i]` is where dimension `i` goes.
+    pub fn broadcast(&self, dims: &[i64], places: &[i64]) -> Value<'b> {
+        if self.dims == dims {
+            return self.clone();
         }
         let attributes = format!("{{broadcast_dimensions = {}}}", integers(places));
-        let repeated = self.emit("stablehlo.broadcast_in_dim", &[x], &attributes, x.dtype, dims);
-        if x.is_scalar() {
-            self.uniform.push(repeated.id);
-        }
-        repeated
+        let repeated = self.body.emit("stablehlo.broadcast_in_dim", &[self], "", &attributes, self.dtype, dims);
+        repeated.uniform(self.is_scalar())
     }
 
     /// Elements of another dtype; for `pred`, whether they are not zero.
-    pub fn convert(&mut self, x: &Value, dtype: DType) -> Value {
-        if x.dtype == dtype {
-            return x.clone();
+    pub fn convert(&self, dtype: DType) -> Value<'b> {
+        match dtype {
+            _ if self.dtype == dtype => self.clone(),
+            DType::Pred => self.widened().compare("NE", 0.0),
+            _ => self.apply_as("convert", dtype).uniform(self.is_uniform),
         }
-        if dtype == DType::Pred {
-            let x = self.widened(x);
-            let zero = self.constant(&x, 0.0);
-            return self.compare("NE", &x, &zero);
-        }
-        let converted = self.emit("stablehlo.convert", &[x], "", dtype, &x.dims);
-        if self.uniform.contains(&x.id) {
-            self.uniform.push(converted.id);
-        }
-        converted
     }
 
     /// Elements of the dtype that is computed with: compilers do not compute with the narrowest types.
-    pub fn widened(&mut self, x: &Value) -> Value {
-        self.convert(x, wide(x.dtype))
+    pub fn widened(&self) -> Value<'b> {
+        self.convert(wide(self.dtype))
     }
 
-    pub fn compare(&mut self, direction: &str, x: &Value, y: &Value) -> Value {
+    pub fn compare(&self, direction: &str, other: impl Part<'b>) -> Value<'b> {
+        let other = other.value(self);
         let attributes = format!("{{comparison_direction = #stablehlo<comparison_direction {direction}>}}");
-        self.emit("stablehlo.compare", &[x, y], &attributes, DType::Pred, &x.dims)
+        self.body.emit("stablehlo.compare", &[self, &other], "", &attributes, DType::Pred, &self.dims)
     }
 
-    /// Compares with a number.
-    pub fn compare_to(&mut self, direction: &str, x: &Value, number: f64) -> Value {
-        let number = self.constant(x, number);
-        self.compare(direction, x, &number)
-    }
-
-    pub fn select(&mut self, condition: &Value, yes: &Value, no: &Value) -> Value {
-        self.emit("stablehlo.select", &[condition, yes, no], "", yes.dtype, &yes.dims)
-    }
-
-    /// `yes`, a number, where the condition holds, else `no`.
-    pub fn select_number(&mut self, condition: &Value, yes: f64, no: &Value) -> Value {
-        let yes = self.constant(no, yes);
-        self.select(condition, &yes, no)
+    /// `yes` where this condition holds, else `no`.
+    pub fn select(&self, yes: impl Part<'b>, no: &Value<'b>) -> Value<'b> {
+        let yes = yes.value(no);
+        self.body.emit("stablehlo.select", &[self, &yes, no], "", "", yes.dtype, &yes.dims)
     }
 
     /// The same elements in row-major order with other dimensions.
-    pub fn reshape(&mut self, x: &Value, dims: &[i64]) -> Value {
-        if x.dims == dims {
-            return x.clone();
+    pub fn reshape(&self, dims: &[i64]) -> Value<'b> {
+        if self.dims == dims {
+            return self.clone();
         }
-        self.emit("stablehlo.reshape", &[x], "", x.dtype, dims)
+        self.body.emit("stablehlo.reshape", &[self], "", "", self.dtype, dims)
     }
 
-    pub fn concatenate(&mut self, parts: &[&Value], dimension: i64) -> Value {
-        if let [part] = parts {
-            return (*part).clone();
+    /// The first `n` rows and columns.
+    pub fn square(&self, n: i64) -> Value<'b> {
+        if self.dims == [n, n] {
+            return self.clone();
         }
-        let mut dims = parts[0].dims.clone();
-        dims[dimension as usize] = parts.iter().map(|part| part.dims[dimension as usize]).sum();
-        let attributes = format!("{{dimension = {dimension} : i64}}");
-        self.emit("stablehlo.concatenate", parts, &attributes, parts[0].dtype, &dims)
-    }
-
-    /// Indices from `start` to below `end`.
-    pub fn slice(&mut self, x: &Value, start: &[i64], end: &[i64]) -> Value {
-        if x.dims == end && start.iter().all(|&first| first == 0) {
-            return x.clone();
-        }
-        let dims: Vec<i64> = start.iter().zip(end).map(|(first, last)| last - first).collect();
-        let steps = vec![1; dims.len()];
         let attributes = format!(
-            "{{start_indices = {}, limit_indices = {}, strides = {}}}",
-            integers(start),
-            integers(end),
-            integers(&steps)
+            "{{start_indices = array<i64: 0, 0>, limit_indices = array<i64: {n}, {n}>, strides = array<i64: 1, 1>}}"
         );
-        self.emit("stablehlo.slice", &[x], &attributes, x.dtype, &dims)
+        self.body.emit("stablehlo.slice", &[self], "", &attributes, self.dtype, &[n, n])
     }
 
-    /// Dimension `i` of the result is dimension `order[i]` of `x`.
-    pub fn transpose(&mut self, x: &Value, order: &[i64]) -> Value {
+    /// Dimension `i` of the result is dimension `order[i]`.
+    pub fn transpose(&self, order: &[i64]) -> Value<'b> {
         if order.iter().enumerate().all(|(i, &dim)| dim == i as i64) {
-            return x.clone();
+            return self.clone();
         }
-        let dims: Vec<i64> = order.iter().map(|&dim| x.dims[dim as usize]).collect();
+        let dims: Vec<i64> = order.iter().map(|&dim| self.dims[dim as usize]).collect();
         let attributes = format!("{{permutation = {}}}", integers(order));
-        self.emit("stablehlo.transpose", &[x], &attributes, x.dtype, &dims)
+        self.body.emit("stablehlo.transpose", &[self], "", &attributes, self.dtype, &dims)
+    }
+}
+
+/// The name of an operation with its dialect.
+fn full_name(name: &str) -> String {
+    if name.contains('.') {
+        name.to_owned()
+    } else {
+        format!("stablehlo.{name}")
     }
 }
 

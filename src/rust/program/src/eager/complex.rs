@@ -1,6 +1,6 @@
 //! Parts of complex numbers. A real number is a complex one without an imaginary part.
 
-use super::body::{wide, Body, Value};
+use super::body::{wide, Value};
 use super::math::{floating, whole};
 use super::Operation;
 use pjrt_base::error::Result;
@@ -17,42 +17,34 @@ pub(super) fn part(dtype: DType) -> DType {
 }
 
 /// `Re`, `Im`, `Mod`, `Arg`, `Conj`.
-pub(super) fn function(body: &mut Body, operation: Operation, x: &Value, float: DType) -> Result<Value> {
+pub(super) fn function<'b>(operation: Operation, x: &Value<'b>, float: DType) -> Result<Value<'b>> {
     use Operation as Op;
     if operation == Op::Mod {
-        return whole(body, Op::Abs, x);
+        return whole(Op::Abs, x);
     }
     if !x.dtype.is_complex() {
-        return Ok(real(body, operation, x, float));
+        return Ok(real(operation, x, float));
     }
-    let of = part(x.dtype);
-    let re = body.emit("stablehlo.real", &[x], "", of, &x.dims);
+    let re = x.apply_as("real", part(x.dtype));
     if operation == Op::Re {
         return Ok(re);
     }
-    let im = body.emit("stablehlo.imag", &[x], "", of, &x.dims);
+    let im = x.apply_as("imag", part(x.dtype));
     Ok(match operation {
         Op::Im => im,
-        Op::Arg => body.same("atan2", &[&im, &re]),
-        _ => {
-            let minus = body.same("negate", &[&im]);
-            body.emit("stablehlo.complex", &[&re, &minus], "", x.dtype, &x.dims)
-        }
+        Op::Arg => im.with("atan2", re),
+        _ => x.body().emit("stablehlo.complex", &[&re, &im.apply("negate")], "", "", x.dtype, &x.dims),
     })
 }
 
-fn real(body: &mut Body, operation: Operation, x: &Value, float: DType) -> Value {
+fn real<'b>(operation: Operation, x: &Value<'b>, float: DType) -> Value<'b> {
     match operation {
-        Operation::Im => body.constant(x, 0.0),
+        Operation::Im => x.constant(0.0),
         Operation::Arg => {
             let dtype = floating(x.dtype, float);
-            let work = body.convert(x, wide(dtype));
-            let is_negative = body.compare_to("LT", &work, 0.0);
-            let zero = body.constant(&work, 0.0);
-            let angle = body.select_number(&is_negative, PI, &zero);
-            let is_nan = body.compare("NE", &work, &work);
-            let angle = body.select(&is_nan, &work, &angle);
-            body.convert(&angle, dtype)
+            let work = x.convert(wide(dtype));
+            let angle = work.compare("LT", 0.0).select(PI, &work.constant(0.0));
+            work.compare("NE", &work).select(&work, &angle).convert(dtype)
         }
         _ => x.clone(),
     }

@@ -3,7 +3,7 @@
 //! Small arguments become 2 + e with |e| <= 1/2 by the recurrence, and log(gamma(2 + e)) is a power series. Large ones have
 //! the asymptotic series of Stirling, negative ones the reflection formula.
 
-use super::body::{Body, Value};
+use super::body::Value;
 use super::math::{cos_pi, sin_pi};
 use super::Operation;
 use pjrt_data::dtype::DType;
@@ -82,234 +82,143 @@ const LARGE: f64 = 12.0;
 const PRODUCT: f64 = 22.5;
 
 /// `gamma`, `lgamma`, `digamma` or `trigamma` of floats of f32 or f64.
-pub(super) fn function(body: &mut Body, operation: Operation, x: &Value) -> Value {
+pub(super) fn function<'b>(operation: Operation, x: &Value<'b>) -> Value<'b> {
     match operation {
-        Operation::Gamma => gamma(body, x),
-        Operation::Lgamma => log_gamma(body, x),
-        Operation::Digamma => digamma(body, x),
-        _ => trigamma(body, x),
+        Operation::Gamma => gamma(x),
+        Operation::Lgamma => log_gamma(x),
+        Operation::Digamma => digamma(x),
+        _ => trigamma(x),
     }
 }
 
 /// A polynomial of `x`: coefficients, lowest power first.
-fn polynomial(body: &mut Body, x: &Value, coefficients: &[f64]) -> Value {
+fn polynomial<'b>(x: &Value<'b>, coefficients: &[f64]) -> Value<'b> {
     let (last, others) = coefficients.split_last().unwrap_or((&0.0, &[]));
-    let mut sum = body.constant(x, *last);
-    for &coefficient in others.iter().rev() {
-        let product = body.mul(&sum, x);
-        let coefficient = body.constant(x, coefficient);
-        sum = body.add(&product, &coefficient);
-    }
-    sum
+    others.iter().rev().fold(x.constant(*last), |sum, &coefficient| sum * x + coefficient)
 }
 
-fn reciprocal(body: &mut Body, x: &Value) -> Value {
-    let one = body.constant(x, 1.0);
-    body.div(&one, x)
+fn reciprocal<'b>(x: &Value<'b>) -> Value<'b> {
+    x.constant(1.0) / x
 }
 
 /// A positive argument, moved to 2 + e by the recurrence. Up to the bound, |e| <= 1/2.
-struct Moved {
-    e: Value,
+struct Moved<'b> {
+    e: Value<'b>,
     /// gamma(x) = gamma(2 + e) * factor / divisor; one of both is 1.
-    factor: Value,
-    divisor: Value,
+    factor: Value<'b>,
+    divisor: Value<'b>,
 }
 
-fn reduce(body: &mut Body, x: &Value, bound: f64) -> Moved {
-    let (one, two) = (body.constant(x, 1.0), body.constant(x, 2.0));
+fn reduce<'b>(x: &Value<'b>, bound: f64) -> Moved<'b> {
+    let one = x.constant(1.0);
     let (mut rest, mut factor) = (x.clone(), one.clone());
     let steps = (bound - 2.5).ceil() as usize;
     for _ in 0..steps {
-        let is_above = body.compare_to("GE", &rest, 2.5);
-        let down = body.sub(&rest, &one);
-        rest = body.select(&is_above, &down, &rest);
-        let next = body.mul(&factor, &rest);
-        factor = body.select(&is_above, &next, &factor);
+        let is_above = rest.compare("GE", 2.5);
+        rest = is_above.select(&rest - &one, &rest);
+        factor = is_above.select(&factor * &rest, &factor);
     }
     // Below 3/2, gamma(1 + x) = x gamma(x); below 1/2, once more. The differences are exact.
-    let is_below = body.compare_to("LT", x, 1.5);
-    let is_low = body.compare_to("LT", x, 0.5);
-    let (above, below) = (body.sub(&rest, &two), body.sub(x, &one));
-    let e = body.select(&is_below, &below, &above);
-    let e = body.select(&is_low, x, &e);
-    let up = body.add(x, &one);
-    let low = body.mul(x, &up);
-    let divisor = body.select(&is_below, x, &one);
-    let divisor = body.select(&is_low, &low, &divisor);
+    let (is_below, is_low) = (x.compare("LT", 1.5), x.compare("LT", 0.5));
+    let e = is_below.select(x - &one, &(rest - 2.0));
+    let e = is_low.select(x, &e);
+    let divisor = is_below.select(x, &one);
+    let divisor = is_low.select(x * (x + &one), &divisor);
     Moved { e, factor, divisor }
 }
 
 /// log(gamma(2 + e)).
-fn series(body: &mut Body, e: &Value) -> Value {
-    let sum = polynomial(body, e, &SERIES);
-    body.mul(&sum, e)
+fn series<'b>(e: &Value<'b>) -> Value<'b> {
+    polynomial(e, &SERIES) * e
 }
 
 /// What Stirling's formula lacks: log(gamma(x)) - (x - 1/2) log(x) + x - log(2 pi) / 2.
-fn correction(body: &mut Body, x: &Value) -> Value {
-    let inverse = reciprocal(body, x);
-    let square = body.mul(&inverse, &inverse);
-    let sum = polynomial(body, &square, &STIRLING);
-    body.mul(&sum, &inverse)
+fn correction<'b>(x: &Value<'b>) -> Value<'b> {
+    let inverse = reciprocal(x);
+    polynomial(&(&inverse * &inverse), &STIRLING) * inverse
 }
 
 /// Whether `x` is 0, -1, -2, ..., where the functions have poles.
-fn is_pole(body: &mut Body, x: &Value) -> Value {
-    let whole = body.same("floor", &[x]);
-    let is_whole = body.compare("EQ", x, &whole);
-    let is_low = body.compare_to("LE", x, 0.0);
-    body.and(&is_whole, &is_low)
+fn is_pole<'b>(x: &Value<'b>) -> Value<'b> {
+    x.compare("EQ", x.apply("floor")) & x.compare("LE", 0.0)
 }
 
-fn gamma(body: &mut Body, x: &Value) -> Value {
-    let y = body.same("abs", &[x]);
-    let Moved { e, factor, divisor } = reduce(body, &y, PRODUCT);
-    let log = series(body, &e);
-    let small = body.same("exponential", &[&log]);
-    let small = body.mul(&small, &factor);
-    let small = body.div(&small, &divisor);
+fn gamma<'b>(x: &Value<'b>) -> Value<'b> {
+    let y = x.apply("abs");
+    let Moved { e, factor, divisor } = reduce(&y, PRODUCT);
+    let small = series(&e).apply("exponential") * factor / divisor;
     // The power would overflow before gamma does.
-    let (half, quarter) = (body.constant(&y, 0.5), body.constant(&y, 0.25));
-    let exponent = body.mul(&y, &half);
-    let exponent = body.sub(&exponent, &quarter);
-    let root = body.same("power", &[&y, &exponent]);
-    let minus = body.same("negate", &[&y]);
-    let decay = body.same("exponential", &[&minus]);
-    let large = body.mul(&root, &decay);
-    let more = correction(body, &y);
-    let more = body.same("exponential", &[&more]);
-    let scale = body.constant(&y, (2.0 * PI).sqrt());
-    let more = body.mul(&more, &scale);
-    let large = body.mul(&large, &more);
-    let large = body.mul(&large, &root);
+    let root = y.with("power", &y * 0.5 - 0.25);
+    let decay = y.apply("negate").apply("exponential");
+    let more = correction(&y).apply("exponential") * (2.0 * PI).sqrt();
+    let large = &root * decay * more * &root;
     let overflow = if y.dtype == DType::F64 { 171.7 } else { 35.1 };
-    let is_huge = body.compare_to("GT", &y, overflow);
-    let large = body.select_number(&is_huge, f64::INFINITY, &large);
-    let is_large = body.compare_to("GE", &y, PRODUCT);
-    let result = body.select(&is_large, &large, &small);
+    let large = y.compare("GT", overflow).select(f64::INFINITY, &large);
+    let result = y.compare("GE", PRODUCT).select(large, &small);
     // gamma(-y) gamma(y) = -pi / (y sin(pi y))
-    let sine = sin_pi(body, x);
-    let reflected = body.mul(&y, &result);
-    let reflected = body.mul(&reflected, &sine);
-    let pi = body.constant(x, PI);
-    let reflected = body.div(&pi, &reflected);
-    let is_negative = body.compare_to("LT", x, 0.0);
-    let result = body.select(&is_negative, &reflected, &result);
-    let pole = is_pole(body, x);
-    body.select_number(&pole, f64::NAN, &result)
+    let reflected = x.constant(PI) / (&y * &result * sin_pi(x));
+    let result = x.compare("LT", 0.0).select(reflected, &result);
+    is_pole(x).select(f64::NAN, &result)
 }
 
-fn log_gamma(body: &mut Body, x: &Value) -> Value {
-    let y = body.same("abs", &[x]);
-    let Moved { e, factor, divisor } = reduce(body, &y, LARGE);
-    let log = series(body, &e);
-    let factor = body.same("log", &[&factor]);
-    let small = body.add(&log, &factor);
+fn log_gamma<'b>(x: &Value<'b>) -> Value<'b> {
+    let y = x.apply("abs");
+    let Moved { e, factor, divisor } = reduce(&y, LARGE);
+    let log = series(&e);
+    let small = &log + factor.apply("log");
     // Near 1, the logarithm of the divisor is that of 1 + e.
-    let below = super::math::log1p(body, &e);
-    let low = body.same("log", &[&divisor]);
-    let is_low = body.compare_to("LT", &y, 0.5);
-    let below = body.select(&is_low, &low, &below);
-    let below = body.sub(&log, &below);
-    let is_below = body.compare_to("LT", &y, 1.5);
-    let small = body.select(&is_below, &below, &small);
+    let below = y.compare("LT", 0.5).select(divisor.apply("log"), &super::math::log1p(&e));
+    let small = y.compare("LT", 1.5).select(log - below, &small);
     // (y - 1/2) (log(y) - 1) + ...: the product comes close to the result.
-    let (half, one) = (body.constant(&y, 0.5), body.constant(&y, 1.0));
-    let log = body.same("log", &[&y]);
-    let (half_less, log_less) = (body.sub(&y, &half), body.sub(&log, &one));
-    let large = body.mul(&half_less, &log_less);
-    let more = correction(body, &y);
-    let rest = body.constant(&y, 0.5 * (2.0 * PI).ln() - 0.5);
-    let more = body.add(&more, &rest);
-    let large = body.add(&large, &more);
-    let is_large = body.compare_to("GE", &y, LARGE);
-    let result = body.select(&is_large, &large, &small);
-    let is_infinite = body.compare_to("EQ", &y, f64::INFINITY);
-    let result = body.select_number(&is_infinite, f64::INFINITY, &result);
+    let log = y.apply("log");
+    let more = correction(&y) + (0.5 * (2.0 * PI).ln() - 0.5);
+    let large = (&y - 0.5) * (&log - 1.0) + more;
+    let result = y.compare("GE", LARGE).select(large, &small);
+    let result = y.compare("EQ", f64::INFINITY).select(f64::INFINITY, &result);
     // log|gamma(-y)| = log(pi / |sin(pi y)|) - log(y) - log(gamma(y))
-    let sine = sin_pi(body, x);
-    let sine = body.same("abs", &[&sine]);
-    let pi = body.constant(x, PI);
-    let ratio = body.div(&pi, &sine);
-    let ratio = body.same("log", &[&ratio]);
-    let ratio = body.sub(&ratio, &log);
-    let reflected = body.sub(&ratio, &result);
-    let is_negative = body.compare_to("LT", x, 0.0);
-    let result = body.select(&is_negative, &reflected, &result);
-    let pole = is_pole(body, x);
-    let is_infinite = body.compare_to("EQ", x, f64::NEG_INFINITY);
-    let pole = body.or(&pole, &is_infinite);
-    body.select_number(&pole, f64::INFINITY, &result)
+    let ratio = (x.constant(PI) / sin_pi(x).apply("abs")).apply("log");
+    let result = x.compare("LT", 0.0).select(ratio - log - &result, &result);
+    let pole = is_pole(x) | x.compare("EQ", f64::NEG_INFINITY);
+    pole.select(f64::INFINITY, &result)
 }
 
 /// The argument raised to [`LARGE`], and the sum of the `power`th powers of the reciprocals passed on the way.
-fn raised(body: &mut Body, x: &Value, power: u32) -> (Value, Value) {
-    let (mut y, mut sum) = (x.clone(), body.constant(x, 0.0));
-    let one = body.constant(x, 1.0);
+fn raised<'b>(x: &Value<'b>, power: u32) -> (Value<'b>, Value<'b>) {
+    let (mut y, mut sum, one) = (x.clone(), x.constant(0.0), x.constant(1.0));
     for _ in 0..LARGE as usize {
-        let is_low = body.compare_to("LT", &y, LARGE);
-        let divisor = if power == 1 { y.clone() } else { body.mul(&y, &y) };
-        let term = body.div(&one, &divisor);
-        let next = body.add(&sum, &term);
-        sum = body.select(&is_low, &next, &sum);
-        let up = body.add(&y, &one);
-        y = body.select(&is_low, &up, &y);
+        let is_low = y.compare("LT", LARGE);
+        let divisor = if power == 1 { y.clone() } else { &y * &y };
+        sum = is_low.select(&sum + &one / divisor, &sum);
+        y = is_low.select(&y + &one, &y);
     }
     (y, sum)
 }
 
-fn digamma(body: &mut Body, x: &Value) -> Value {
-    let y = body.same("abs", &[x]);
-    let (z, sum) = raised(body, &y, 1);
-    let inverse = reciprocal(body, &z);
-    let square = body.mul(&inverse, &inverse);
-    let tail = polynomial(body, &square, &DIGAMMA);
-    let tail = body.mul(&tail, &square);
-    let half = body.constant(x, 0.5);
-    let half = body.mul(&half, &inverse);
-    let tail = body.sub(&tail, &half);
-    let log = body.same("log", &[&z]);
-    let result = body.add(&log, &tail);
-    let result = body.sub(&result, &sum);
+fn digamma<'b>(x: &Value<'b>) -> Value<'b> {
+    let y = x.apply("abs");
+    let (z, sum) = raised(&y, 1);
+    let inverse = reciprocal(&z);
+    let square = &inverse * &inverse;
+    let tail = polynomial(&square, &DIGAMMA) * &square - inverse * 0.5;
+    let result = z.apply("log") + tail - sum;
     // digamma(-y) = digamma(y) + 1 / y + pi cos(pi y) / sin(pi y)
-    let (sine, cosine) = (sin_pi(body, &y), cos_pi(body, &y));
-    let pi = body.constant(x, PI);
-    let cotangent = body.div(&cosine, &sine);
-    let term = body.mul(&pi, &cotangent);
-    let inverse = reciprocal(body, &y);
-    let term = body.add(&term, &inverse);
-    let reflected = body.add(&result, &term);
-    let is_negative = body.compare_to("LT", x, 0.0);
-    let result = body.select(&is_negative, &reflected, &result);
-    let pole = is_pole(body, x);
-    body.select_number(&pole, f64::NAN, &result)
+    let (sine, cosine) = (sin_pi(&y), cos_pi(&y));
+    let term = x.constant(PI) * (cosine / sine) + reciprocal(&y);
+    let result = x.compare("LT", 0.0).select(&result + term, &result);
+    is_pole(x).select(f64::NAN, &result)
 }
 
-fn trigamma(body: &mut Body, x: &Value) -> Value {
-    let y = body.same("abs", &[x]);
-    let (z, sum) = raised(body, &y, 2);
-    let inverse = reciprocal(body, &z);
-    let square = body.mul(&inverse, &inverse);
-    let tail = polynomial(body, &square, &TRIGAMMA);
-    let tail = body.mul(&tail, &square);
-    let tail = body.mul(&tail, &inverse);
-    let half = body.constant(x, 0.5);
-    let half = body.mul(&half, &square);
-    let tail = body.add(&tail, &half);
-    let tail = body.add(&tail, &inverse);
-    let result = body.add(&tail, &sum);
+fn trigamma<'b>(x: &Value<'b>) -> Value<'b> {
+    let y = x.apply("abs");
+    let (z, sum) = raised(&y, 2);
+    let inverse = reciprocal(&z);
+    let square = &inverse * &inverse;
+    let tail = polynomial(&square, &TRIGAMMA) * &square * &inverse + square * 0.5 + inverse;
+    let result = tail + sum;
     // trigamma(-y) = (pi / sin(pi y))^2 + 1 / y^2 - trigamma(y)
-    let sine = sin_pi(body, &y);
-    let pi = body.constant(x, PI);
-    let ratio = body.div(&pi, &sine);
-    let ratio = body.mul(&ratio, &ratio);
-    let inverse = reciprocal(body, &y);
-    let square = body.mul(&inverse, &inverse);
-    let rest = body.sub(&square, &result);
-    let reflected = body.add(&ratio, &rest);
-    let is_negative = body.compare_to("LT", x, 0.0);
-    let result = body.select(&is_negative, &reflected, &result);
-    let pole = is_pole(body, x);
-    body.select_number(&pole, f64::INFINITY, &result)
+    let ratio = x.constant(PI) / sin_pi(&y);
+    let inverse = reciprocal(&y);
+    let reflected = &ratio * &ratio + (&inverse * &inverse - &result);
+    let result = x.compare("LT", 0.0).select(reflected, &result);
+    is_pole(x).select(f64::INFINITY, &result)
 }

@@ -1,6 +1,6 @@
 //! Products of matrices. A vector is a row or a column, whichever fits.
 
-use super::body::{Body, Value};
+use super::body::Value;
 use super::math::floating;
 use super::Operation;
 use pjrt_base::error::{Error, Kind, Result};
@@ -13,7 +13,7 @@ type Matrices = ((i64, i64), (i64, i64));
 
 /// `%*%`, `crossprod` (the first operand transposed) and `tcrossprod` (the second one): of the dtype that both promote to, of
 /// integers and pred as the default float.
-pub(super) fn product(body: &mut Body, operation: Operation, x: &Value, y: &Value, float: DType) -> Result<Value> {
+pub(super) fn product<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>, float: DType) -> Result<Value<'b>> {
     let dtype = floating(promote(x.dtype, y.dtype), float);
     let (left, right) = matrices(operation, x, y).ok_or_else(|| {
         let (left, right) = (format_type(x.dtype, &x.dims), format_type(y.dtype, &y.dims));
@@ -31,8 +31,8 @@ pub(super) fn product(body: &mut Body, operation: Operation, x: &Value, y: &Valu
         _ if dtype.is_float() && dtype.info().bits <= 8 => (DType::BF16, DType::F32),
         _ => (dtype, dtype),
     };
-    let (x, y) = (body.convert(x, factor), body.convert(y, factor));
-    let (x, y) = (body.reshape(&x, &[left.0, left.1]), body.reshape(&y, &[right.0, right.1]));
+    let (x, y) = (x.convert(factor), y.convert(factor));
+    let (x, y) = (x.reshape(&[left.0, left.1]), y.reshape(&[right.0, right.1]));
     let (of_x, of_y) = match operation {
         Operation::Matmul => (1, 0),
         Operation::Crossprod => (0, 0),
@@ -44,8 +44,7 @@ pub(super) fn product(body: &mut Body, operation: Operation, x: &Value, y: &Valu
          rhs_contracting_dimensions = [{of_y}]>, \
          precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}}"
     );
-    let result = body.emit("stablehlo.dot_general", &[&x, &y], &attributes, sum, &dims);
-    Ok(body.convert(&result, dtype))
+    Ok(x.body().emit("stablehlo.dot_general", &[&x, &y], "", &attributes, sum, &dims).convert(dtype))
 }
 
 /// The operands as matrices that fit, if there is a way.
@@ -89,11 +88,10 @@ fn matrix(x: &Value) -> Option<Option<(i64, i64)>> {
 }
 
 /// `outer`: the products of each element of one array with each of another.
-pub(super) fn outer(body: &mut Body, x: &Value, y: &Value) -> Result<Value> {
+pub(super) fn outer<'b>(x: &Value<'b>, y: &Value<'b>) -> Result<Value<'b>> {
     let dims = [&x.dims[..], &y.dims[..]].concat();
     let split = x.dims.len() as i64;
     let first: Vec<i64> = (0..split).collect();
     let second: Vec<i64> = (split..dims.len() as i64).collect();
-    let (x, y) = (body.broadcast(x, &dims, &first), body.broadcast(y, &dims, &second));
-    super::arithmetic::ring(body, Operation::Multiply, &x, &y)
+    super::arithmetic::ring(Operation::Multiply, &x.broadcast(&dims, &first), &y.broadcast(&dims, &second))
 }

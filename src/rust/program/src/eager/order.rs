@@ -1,7 +1,7 @@
 //! Order: sorting, and the places of elements. NaN comes last.
 
 use super::arithmetic::real;
-use super::body::{tensor, wide, Body, Value};
+use super::body::{tensor, wide, Value};
 use super::math::working;
 use super::reduce::{fold, limit, Fold};
 use super::shape::flat;
@@ -11,45 +11,33 @@ use pjrt_data::dtype::DType;
 
 /// `sort`: all elements in ascending order, or in descending order if `parameters[0]` is 1; in one dimension. NaN is last in
 /// both.
-pub(super) fn sort(body: &mut Body, x: &Value, parameters: &[i64]) -> Result<Value> {
+pub(super) fn sort<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
     real(Operation::Sort, x.dtype)?;
     let dtype = x.dtype;
     let is_decreasing = is_decreasing(parameters);
-    let x = flat(body, x);
-    let x = body.convert(&x, working(dtype));
+    let x = flat(x).convert(working(dtype));
     // Compilers sort by a single comparison several times as fast as by any other function.
-    let keys = if dtype.is_float() { keys(body, &x, is_decreasing) } else { x.clone() };
+    let keys = if dtype.is_float() { keys(&x, is_decreasing) } else { x.clone() };
     let region = comparator(keys.dtype, false, is_decreasing);
-    let sorted = body.emit_region("stablehlo.sort", &[&keys], &region, SORT, keys.dtype, &keys.dims);
-    let result = if dtype.is_float() { numbers(body, &sorted, x.dtype) } else { sorted };
-    Ok(body.convert(&result, dtype))
+    let sorted = x.body().emit("stablehlo.sort", &[&keys], &region, SORT, keys.dtype, &keys.dims);
+    // The largest and the smallest integer are NaN.
+    let result = if dtype.is_float() { turned(&sorted).apply_as("bitcast_convert", x.dtype) } else { sorted };
+    Ok(result.convert(dtype))
 }
 
 /// Integers that are ordered as the floats are, with NaN at the end: their bits, where those of negative numbers are turned
 /// around.
-fn keys(body: &mut Body, x: &Value, is_decreasing: bool) -> Value {
+fn keys<'b>(x: &Value<'b>, is_decreasing: bool) -> Value<'b> {
     let dtype = if x.dtype == DType::F64 { DType::I64 } else { DType::I32 };
-    let bits = body.emit("stablehlo.bitcast_convert", &[x], "", dtype, &x.dims);
-    let keys = turned(body, &bits);
-    let is_nan = body.compare("NE", x, x);
-    let last = body.literal(dtype, &limit(dtype, !is_decreasing));
-    let last = body.spread(&last, &x.dims);
-    body.select(&is_nan, &last, &keys)
-}
-
-/// The floats of such integers. The largest and the smallest one are NaN.
-fn numbers(body: &mut Body, keys: &Value, dtype: DType) -> Value {
-    let bits = turned(body, keys);
-    body.emit("stablehlo.bitcast_convert", &[&bits], "", dtype, &keys.dims)
+    let keys = turned(&x.apply_as("bitcast_convert", dtype));
+    let last = x.body().literal(dtype, &limit(dtype, !is_decreasing)).spread(&x.dims);
+    x.compare("NE", x).select(last, &keys)
 }
 
 /// Turns all bits of negative integers but the sign.
-fn turned(body: &mut Body, bits: &Value) -> Value {
-    let most = body.literal(bits.dtype, &limit(bits.dtype, true));
-    let most = body.spread(&most, &bits.dims);
-    let opposite = body.same("xor", &[bits, &most]);
-    let is_negative = body.compare_to("LT", bits, 0.0);
-    body.select(&is_negative, &opposite, bits)
+fn turned<'b>(bits: &Value<'b>) -> Value<'b> {
+    let most = bits.body().literal(bits.dtype, &limit(bits.dtype, true)).spread(&bits.dims);
+    bits.compare("LT", 0.0).select(bits ^ most, bits)
 }
 
 const SORT: &str = "{dimension = 0 : i64, is_stable = true}";
@@ -60,14 +48,12 @@ fn is_decreasing(parameters: &[i64]) -> bool {
 
 /// `order`: the places, counted from 1 as i32, of the elements in ascending or descending order. Equal elements keep their
 /// order.
-pub(super) fn order(body: &mut Body, x: &Value, parameters: &[i64]) -> Result<Value> {
+pub(super) fn order<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
     real(Operation::Order, x.dtype)?;
     check_count(Operation::Order, x)?;
-    let x = flat(body, x);
-    let x = body.widened(&x);
-    let places = places(body, &x);
+    let x = flat(x).widened();
     let region = comparator(x.dtype, true, is_decreasing(parameters));
-    Ok(body.emit_second("stablehlo.sort", &[&x, &places], &region, SORT))
+    Ok(x.second("stablehlo.sort", &places(&x), &region, SORT))
 }
 
 /// # Errors
@@ -81,10 +67,8 @@ fn check_count(operation: Operation, x: &Value) -> Result<()> {
 }
 
 /// Numbers from 1.
-fn places(body: &mut Body, x: &Value) -> Value {
-    let places = body.iota(DType::I32, &x.dims, 0);
-    let one = body.constant(&places, 1.0);
-    body.add(&places, &one)
+fn places<'b>(x: &Value<'b>) -> Value<'b> {
+    x.body().iota(DType::I32, &x.dims, 0) + 1.0
 }
 
 /// The region that says whether `%a` comes before `%b`; with the places of both in two further arguments.
@@ -120,7 +104,7 @@ fn comparator(dtype: DType, has_places: bool, is_decreasing: bool) -> String {
 ///
 /// # Errors
 /// `InvalidInput` for no elements.
-pub(super) fn place(body: &mut Body, operation: Operation, x: &Value) -> Result<Value> {
+pub(super) fn place<'b>(operation: Operation, x: &Value<'b>) -> Result<Value<'b>> {
     real(operation, x.dtype)?;
     if x.len() == 0 {
         let message = format!("`{}` needs at least one element.", operation.name());
@@ -128,23 +112,17 @@ pub(super) fn place(body: &mut Body, operation: Operation, x: &Value) -> Result<
     }
     check_count(operation, x)?;
     let kind = if operation == Operation::WhichMax { Fold::Maximum } else { Fold::Minimum };
-    let x = flat(body, x);
     let dtype = if x.dtype == DType::Pred { DType::I32 } else { wide(x.dtype) };
-    let x = body.convert(&x, dtype);
+    let x = flat(x).convert(dtype);
     let numbers = if dtype.is_float() {
-        let is_nan = body.compare("NE", &x, &x);
         let none = if kind == Fold::Maximum { f64::NEG_INFINITY } else { f64::INFINITY };
-        body.select_number(&is_nan, none, &x)
+        x.compare("NE", &x).select(none, &x)
     } else {
         x.clone()
     };
-    let best = fold(body, kind, &numbers, &[0]);
-    let best = body.spread(&best, &x.dims);
-    let is_best = body.compare("EQ", &x, &best);
-    let places = places(body, &x);
-    let most = body.constant(&places, f64::from(i32::MAX));
-    let candidates = body.select(&is_best, &places, &most);
-    let first = fold(body, Fold::Minimum, &candidates, &[0]);
-    let is_missing = body.compare_to("EQ", &first, f64::from(i32::MAX));
-    Ok(body.select_number(&is_missing, f64::from(i32::MIN), &first))
+    let is_best = x.compare("EQ", fold(kind, &numbers, &[0]).spread(&x.dims));
+    let places = places(&x);
+    let candidates = is_best.select(&places, &places.constant(f64::from(i32::MAX)));
+    let first = fold(Fold::Minimum, &candidates, &[0]);
+    Ok(first.compare("EQ", f64::from(i32::MAX)).select(f64::from(i32::MIN), &first))
 }

@@ -33,17 +33,12 @@ impl Fold {
     }
 
     /// The element that changes no other one.
-    fn neutral(self, body: &mut Body, dtype: DType) -> Value {
+    fn neutral(self, body: &Body, dtype: DType) -> Value<'_> {
         let number = match self {
             Fold::Sum | Fold::Or => 0.0,
             Fold::Product | Fold::And => 1.0,
-            Fold::Maximum | Fold::Minimum if dtype.is_float() => {
-                if self == Fold::Maximum {
-                    f64::NEG_INFINITY
-                } else {
-                    f64::INFINITY
-                }
-            }
+            Fold::Maximum if dtype.is_float() => f64::NEG_INFINITY,
+            Fold::Minimum if dtype.is_float() => f64::INFINITY,
             Fold::Maximum | Fold::Minimum => return body.literal(dtype, &limit(dtype, self == Fold::Minimum)),
         };
         body.scalar(dtype, number)
@@ -73,11 +68,11 @@ pub(super) fn limit(dtype: DType, is_largest: bool) -> String {
 }
 
 /// `x` without some of its axes.
-pub(super) fn fold(body: &mut Body, fold: Fold, x: &Value, axes: &[i64]) -> Value {
-    let start = fold.neutral(body, x.dtype);
+pub(super) fn fold<'b>(fold: Fold, x: &Value<'b>, axes: &[i64]) -> Value<'b> {
+    let start = fold.neutral(x.body(), x.dtype);
     let dims: Vec<i64> = (0..).zip(&x.dims).filter(|(i, _)| !axes.contains(i)).map(|(_, &dim)| dim).collect();
     let attributes = format!("{{dimensions = {}}}", integers(axes));
-    body.emit_region("stablehlo.reduce", &[x, &start], &fold.region(x.dtype), &attributes, x.dtype, &dims)
+    x.body().emit("stablehlo.reduce", &[x, &start], &fold.region(x.dtype), &attributes, x.dtype, &dims)
 }
 
 /// The axes that parameters name, or all.
@@ -101,35 +96,27 @@ fn axes(operation: Operation, x: &Value, parameters: &[i64]) -> Result<Vec<i64>>
 }
 
 /// `sum`, `prod`, `mean`, `max`, `min`, `any`, `all`: along the axes in `parameters`, counted from 0, or all.
-pub(super) fn summary(
-    body: &mut Body,
-    operation: Operation,
-    x: &Value,
-    parameters: &[i64],
-    float: DType,
-) -> Result<Value> {
+pub(super) fn summary<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64], float: DType) -> Result<Value<'b>> {
     let axes = axes(operation, x, parameters)?;
-    along(body, operation, x, &axes, float)
+    along(operation, x, &axes, float)
 }
 
-fn along(body: &mut Body, operation: Operation, x: &Value, axes: &[i64], float: DType) -> Result<Value> {
+fn along<'b>(operation: Operation, x: &Value<'b>, axes: &[i64], float: DType) -> Result<Value<'b>> {
     match operation {
-        Operation::Sum => Ok(total(body, Fold::Sum, x, axes)),
-        Operation::Prod => Ok(total(body, Fold::Product, x, axes)),
-        Operation::Mean => Ok(mean(body, x, axes, float)),
-        Operation::Max => extreme(body, operation, Fold::Maximum, x, axes),
-        Operation::Min => extreme(body, operation, Fold::Minimum, x, axes),
-        Operation::Any => Ok(truth(body, Fold::Or, x, axes)),
-        _ => Ok(truth(body, Fold::And, x, axes)),
+        Operation::Sum => Ok(total(Fold::Sum, x, axes)),
+        Operation::Prod => Ok(total(Fold::Product, x, axes)),
+        Operation::Mean => Ok(mean(x, axes, float)),
+        Operation::Max => extreme(operation, Fold::Maximum, x, axes),
+        Operation::Min => extreme(operation, Fold::Minimum, x, axes),
+        Operation::Any => Ok(fold(Fold::Or, &x.convert(DType::Pred), axes)),
+        _ => Ok(fold(Fold::And, &x.convert(DType::Pred), axes)),
     }
 }
 
 /// Sums of pred are i32, and of integers have 64 bits. Half floats add up in f32.
-fn total(body: &mut Body, kind: Fold, x: &Value, axes: &[i64]) -> Value {
+fn total<'b>(kind: Fold, x: &Value<'b>, axes: &[i64]) -> Value<'b> {
     let dtype = summed(x.dtype);
-    let x = body.convert(x, working(dtype));
-    let sum = fold(body, kind, &x, axes);
-    body.convert(&sum, dtype)
+    fold(kind, &x.convert(working(dtype)), axes).convert(dtype)
 }
 
 /// The dtype of a sum.
@@ -143,26 +130,24 @@ fn summed(dtype: DType) -> DType {
 }
 
 /// The sum over the number of elements; integers add up exactly.
-fn mean(body: &mut Body, x: &Value, axes: &[i64], float: DType) -> Value {
+fn mean<'b>(x: &Value<'b>, axes: &[i64], float: DType) -> Value<'b> {
     let dtype = floating(x.dtype, float);
     let count: i64 = axes.iter().map(|&axis| x.dims[axis as usize]).product();
-    let x = if x.dtype.is_float() || x.dtype.is_complex() {
-        body.convert(x, working(x.dtype))
-    } else {
-        body.convert(x, if x.dtype == DType::U64 { DType::U64 } else { DType::I64 })
+    let exact = match x.dtype {
+        of if of.is_float() || of.is_complex() => working(of),
+        DType::U64 => DType::U64,
+        _ => DType::I64,
     };
-    let sum = fold(body, Fold::Sum, &x, axes);
-    let sum = body.convert(&sum, working(dtype));
-    let count = body.constant(&sum, count as f64);
-    let mean = body.div(&sum, &count);
-    body.convert(&mean, dtype)
+    let sum = fold(Fold::Sum, &x.convert(exact), axes).convert(working(dtype));
+    let count = sum.constant(count as f64);
+    (sum / count).convert(dtype)
 }
 
 /// The largest or smallest element, NaN if there is one. Of no elements, an infinity.
 ///
 /// # Errors
 /// `InvalidInput` for no integers, and `UnsupportedDtype` for complex numbers.
-fn extreme(body: &mut Body, operation: Operation, kind: Fold, x: &Value, axes: &[i64]) -> Result<Value> {
+fn extreme<'b>(operation: Operation, kind: Fold, x: &Value<'b>, axes: &[i64]) -> Result<Value<'b>> {
     real(operation, x.dtype)?;
     let dtype = if x.dtype == DType::Pred { DType::I32 } else { x.dtype };
     let is_empty = axes.iter().any(|&axis| x.dims[axis as usize] == 0);
@@ -176,34 +161,24 @@ fn extreme(body: &mut Body, operation: Operation, kind: Fold, x: &Value, axes: &
             Error::new(Kind::InvalidInput, message).hint("Only floats have infinities, for arrays without elements.")
         );
     }
-    let x = body.convert(x, dtype);
-    let x = body.widened(&x);
-    let result = fold(body, kind, &x, axes);
-    Ok(body.convert(&result, dtype))
-}
-
-fn truth(body: &mut Body, kind: Fold, x: &Value, axes: &[i64]) -> Value {
-    let x = body.convert(x, DType::Pred);
-    fold(body, kind, &x, axes)
+    Ok(fold(kind, &x.convert(dtype).widened(), axes).convert(dtype))
 }
 
 /// The smallest and the largest element.
-pub(super) fn range(body: &mut Body, x: &Value) -> Result<Value> {
+pub(super) fn range<'b>(x: &Value<'b>) -> Result<Value<'b>> {
     let axes: Vec<i64> = (0..x.dims.len() as i64).collect();
-    let low = extreme(body, Operation::Range, Fold::Minimum, x, &axes)?;
-    let high = extreme(body, Operation::Range, Fold::Maximum, x, &axes)?;
-    let (low, high) = (body.reshape(&low, &[1]), body.reshape(&high, &[1]));
-    Ok(body.concatenate(&[&low, &high], 0))
+    let low = extreme(Operation::Range, Fold::Minimum, x, &axes)?;
+    let high = extreme(Operation::Range, Fold::Maximum, x, &axes)?;
+    Ok(x.body().concatenate(&[&low.reshape(&[1]), &high.reshape(&[1])], 0))
 }
 
 /// `rowSums` and its kin: the first `dims` dimensions stay, or go.
-pub(super) fn rows_or_columns(
-    body: &mut Body,
+pub(super) fn rows_or_columns<'b>(
     operation: Operation,
-    x: &Value,
+    x: &Value<'b>,
     parameters: &[i64],
     float: DType,
-) -> Result<Value> {
+) -> Result<Value<'b>> {
     let rank = x.dims.len() as i64;
     let split = parameters.first().copied().unwrap_or(1);
     if rank < 2 || !(1..rank).contains(&split) {
@@ -218,12 +193,12 @@ pub(super) fn rows_or_columns(
     let is_rows = matches!(operation, Operation::RowSums | Operation::RowMeans);
     let axes: Vec<i64> = if is_rows { (split..rank).collect() } else { (0..split).collect() };
     let is_sum = matches!(operation, Operation::RowSums | Operation::ColSums);
-    along(body, if is_sum { Operation::Sum } else { Operation::Mean }, x, &axes, float)
+    along(if is_sum { Operation::Sum } else { Operation::Mean }, x, &axes, float)
 }
 
 /// `cumsum` and its kin, of all elements in column-major order: rank 1. Sums have the dtype of `sum`, products of integers the
 /// default float.
-pub(super) fn cumulative(body: &mut Body, operation: Operation, x: &Value, float: DType) -> Result<Value> {
+pub(super) fn cumulative<'b>(operation: Operation, x: &Value<'b>, float: DType) -> Result<Value<'b>> {
     let kind = match operation {
         Operation::Cumsum => Fold::Sum,
         Operation::Cumprod => Fold::Product,
@@ -239,17 +214,15 @@ pub(super) fn cumulative(body: &mut Body, operation: Operation, x: &Value, float
         other if kind == Fold::Sum => summed(other),
         other => other,
     };
-    let x = flat(body, x);
-    let x = body.convert(&x, dtype);
-    let x = body.convert(&x, working(dtype));
+    let x = flat(x).convert(dtype).convert(working(dtype));
     let n = x.len();
     if n == 0 {
-        return Ok(body.convert(&x, dtype));
+        return Ok(x.convert(dtype));
     }
-    let start = kind.neutral(body, x.dtype);
+    let start = kind.neutral(x.body(), x.dtype);
     let attributes =
         format!("{{window_dimensions = array<i64: {n}>, padding = dense<[[{}, 0]]> : tensor<1x2xi64>}}", n - 1);
     let region = kind.region(x.dtype);
-    let result = body.emit_region("stablehlo.reduce_window", &[&x, &start], &region, &attributes, x.dtype, &[n]);
-    Ok(body.convert(&result, dtype))
+    let result = x.body().emit("stablehlo.reduce_window", &[&x, &start], &region, &attributes, x.dtype, &[n]);
+    Ok(result.convert(dtype))
 }

@@ -1,7 +1,7 @@
 //! Operations that move elements. Elements are in column-major order: the first index varies fastest.
 
 use super::arithmetic::one_shape;
-use super::body::{Body, Value};
+use super::body::Value;
 use super::Operation;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::array::Spec;
@@ -14,16 +14,15 @@ fn reversed(rank: usize) -> Vec<i64> {
 }
 
 /// All elements in column-major order, in one dimension.
-pub(super) fn flat(body: &mut Body, x: &Value) -> Value {
+pub(super) fn flat<'b>(x: &Value<'b>) -> Value<'b> {
     if x.dims.len() == 1 {
         return x.clone();
     }
-    let turned = body.transpose(x, &reversed(x.dims.len()));
-    body.reshape(&turned, &[x.len()])
+    x.transpose(&reversed(x.dims.len())).reshape(&[x.len()])
 }
 
 /// `dim`: the same elements in column-major order, in other dimensions.
-pub(super) fn reshape(body: &mut Body, x: &Value, dims: &[i64]) -> Result<Value> {
+pub(super) fn reshape<'b>(x: &Value<'b>, dims: &[i64]) -> Result<Value<'b>> {
     let count = Spec::new(x.dtype, dims)?.len();
     if count != x.len() as usize {
         let message = format!(
@@ -37,18 +36,16 @@ pub(super) fn reshape(body: &mut Body, x: &Value, dims: &[i64]) -> Result<Value>
     if x.dims == dims {
         return Ok(x.clone());
     }
-    let turned = body.transpose(x, &reversed(x.dims.len()));
     let opposite: Vec<i64> = dims.iter().rev().copied().collect();
-    let shaped = body.reshape(&turned, &opposite);
-    Ok(body.transpose(&shaped, &reversed(dims.len())))
+    Ok(x.transpose(&reversed(x.dims.len())).reshape(&opposite).transpose(&reversed(dims.len())))
 }
 
 /// `t`: of a matrix; of a vector, as a row.
-pub(super) fn transpose(body: &mut Body, x: &Value) -> Result<Value> {
+pub(super) fn transpose<'b>(x: &Value<'b>) -> Result<Value<'b>> {
     match x.dims[..] {
-        [] => Ok(body.reshape(x, &[1, 1])),
-        [n] => Ok(body.reshape(x, &[1, n])),
-        [_, _] => Ok(body.transpose(x, &[1, 0])),
+        [] => Ok(x.reshape(&[1, 1])),
+        [n] => Ok(x.reshape(&[1, n])),
+        [_, _] => Ok(x.transpose(&[1, 0])),
         _ => {
             let message = format!("`t` needs a matrix or a vector: got {}.", format_type(x.dtype, &x.dims));
             Err(Error::new(Kind::ShapeMismatch, message).hint("Arrays of more dimensions need a permutation of them."))
@@ -57,7 +54,7 @@ pub(super) fn transpose(body: &mut Body, x: &Value) -> Result<Value> {
 }
 
 /// `aperm`: dimension `i` of the result is dimension `parameters[i]`, counted from 0. Without parameters, in reverse.
-pub(super) fn permute(body: &mut Body, x: &Value, parameters: &[i64]) -> Result<Value> {
+pub(super) fn permute<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
     let order = if parameters.is_empty() { reversed(x.dims.len()) } else { parameters.to_vec() };
     if !is_permutation(&order, x.dims.len()) {
         bail!(
@@ -66,18 +63,18 @@ pub(super) fn permute(body: &mut Body, x: &Value, parameters: &[i64]) -> Result<
             format_type(x.dtype, &x.dims)
         );
     }
-    Ok(body.transpose(x, &order))
+    Ok(x.transpose(&order))
 }
 
 /// `rev`: all elements in the opposite order, in one dimension.
-pub(super) fn reverse(body: &mut Body, x: &Value) -> Value {
-    let x = flat(body, x);
-    body.emit("stablehlo.reverse", &[&x], "{dimensions = array<i64: 0>}", x.dtype, &x.dims)
+pub(super) fn reverse<'b>(x: &Value<'b>) -> Value<'b> {
+    let x = flat(x);
+    x.body().emit("stablehlo.reverse", &[&x], "", "{dimensions = array<i64: 0>}", x.dtype, &x.dims)
 }
 
 /// `cbind` and `rbind`: matrices side by side. Vectors are one column or row, scalars are repeated. All of them promote to
 /// one dtype.
-pub(super) fn bind(body: &mut Body, operation: Operation, parts: &[Value]) -> Result<Value> {
+pub(super) fn bind<'b>(operation: Operation, parts: &[Value<'b>]) -> Result<Value<'b>> {
     let (along, across) = if operation == Operation::Cbind { (1, 0) } else { (0, 1) };
     let Some(dtype) = parts.iter().map(|part| part.dtype).reduce(promote) else {
         bail!(ArgumentCount, "`{}` needs at least one array.", operation.name());
@@ -104,31 +101,28 @@ pub(super) fn bind(body: &mut Body, operation: Operation, parts: &[Value]) -> Re
             );
             return Err(Error::new(Kind::ShapeMismatch, message).hint("Only scalars are recycled."));
         }
-        let part = body.convert(part, dtype);
+        let part = part.convert(dtype);
         let mut dims = [1, 1];
         dims[across] = length;
         let piece = match part.dims[..] {
             [_, _] => part,
-            [n] if n == length => body.reshape(&part, &dims),
-            _ => {
-                let scalar = body.reshape(&part, &[]);
-                body.spread(&scalar, &dims)
-            }
+            [n] if n == length => part.reshape(&dims),
+            _ => part.reshape(&[]).spread(&dims),
         };
         pieces.push(piece);
     }
     let pieces: Vec<&Value> = pieces.iter().collect();
-    Ok(body.concatenate(&pieces, along as i64))
+    Ok(parts[0].body().concatenate(&pieces, along as i64))
 }
 
 /// `diag` of a matrix is its diagonal; of a vector or scalar, the matrix with this diagonal, of `parameters` rows and columns
 /// if there are any.
-pub(super) fn diagonal(body: &mut Body, x: &Value, parameters: &[i64]) -> Result<Value> {
+pub(super) fn diagonal<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
     match (&x.dims[..], parameters) {
-        (&[rows, columns], []) => Ok(extract(body, x, rows.min(columns))),
-        (&[n], []) => build(body, x, n, n),
-        ([] | [_], &[n]) => build(body, x, n, n),
-        ([] | [_], &[rows, columns]) => build(body, x, rows, columns),
+        (&[rows, columns], []) => Ok(extract(x, rows.min(columns))),
+        (&[n], []) => build(x, n, n),
+        ([] | [_], &[n]) => build(x, n, n),
+        ([] | [_], &[rows, columns]) => build(x, rows, columns),
         _ => {
             let message = format!(
                 "`diag` needs a matrix, a vector, or a scalar with the number of rows: got {}.",
@@ -139,26 +133,20 @@ pub(super) fn diagonal(body: &mut Body, x: &Value, parameters: &[i64]) -> Result
     }
 }
 
-/// Where row and column are the same.
-fn is_diagonal(body: &mut Body, dims: &[i64]) -> Value {
-    let row = body.iota(DType::I64, dims, 0);
-    let column = body.iota(DType::I64, dims, 1);
-    body.compare("EQ", &row, &column)
+/// `x` with zeros but where row and column are the same.
+fn masked<'b>(x: &Value<'b>) -> Value<'b> {
+    let index = |dimension| x.body().iota(DType::I64, &x.dims, dimension);
+    index(0).compare("EQ", index(1)).select(x, &x.constant(0.0))
 }
 
-fn extract(body: &mut Body, x: &Value, n: i64) -> Value {
-    let square = body.slice(x, &[0, 0], &[n, n]);
+fn extract<'b>(x: &Value<'b>, n: i64) -> Value<'b> {
     // Every row has one element of the diagonal, and all others are left out before the sum.
-    let x = body.widened(&square);
-    let mask = is_diagonal(body, &x.dims);
-    let none = body.constant(&x, 0.0);
-    let kept = body.select(&mask, &x, &none);
-    let kind = if x.dtype == DType::Pred { super::reduce::Fold::Or } else { super::reduce::Fold::Sum };
-    let result = super::reduce::fold(body, kind, &kept, &[1]);
-    body.convert(&result, square.dtype)
+    let kept = masked(&x.square(n).widened());
+    let kind = if kept.dtype == DType::Pred { super::reduce::Fold::Or } else { super::reduce::Fold::Sum };
+    super::reduce::fold(kind, &kept, &[1]).convert(x.dtype)
 }
 
-fn build(body: &mut Body, x: &Value, rows: i64, columns: i64) -> Result<Value> {
+fn build<'b>(x: &Value<'b>, rows: i64, columns: i64) -> Result<Value<'b>> {
     let dims = [rows, columns];
     Spec::new(x.dtype, &dims)?;
     let n = rows.min(columns);
@@ -170,26 +158,17 @@ fn build(body: &mut Body, x: &Value, rows: i64, columns: i64) -> Result<Value> {
         );
         return Err(Error::new(Kind::ShapeMismatch, message));
     }
-    let spread = if is_scalar {
-        let scalar = body.reshape(x, &[]);
-        body.spread(&scalar, &dims)
-    } else if rows <= columns {
-        body.broadcast(x, &dims, &[0])
-    } else {
-        body.broadcast(x, &dims, &[1])
-    };
-    let mask = is_diagonal(body, &dims);
-    let none = body.constant(&spread, 0.0);
-    Ok(body.select(&mask, &spread, &none))
+    let spread =
+        if is_scalar { x.reshape(&[]).spread(&dims) } else { x.broadcast(&dims, &[i64::from(rows > columns)]) };
+    Ok(masked(&spread))
 }
 
 /// `ifelse`: elements of `yes` where the condition holds, else of `no`. Scalars are repeated.
-pub(super) fn choose(body: &mut Body, condition: &Value, yes: &Value, no: &Value) -> Result<Value> {
-    let condition = body.convert(condition, DType::Pred);
+pub(super) fn choose<'b>(condition: &Value<'b>, yes: &Value<'b>, no: &Value<'b>) -> Result<Value<'b>> {
+    let condition = condition.convert(DType::Pred);
     let dtype = promote(yes.dtype, no.dtype);
-    let (yes, no) = (body.convert(yes, dtype), body.convert(no, dtype));
-    let (yes, no) = one_shape(body, Operation::Ifelse, &yes, &no)?;
-    let (condition, yes) = one_shape(body, Operation::Ifelse, &condition, &yes)?;
-    let no = body.spread(&no, &yes.dims);
-    Ok(body.select(&condition, &yes, &no))
+    let (yes, no) = one_shape(Operation::Ifelse, &yes.convert(dtype), &no.convert(dtype))?;
+    let (condition, yes) = one_shape(Operation::Ifelse, &condition, &yes)?;
+    let no = no.spread(&yes.dims);
+    Ok(condition.select(yes, &no))
 }

@@ -4,12 +4,12 @@
 pub mod dims;
 mod flatbuffer;
 mod names;
+pub mod pytorch;
 mod tree;
 
 pub use tree::Tree;
 
-use crate::bytecode;
-use crate::program::BYTECODE;
+use crate::bytecode::{self, MAGIC};
 use flatbuffer::{Buffer, Table};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
@@ -42,38 +42,9 @@ mod field {
 const MAX_RANK: usize = 256;
 
 /// The element types by number, by the names of `pjrt_data::dtype` where it has them.
-const DTYPES: [&str; 30] = [
-    "pred",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "ui8",
-    "ui16",
-    "ui32",
-    "ui64",
-    "f16",
-    "f32",
-    "f64",
-    "c64",
-    "c128",
-    "bf16",
-    "i4",
-    "ui4",
-    "f8e4m3b11fnuz",
-    "f8e4m3fn",
-    "f8e4m3fnuz",
-    "f8e5m2",
-    "f8e5m2fnuz",
-    "float0",
-    "f8e4m3",
-    "f8e3m4",
-    "f8e8m0fnu",
-    "f4e2m1fn",
-    "key<fry>",
-    "key<rbg>",
-    "key<unsafe_rbg>",
-];
+const DTYPES: &str =
+    "pred i8 i16 i32 i64 ui8 ui16 ui32 ui64 f16 f32 f64 c64 c128 bf16 i4 ui4 f8e4m3b11fnuz f8e4m3fn f8e4m3fnuz \
+    f8e5m2 f8e5m2fnuz float0 f8e4m3 f8e3m4 f8e8m0fnu f4e2m1fn key<fry> key<rbg> key<unsafe_rbg>";
 
 /// An exported function.
 #[derive(Debug, Clone)]
@@ -131,7 +102,7 @@ impl Exported {
     /// `InvalidFile` for damage and other formats; `InvalidInput` without such a derivative. The program itself is not
     /// checked.
     pub fn read(content: &[u8], order: usize) -> Result<Exported> {
-        if content.starts_with(BYTECODE) {
+        if content.starts_with(MAGIC) {
             return Err(not_exported("it is MLIR bytecode").hint(Reason::ProgramNotExported));
         }
         if is_pickle(content) && module(content).is_none() {
@@ -149,7 +120,7 @@ impl Exported {
 
     fn of(root: Table<'_, '_>) -> Result<Exported> {
         let program = root.bytes(field::PROGRAM)?;
-        if !program.starts_with(BYTECODE) {
+        if !program.starts_with(MAGIC) {
             return Err(damaged("it does not contain a program").hint(EXPORT));
         }
         let (in_tree, inputs) = arrays(root, field::IN_TREE, field::INPUTS, field::INPUT_INDICES)?;
@@ -171,7 +142,7 @@ impl Exported {
             effects.map(|effect| Ok(effect.string(0)?.unwrap_or_default().to_owned())).collect::<Result<Vec<_>>>()
         };
         let check = |check: Table<'_, '_>| Ok(check.string(1)?.unwrap_or("platform").to_owned());
-        let mut symbols = bytecode::symbols(&program[BYTECODE.len()..]).unwrap_or_default();
+        let mut symbols = bytecode::symbols(&program[MAGIC.len()..]).unwrap_or_default();
         let input_names = names::of_inputs(&symbols, &in_tree.argument_paths(), &kept);
         let output_names = out_tree.paths(RESULT);
         Ok(Exported {
@@ -220,7 +191,7 @@ impl Exported {
             Tree::Tuple(pair) if matches!(pair[..], [_, Tree::Dict(_)]) => {
                 let mut named = pair[1].clone();
                 if let Tree::Dict(items) = &mut named {
-                    items.push((cotangents, function.out_tree.shifted(inputs)));
+                    items.push((cotangents, function.out_tree.renumbered(&|leaf| leaf + inputs)));
                 }
                 Tree::Tuple(vec![pair[0].clone(), named])
             }
@@ -296,7 +267,7 @@ pub fn plain_module(content: &[u8]) -> Result<Option<&[u8]>> {
 pub(crate) fn module(content: &[u8]) -> Option<&[u8]> {
     let buffer = Buffer::new(content);
     let program = buffer.root().and_then(|root| root.bytes(field::PROGRAM)).ok()?;
-    Some(program).filter(|program| program.starts_with(BYTECODE))
+    Some(program).filter(|program| program.starts_with(MAGIC))
 }
 
 /// A tree and its leaves. Newer files have each distinct value once, and the indices of the values.
@@ -323,7 +294,8 @@ fn value(table: Table<'_, '_>) -> Result<Arc<Value>> {
         1 => true,
         _ => return Err(damaged("a value is of unknown kind")),
     };
-    let dtype = DTYPES.get(usize::from(table.byte(2)?)).ok_or_else(|| damaged("an element type is unknown"))?;
+    let dtype =
+        DTYPES.split(' ').nth(usize::from(table.byte(2)?)).ok_or_else(|| damaged("an element type is unknown"))?;
     let shape = table.strings(1)?;
     if shape.len() > MAX_RANK {
         return Err(damaged("an array has too many dimensions"));

@@ -1,29 +1,14 @@
 use super::*;
-use crate::program::{Format, Program};
 
 /// A file that JAX wrote; see `make.py` there.
 fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/fixtures/exported/{name}.jaxexport", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
+#[rustfmt::skip]
 const ALL: [&str; 17] = [
-    "simple",
-    "tree",
-    "unused",
-    "donated",
-    "platforms",
-    "tpu",
-    "symbolic",
-    "ordered",
-    "unordered",
-    "vjp",
-    "key",
-    "devices",
-    "mlp",
-    "expressions",
-    "everywhere",
-    "keys",
-    "shared",
+    "simple", "tree", "unused", "donated", "platforms", "tpu", "symbolic", "ordered", "unordered", "vjp", "key",
+    "devices", "mlp", "expressions", "everywhere", "keys", "shared",
 ];
 
 fn read(name: &str) -> Exported {
@@ -125,22 +110,6 @@ fn derivatives_have_the_names_of_their_function() {
     let error = Exported::read(&fixture("simple"), 1).unwrap_err();
     assert!(error.to_string().contains("does not contain the derivative of `square`"), "{error}");
     assert!(error.to_string().contains("serialize(vjp_order=1)"), "{error}");
-}
-
-#[test]
-fn the_program_is_a_portable_artifact() {
-    for name in ALL {
-        let content = fixture(name);
-        let exported = Exported::read(&content, 0).unwrap();
-        assert_eq!(module(&content).unwrap(), exported.program, "{name}");
-        let what = exported.needs_more();
-        let program = Program::new(exported.program, Format::Mlir).unwrap();
-        match (Program::new(content, Format::Mlir), what) {
-            (Ok(same), None) => assert_eq!(same.code(), program.code(), "{name}"),
-            (Err(error), Some(what)) => assert!(error.message().contains(what), "{name}"),
-            (other, _) => panic!("{name}: {other:?}"),
-        }
-    }
 }
 
 #[test]

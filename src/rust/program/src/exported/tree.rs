@@ -97,16 +97,16 @@ impl Tree {
         })
     }
 
-    /// The tree with the numbers of its leaves increased.
-    pub fn shifted(&self, by: usize) -> Tree {
-        let all = |children: &[Tree]| children.iter().map(|child| child.shifted(by)).collect();
+    /// The same tree, with other numbers for its leaves.
+    pub fn renumbered(&self, number: &dyn Fn(usize) -> usize) -> Tree {
+        let all = |children: &[Tree]| children.iter().map(|child| child.renumbered(number)).collect();
         match self {
-            Tree::Leaf(number) => Tree::Leaf(number + by),
+            Tree::Leaf(leaf) => Tree::Leaf(number(*leaf)),
             Tree::None => Tree::None,
             Tree::Tuple(children) => Tree::Tuple(all(children)),
             Tree::List(children) => Tree::List(all(children)),
             Tree::Dict(children) => {
-                Tree::Dict(children.iter().map(|(name, child)| (name.clone(), child.shifted(by))).collect())
+                Tree::Dict(children.iter().map(|(name, child)| (name.clone(), child.renumbered(number))).collect())
             }
             Tree::Custom { name, children } => Tree::Custom { name: name.clone(), children: all(children) },
         }

@@ -1,18 +1,14 @@
 //! Programs as graphs of operations: read from StableHLO text, bytecode and HLO, and folded until a reader can follow.
 
 mod fold;
-mod hlo;
-mod module;
-mod text;
+mod read;
 mod view;
 
 pub use view::{Node, Role, View};
 
 use crate::hlo::HloModuleProto;
-use crate::module::Module;
-use crate::program::{Format, Program};
+use crate::program::Program;
 use pjrt_base::error::Result;
-use prost::Message;
 
 /// The operations of a program, in functions and regions.
 #[derive(Debug, Clone, Default)]
@@ -62,16 +58,12 @@ impl Graph {
     /// # Errors
     /// `UnsupportedProgram` for bytecode that cannot be decoded.
     pub fn of_program(program: &Program) -> Result<Graph> {
-        Ok(match (program.format(), program.bytecode()) {
-            (Format::Hlo, _) => HloModuleProto::decode(program.code()).map(|m| Graph::of_hlo(&m)).unwrap_or_default(),
-            (Format::Mlir, Some(_)) => module::read(&Module::decode(program.code())?),
-            (Format::Mlir, None) => text::read(program.code()),
-        })
+        Ok(read::read(&program.module()?))
     }
 
     /// Reads an HLO module.
     pub fn of_hlo(module: &HloModuleProto) -> Graph {
-        hlo::read(module)
+        read::read(&module.to_module())
     }
 
     /// The graph with at most about so many nodes; regions and functions that fit are shown inside of their operations.

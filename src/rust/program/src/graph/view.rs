@@ -13,6 +13,11 @@ const MAX_EDGES: usize = 4_000_000;
 /// Boxes nest less deep.
 const MAX_NESTING: usize = 50;
 
+/// Operations that only move elements.
+const MOVEMENTS: &str =
+    "reshape transpose broadcast broadcast_in_dim slice dynamic_slice pad dynamic_update_slice concatenate gather \
+    dynamic_gather scatter reverse copy dynamic_reshape dynamic_broadcast_in_dim real_dynamic_slice dynamic_pad";
+
 /// What a node does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -52,24 +57,7 @@ impl Role {
             "dot_general" | "dot" | "convolution" | "ragged_dot" | "scaled_dot" => Role::Product,
             "reduce" | "reduce_window" | "sort" | "select_and_scatter" | "topk" | "top_k" | "fft" | "cholesky"
             | "triangular_solve" => Role::Reduction,
-            "reshape"
-            | "transpose"
-            | "broadcast"
-            | "broadcast_in_dim"
-            | "slice"
-            | "dynamic_slice"
-            | "pad"
-            | "dynamic_update_slice"
-            | "concatenate"
-            | "gather"
-            | "dynamic_gather"
-            | "scatter"
-            | "reverse"
-            | "copy"
-            | "dynamic_reshape"
-            | "dynamic_broadcast_in_dim"
-            | "real_dynamic_slice"
-            | "dynamic_pad" => Role::Movement,
+            name if MOVEMENTS.split(' ').any(|known| known == name) => Role::Movement,
             "while" | "if" | "case" | "conditional" | "call" | "fusion" | "map" | "composite" | "async_start"
             | "manual_computation" => Role::Control,
             "custom_call" | "infeed" | "outfeed" | "send" | "recv" | "rng" | "rng_bit_generator" => Role::Call,

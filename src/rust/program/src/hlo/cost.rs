@@ -361,61 +361,18 @@ fn foreign(instruction: &HloInstructionProto, lhs: Option<&ShapeProto>, rhs: Opt
 }
 
 fn is_transcendental(opcode: &str) -> bool {
-    const NAMES: [&str; 18] = [
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan2",
-        "atanh",
-        "cbrt",
-        "cosine",
-        "erf",
-        "exponential",
-        "exponential-minus-one",
-        "log",
-        "log-plus-one",
-        "logistic",
-        "power",
-        "rsqrt",
-        "sine",
-        "sqrt",
-    ];
-    NAMES.contains(&opcode) || matches!(opcode, "tan" | "tanh" | "cosh" | "sinh")
+    const NAMES: &str = "acos acosh asin asinh atan2 atanh cbrt cosh cosine erf exponential exponential-minus-one log \
+        log-plus-one logistic power rsqrt sine sinh sqrt tan tanh";
+    NAMES.split(' ').any(|name| name == opcode)
 }
 
 /// Other operations that compute each element.
 fn is_arithmetic(opcode: &str) -> bool {
-    const NAMES: [&str; 27] = [
-        "abs",
-        "add",
-        "and",
-        "ceil",
-        "clamp",
-        "compare",
-        "clz",
-        "divide",
-        "floor",
-        "is-finite",
-        "maximum",
-        "minimum",
-        "multiply",
-        "negate",
-        "not",
-        "or",
-        "popcnt",
-        "remainder",
-        "round-nearest-afz",
-        "round-nearest-even",
-        "select",
-        "shift-left",
-        "shift-right-arithmetic",
-        "shift-right-logical",
-        "sign",
-        "subtract",
-        "xor",
-    ];
-    NAMES.contains(&opcode)
+    const NAMES: &str =
+        "abs add and ceil clamp clz compare divide floor is-finite maximum minimum multiply negate not or popcnt \
+        remainder round-nearest-afz round-nearest-even select shift-left shift-right-arithmetic \
+        shift-right-logical sign subtract xor";
+    NAMES.split(' ').any(|name| name == opcode)
 }
 
 #[cfg(test)]

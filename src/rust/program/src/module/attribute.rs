@@ -139,6 +139,14 @@ impl Attribute {
         }
     }
 
+    /// The value for a name in a dictionary.
+    pub fn item(&self, name: &str) -> Option<&Attribute> {
+        match self {
+            Attribute::Dictionary(items) => items.iter().find(|(key, _)| &**key == name).map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
     /// Integers, of which StableHLO's operations have lists and arrays.
     pub fn as_numbers(&self) -> Option<Vec<i64>> {
         match self {

@@ -193,4 +193,21 @@ mod tests {
         assert_eq!(write(1).unwrap(), "dense<[[7], [8]]>");
         assert!(write(1_000_000).unwrap_err().message().contains("1000001 dimensions"));
     }
+
+    #[test]
+    fn floats_are_written_with_all_of_their_bits() {
+        let write = |dtype: DType, bytes: &[u8]| {
+            let mut text = String::new();
+            element(&Element::Number(dtype), bytes, &mut text).unwrap();
+            text
+        };
+        assert_eq!(write(DType::F32, &0.1f32.to_le_bytes()), "0.1");
+        assert_eq!(write(DType::F32, &1e30f32.to_le_bytes()), "1.0e30");
+        assert_eq!(write(DType::F32, &f32::MIN_POSITIVE.to_le_bytes()), "1.1754944e-38");
+        assert_eq!(write(DType::F32, &0xffc0_0001u32.to_le_bytes()), "0xFFC00001");
+        assert_eq!(write(DType::F64, &1e-300f64.to_le_bytes()), "1.0e-300");
+        assert_eq!(write(DType::F64, &f64::INFINITY.to_le_bytes()), "0x7FF0000000000000");
+        assert_eq!(write(DType::F8E5M2, &[0x3c]), "0x3C");
+        assert_eq!(write(DType::C64, &[1.5f32.to_le_bytes(), (-0.0f32).to_le_bytes()].concat()), "(1.5, -0.0)");
+    }
 }

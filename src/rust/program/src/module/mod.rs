@@ -2,23 +2,21 @@
 //!
 //! [`Module::decode`] reads one from bytecode, and [`Module::text`] writes it.
 
+pub mod annotations;
 mod attribute;
 mod constant;
-mod older;
+pub(crate) mod depth;
+pub(crate) mod mesh;
 mod operation;
-mod refine;
+pub(crate) mod sizes;
 mod types;
 mod write;
 
 pub(crate) use attribute::{Algorithm, Attribute, Conv, Dense, Dot, Gather, Scatter};
-pub(crate) use older::MESH_AXES;
-pub(crate) use operation::{Block, Operation, Region, Value};
-pub use refine::{refine, with_constant_argument};
+pub(crate) use operation::{is_elementwise, Block, Operation, Region, Value};
 pub(crate) use types::{Element, Tensor, Type};
 pub(crate) use write::{quoted, shown, shown_attribute, symbol_text};
 
-use crate::bytecode;
-use crate::stablehlo::Version;
 use pjrt_base::error::{Error, Kind, Result};
 use std::sync::Arc;
 
@@ -35,34 +33,12 @@ pub struct Module {
 }
 
 impl Module {
-    /// Decodes bytecode, with its magic number: a portable artifact, or StableHLO.
-    ///
-    /// # Errors
-    /// `InvalidInput` for damaged bytecode, and `UnsupportedProgram` for operations, attributes and types that are not known
-    /// here.
-    pub fn decode(code: &[u8]) -> Result<Module> {
-        bytecode::decode(code)
-    }
-
     /// The program as text.
     ///
     /// # Errors
     /// `UnsupportedProgram` for attributes that have no text, and if the text would be much larger than the program.
     pub fn text(&self) -> Result<String> {
         write::text(self)
-    }
-
-    /// Replaces what is newer than a version of StableHLO.
-    ///
-    /// # Errors
-    /// `ProgramVersion` for what has no older form.
-    pub(crate) fn make_older(&mut self, current: Version) -> Result<()> {
-        older::make_older(self, current)
-    }
-
-    /// Replaces composites with regions, which most plugins refuse in text, by calls.
-    pub(crate) fn without_regions_of_composites(&mut self) {
-        older::without_regions_of_composites(&mut self.root);
     }
 
     /// The type of a value.
@@ -77,6 +53,3 @@ pub(crate) fn unknown(what: impl std::fmt::Display) -> Error {
     Error::new(Kind::UnsupportedProgram, format!("The program's bytecode cannot be read as text: {what}."))
         .hint("Write the program as text instead: `print(module)` in Python.")
 }
-
-#[cfg(test)]
-mod tests;

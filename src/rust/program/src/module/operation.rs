@@ -39,6 +39,26 @@ impl Operation {
         self.name.strip_prefix("stablehlo.").unwrap_or("")
     }
 
+    /// The name without its dialect.
+    pub fn base(&self) -> &str {
+        self.name.rsplit('.').next().unwrap_or_default()
+    }
+
+    /// The name of a function.
+    pub fn symbol(&self) -> Option<&str> {
+        self.attribute("sym_name").and_then(Attribute::as_text)
+    }
+
+    /// The operations in its regions.
+    pub fn inner(&self) -> impl Iterator<Item = &Operation> {
+        self.regions.iter().flat_map(|region| &region.blocks).flat_map(|block| &block.operations)
+    }
+
+    /// The same, to change them.
+    pub fn inner_mut(&mut self) -> impl Iterator<Item = &mut Operation> {
+        self.regions.iter_mut().flat_map(|region| &mut region.blocks).flat_map(|block| &mut block.operations)
+    }
+
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
         self.attributes.iter().find(|(key, _)| &**key == name).map(|(_, value)| value)
     }
@@ -56,6 +76,23 @@ impl Operation {
         Some(self.attributes.remove(at).1)
     }
 
+    /// Replaces composites with regions by calls: most plugins refuse the regions in text, which say nothing about the result.
+    pub fn without_regions_of_composites(&mut self) {
+        if self.kind() == "composite" && !self.regions.is_empty() {
+            return self.call_decomposition();
+        }
+        self.inner_mut().for_each(Operation::without_regions_of_composites);
+    }
+
+    /// A composite becomes a call of its decomposition.
+    pub fn call_decomposition(&mut self) {
+        if let Some(decomposition) = self.remove("decomposition") {
+            self.name = "func.call".into();
+            self.attributes = vec![("callee".into(), decomposition)];
+            self.regions.clear();
+        }
+    }
+
     /// The only block of a region.
     pub fn block(&self, region: usize) -> Option<&Block> {
         match self.regions.get(region)?.blocks.as_slice() {
@@ -68,44 +105,10 @@ impl Operation {
 /// Whether the operands and the result of an operation of StableHLO have one type: it computes each element from those at its
 /// place. MLIR reads such operations as `name operands : type`.
 pub fn is_elementwise(kind: &str) -> bool {
-    const NAMES: [&str; 37] = [
-        "abs",
-        "add",
-        "and",
-        "atan2",
-        "cbrt",
-        "ceil",
-        "cosine",
-        "count_leading_zeros",
-        "divide",
-        "exponential",
-        "exponential_minus_one",
-        "floor",
-        "log",
-        "log_plus_one",
-        "logistic",
-        "maximum",
-        "minimum",
-        "multiply",
-        "negate",
-        "not",
-        "or",
-        "popcnt",
-        "power",
-        "remainder",
-        "round_nearest_afz",
-        "round_nearest_even",
-        "rsqrt",
-        "shift_left",
-        "shift_right_arithmetic",
-        "shift_right_logical",
-        "sign",
-        "sine",
-        "sqrt",
-        "subtract",
-        "tan",
-        "tanh",
-        "xor",
-    ];
-    NAMES.contains(&kind)
+    const NAMES: &str =
+        "abs add and atan2 cbrt ceil cosine count_leading_zeros divide exponential exponential_minus_one floor \
+        log log_plus_one logistic maximum minimum multiply negate not or popcnt power remainder \
+        round_nearest_afz round_nearest_even rsqrt shift_left shift_right_arithmetic shift_right_logical sign \
+        sine sqrt subtract tan tanh xor";
+    NAMES.split(' ').any(|name| name == kind)
 }

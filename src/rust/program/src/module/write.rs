@@ -49,7 +49,7 @@ impl Writer<'_> {
     fn module(&mut self) -> Result<()> {
         let root = &self.module.root;
         self.out.push_str("module ");
-        if let Some(name) = root.attribute("sym_name").and_then(Attribute::as_text) {
+        if let Some(name) = root.symbol() {
             self.symbol(name);
             self.out.push(' ');
         }
@@ -91,8 +91,7 @@ impl Writer<'_> {
                 other => return Err(unknown(format_args!("a function of visibility '{other}'"))),
             }
         }
-        let name = function.attribute("sym_name").and_then(Attribute::as_text);
-        self.symbol(name.ok_or_else(|| unknown("a function without a name"))?);
+        self.symbol(function.symbol().ok_or_else(|| unknown("a function without a name"))?);
         let Some(Attribute::Type(Type::Function(shape))) = function.attribute("function_type") else {
             return Err(unknown("a function without a type"));
         };

@@ -1,7 +1,6 @@
 //! Attributes of CHLO, the client's dialect, in bytecode.
 
 use super::super::reader::Reader;
-use super::entries::numbers;
 use super::vhlo::{COMPARISONS, DIRECTIONS, PRECISIONS};
 use crate::module::{unknown, Attribute};
 use pjrt_base::error::Result;
@@ -26,7 +25,7 @@ pub(super) fn attribute(kind: u64, reader: &mut Reader<'_>) -> Result<Attribute>
                 "lhs_ragged_dimensions",
                 "rhs_group_dimensions",
             ];
-            let part = |name: &&str| Ok(format!("{name} = {:?}", numbers(reader)?));
+            let part = |name: &&str| Ok(format!("{name} = {:?}", reader.signed_numbers()?));
             let parts = NAMES.iter().map(part).collect::<Result<Vec<_>>>()?;
             Ok(Attribute::Other(format!("#chlo.ragged_dot<{}>", parts.join(", ")).into()))
         }

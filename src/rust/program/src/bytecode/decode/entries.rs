@@ -4,26 +4,19 @@ use super::super::attributes::Entry;
 use super::super::reader::Reader;
 use super::super::{damaged, too_deep, Tables};
 use super::{chlo, quantized, shardy, stablehlo, vhlo};
+use crate::module::sizes;
 use crate::module::{unknown, Attribute, Dense, Element, Name, Type};
-use pjrt_base::error::{Error, Result};
+use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
 use std::sync::Arc;
 
 const MAX_NESTING: usize = 100;
 
 /// Small floats, in the order of their numbers.
+#[rustfmt::skip]
 const SMALL: [&str; 11] = [
-    "f8E5M2",
-    "f8E4M3",
-    "f8E4M3FN",
-    "f8E5M2FNUZ",
-    "f8E4M3FNUZ",
-    "f8E4M3B11FNUZ",
-    "f8E3M4",
-    "f4E2M1FN",
-    "f6E2M3FN",
-    "f6E3M2FN",
-    "f8E8M0FNU",
+    "f8E5M2", "f8E4M3", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "f8E4M3B11FNUZ", "f8E3M4", "f4E2M1FN", "f6E2M3FN",
+    "f6E3M2FN", "f8E8M0FNU",
 ];
 
 /// What is decoded has at most so many bytes for each byte of the file, and [`SPARE`] more. Entries may share others: if each
@@ -31,9 +24,14 @@ const SMALL: [&str; 11] = [
 const GROWTH: usize = 16;
 const SPARE: usize = 1 << 20;
 
+/// What stands for an attribute or type that is not known.
+const UNKNOWN: &str = "?";
+
 /// Decodes each entry once.
-pub(super) struct Decoder<'t, 'a> {
-    tables: &'t Tables<'a>,
+pub(crate) struct Decoder<'t, 'a> {
+    pub tables: &'t Tables<'a>,
+    /// Whether something stands for what is not known, which is an error otherwise.
+    pub is_lenient: bool,
     attributes: Vec<Option<(Attribute, usize)>>,
     types: Vec<Option<(Type, usize)>>,
     depth: usize,
@@ -44,10 +42,18 @@ pub(super) struct Decoder<'t, 'a> {
 }
 
 impl<'t, 'a> Decoder<'t, 'a> {
-    pub fn new(tables: &'t Tables<'a>) -> Self {
+    pub fn new(tables: &'t Tables<'a>, is_lenient: bool) -> Self {
         let (attributes, types) = tables.entries.counts();
-        let left = limit(tables);
-        Decoder { tables, attributes: vec![None; attributes], types: vec![None; types], depth: 0, size: 0, left }
+        let (attributes, types) = (vec![None; attributes], vec![None; types]);
+        Decoder { tables, is_lenient, attributes, types, depth: 0, size: 0, left: limit(tables) }
+    }
+
+    /// Something instead of what is not known, if that is asked for.
+    pub fn or<T>(&self, found: Result<T>, instead: impl FnOnce() -> T) -> Result<T> {
+        match found {
+            Err(error) if self.is_lenient && error.kind() == Kind::UnsupportedProgram => Ok(instead()),
+            found => found,
+        }
     }
 
     /// The attribute of this number.
@@ -57,7 +63,10 @@ impl<'t, 'a> Decoder<'t, 'a> {
             return Ok(known);
         }
         let entry = self.tables.entries.attribute_number(number);
-        let (decoded, size) = self.deeper(entry, |this| this.decode_attribute(entry))?;
+        let (decoded, size) = self.deeper(entry, |this| {
+            let found = this.decode_attribute(entry);
+            this.or(found, || Attribute::Other(UNKNOWN.into()))
+        })?;
         self.attributes[number] = Some((decoded.clone(), size));
         Ok(decoded)
     }
@@ -69,7 +78,10 @@ impl<'t, 'a> Decoder<'t, 'a> {
             return Ok(known);
         }
         let entry = self.tables.entries.type_number(number);
-        let (decoded, size) = self.deeper(entry, |this| this.decode_type(entry))?;
+        let (decoded, size) = self.deeper(entry, |this| {
+            let found = this.decode_type(entry);
+            this.or(found, || Type::Number(Element::Other(UNKNOWN.into())))
+        })?;
         self.types[number] = Some((decoded.clone(), size));
         Ok(decoded)
     }
@@ -81,11 +93,11 @@ impl<'t, 'a> Decoder<'t, 'a> {
         }
         self.depth += 1;
         let outer = std::mem::replace(&mut self.size, entry.content().len() + 1);
-        let decoded = decode(self)?;
+        let decoded = decode(self);
         let size = std::mem::replace(&mut self.size, outer);
         self.depth -= 1;
         self.contains(size)?;
-        Ok((decoded, size))
+        Ok((decoded?, size))
     }
 
     /// Notes that the entry that is being decoded contains another one. Operations may share large entries.
@@ -183,7 +195,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
         };
         let value = match bits {
             0..=8 => i64::from(reader.byte()?),
-            9..=64 => signed(reader)?,
+            9..=64 => reader.signed()?,
             _ => return Err(unknown(format_args!("a number of type {element}"))),
         };
         Ok(match element {
@@ -211,6 +223,46 @@ impl<'t, 'a> Decoder<'t, 'a> {
             Attribute::Location(name) => Ok(name),
             _ => Err(damaged("a location is something else")),
         }
+    }
+
+    /// Checks that no array has an impossible size, and that numbers and constants match their types.
+    pub fn check(&mut self) -> Result<()> {
+        for number in 0..self.types.len() {
+            // Unknown sizes are negative.
+            if let Type::Tensor(tensor) = self.kind(number)? {
+                sizes::check(tensor.dims.iter().map(|&dim| u64::try_from(dim).unwrap_or(0)))?;
+            }
+        }
+        for number in 0..self.attributes.len() {
+            let entry = self.tables.entries.attribute_number(number);
+            let Some((kind, mut reader)) = entry.kind()? else { continue };
+            match (entry.dialect(), kind) {
+                (b"vhlo", 8 | 9) => {
+                    let fits = match self.next_type(&mut reader)? {
+                        Type::Number(Element::Number(dtype)) => dtype.is_float() == (kind == 8) && !dtype.is_complex(),
+                        Type::Number(Element::Other(name)) => !name.starts_with("!quant"),
+                        Type::Number(_) => kind == 9,
+                        _ => false,
+                    };
+                    if !fits {
+                        return Err(damaged("a number does not match its type"));
+                    }
+                }
+                (b"builtin", 18) | (b"vhlo", 15) => {
+                    let kind = self.next_type(&mut reader)?;
+                    let count = reader.count()?;
+                    check_constant(&kind, reader.bytes(count)?)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a constant, as it follows the number of its kind, is an array of such elements.
+    pub fn has_elements(&mut self, reader: &mut Reader<'_>, dtype: DType) -> Result<bool> {
+        let kind = self.next_type(reader)?;
+        Ok(kind.as_tensor().is_some_and(|tensor| tensor.element.dtype() == Some(dtype)))
     }
 
     fn decode_attribute(&mut self, entry: &Entry<'a>) -> Result<Attribute> {
@@ -325,10 +377,9 @@ impl<'t, 'a> Decoder<'t, 'a> {
             6 => number(DType::F64),
             9 => complex(&self.next_element(reader)?),
             12 => Ok(Type::None),
-            13 => {
-                let dims = numbers(reader)?;
-                Ok(Type::tensor(dims, self.next_element(reader)?))
-            }
+            13 => self.encoded(reader, None),
+            // A vector, which only the check of constants reads.
+            19 if self.is_lenient => self.encoded(reader, None),
             14 => {
                 let encoding = Some(self.next_attribute(reader)?);
                 self.encoded(reader, encoding)
@@ -343,7 +394,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
 
     /// An array with more than sizes and elements.
     pub fn encoded(&mut self, reader: &mut Reader<'a>, encoding: Option<Attribute>) -> Result<Type> {
-        let dims = numbers(reader)?;
+        let dims = reader.signed_numbers()?;
         let element = self.next_element(reader)?;
         Ok(Type::Tensor(Arc::new(crate::module::Tensor { dims, element, encoding })))
     }
@@ -363,17 +414,6 @@ pub(super) fn name(bytes: &[u8]) -> Result<Name> {
     std::str::from_utf8(bytes).map(Name::from).map_err(|_| damaged("a name is not text"))
 }
 
-/// A number with its sign in the last bit.
-pub(super) fn signed(reader: &mut Reader<'_>) -> Result<i64> {
-    let (number, is_negative) = reader.flagged()?;
-    Ok(if is_negative { !(number as i64) } else { number as i64 })
-}
-
-/// A list of numbers with signs.
-pub(super) fn numbers(reader: &mut Reader<'_>) -> Result<Vec<i64>> {
-    (0..reader.count()?).map(|_| signed(reader)).collect()
-}
-
 /// An integer's width, and in the last bits its sign.
 fn integer_type(code: u64) -> Result<Type> {
     let width = code >> 2;
@@ -383,14 +423,13 @@ fn integer_type(code: u64) -> Result<Type> {
         1 => return Ok(Type::Number(Element::Signed(width))),
         _ => return Err(damaged("an integer has no sign")),
     };
-    of_name(&name)
+    Ok(number_type(&name))
 }
 
 /// The number type of this name.
 pub(super) fn of_name(name: &str) -> Result<Type> {
-    DType::from_mlir(name)
-        .map(|dtype| Type::Number(Element::Number(dtype)))
-        .ok_or_else(|| unknown(format_args!("type {name}")))
+    let found = DType::from_mlir(name).map(|dtype| Type::Number(Element::Number(dtype)));
+    found.ok_or_else(|| unknown(format_args!("type {name}")))
 }
 
 /// The same, also for numbers that no array outside of programs has.
@@ -402,26 +441,45 @@ pub(super) fn complex(part: &Element) -> Result<Type> {
     of_name(&format!("complex<{part}>"))
 }
 
+/// Checks that a constant has the bytes of all of its elements, or of one for all; truth values may be bits.
+fn check_constant(kind: &Type, bytes: &[u8]) -> Result<()> {
+    let tensor = match kind {
+        Type::Tensor(tensor) => tensor,
+        Type::Number(Element::Other(name)) if &**name == UNKNOWN => return Ok(()),
+        _ => return Err(damaged("a constant is not an array")),
+    };
+    if matches!(&tensor.element, Element::Other(name) if name.starts_with("!quant")) {
+        return Err(damaged("the elements of a constant are not numbers"));
+    }
+    let Some(width) = tensor.element.bytes() else { return Ok(()) };
+    let is_truth = tensor.element.dtype() == Some(DType::Pred);
+    let fits = tensor.len().is_some_and(|len| {
+        let is_whole = len.checked_mul(width) == Some(bytes.len());
+        match is_truth {
+            true => is_whole || bytes.len() == len.div_ceil(8) || matches!(bytes, [0] | [0xff]),
+            false => is_whole || bytes.len() == width,
+        }
+    });
+    match fits {
+        true => Ok(()),
+        false => Err(damaged("the size of a constant does not match its type")),
+    }
+}
+
 /// A constant of one type, with truth values as bytes.
 pub(super) fn dense(kind: Type, bytes: &[u8]) -> Result<Attribute> {
+    check_constant(&kind, bytes)?;
     let tensor = kind.as_tensor().ok_or_else(|| damaged("a constant is not an array"))?;
-    let len = tensor.len().ok_or_else(|| damaged("a constant has no size"))?;
-    let bytes: Arc<[u8]> = match tensor.element.dtype() {
-        Some(DType::Pred) => match bytes {
-            [0] => [0].into(),
-            [0xff] => [1].into(),
-            _ if bytes.len() == len => bytes.iter().map(|&byte| u8::from(byte != 0)).collect(),
-            _ if bytes.len() == len.div_ceil(8) => (0..len).map(|i| bytes[i / 8] >> (i % 8) & 1).collect(),
-            _ => return Err(damaged("the size of a constant does not match its type")),
-        },
-        _ => {
-            let width = tensor.element.bytes();
-            let width = width.ok_or_else(|| unknown(format_args!("a constant of {} elements", tensor.element)))?;
-            if bytes.len() != width && len.checked_mul(width) != Some(bytes.len()) {
-                return Err(damaged("the size of a constant does not match its type"));
-            }
-            bytes.into()
+    let len = tensor.len().unwrap_or(0);
+    let bytes: Arc<[u8]> = match (tensor.element.dtype(), bytes) {
+        (Some(DType::Pred), [0]) => [0].into(),
+        (Some(DType::Pred), [0xff]) => [1].into(),
+        (Some(DType::Pred), _) if bytes.len() == len => bytes.iter().map(|&byte| u8::from(byte != 0)).collect(),
+        (Some(DType::Pred), _) => (0..len).map(|i| bytes[i / 8] >> (i % 8) & 1).collect(),
+        _ if tensor.element.bytes().is_none() => {
+            return Err(unknown(format_args!("a constant of {} elements", tensor.element)));
         }
+        _ => bytes.into(),
     };
     Ok(Attribute::Dense(Arc::new(Dense { kind, bytes })))
 }
@@ -480,8 +538,8 @@ mod tests {
         attributes.extend((0..50).map(pair));
         let content = attributes.concat();
         let tables = tables(&attributes, &content, Vec::new());
-        assert!(Decoder::new(&tables).attribute(10).is_ok());
-        let error = Decoder::new(&tables).attribute(50).unwrap_err();
+        assert!(Decoder::new(&tables, false).attribute(10).is_ok());
+        let error = Decoder::new(&tables, false).attribute(50).unwrap_err();
         assert!(error.message().contains("too large"), "{error}");
     }
 
@@ -491,7 +549,7 @@ mod tests {
         let attributes: Vec<Vec<u8>> = (0..60).map(|_| vec![number(2), number(0)]).collect();
         let content = attributes.concat();
         let tables = tables(&attributes, &content, vec![&long]);
-        let mut decoder = Decoder::new(&tables);
+        let mut decoder = Decoder::new(&tables, false);
         assert!((0..10).all(|i| decoder.attribute(i).is_ok()));
         assert!((10..60).any(|i| decoder.attribute(i).is_err()));
     }

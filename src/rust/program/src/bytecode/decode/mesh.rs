@@ -1,7 +1,7 @@
-//! Meshes of devices in StableHLO's attributes, as the text that `crate::mesh` reads.
+//! Meshes of devices in StableHLO's attributes, as the text that `crate::module::mesh` reads.
 
 use super::super::damaged;
-use crate::mesh::GROUPS;
+use crate::module::mesh::GROUPS;
 use crate::module::{quoted, shown_attribute, symbol_text, Attribute};
 use pjrt_base::error::Result;
 

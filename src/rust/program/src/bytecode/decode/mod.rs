@@ -3,19 +3,17 @@
 mod chlo;
 mod entries;
 mod mesh;
-mod properties;
+pub(super) mod properties;
 mod quantized;
 mod shardy;
 mod stablehlo;
 mod vhlo;
 
-use super::attributes::Entries;
-use super::operations::{ATTRIBUTES, OPERANDS, OWN_PROPERTIES, REGIONS, RESULTS, SUCCESSORS, USE_LISTS};
+use super::operations::{self, Head, Parts};
 use super::reader::Reader;
-use super::{damaged, read, too_deep, Section, Tables, ISOLATED_SECTIONS, OPTIONAL_LOCATIONS, USE_LIST_ORDERS};
+use super::{damaged, read, too_deep, Tables};
 use crate::module::{unknown, Attribute, Block, Module, Name, Operation, Region, Type, Value};
-use crate::program::BYTECODE;
-use entries::Decoder;
+pub(super) use entries::Decoder;
 use pjrt_base::error::Result;
 use std::collections::HashMap;
 
@@ -25,18 +23,18 @@ const MAX_NESTING: usize = 200;
 /// A cast that mixed programs have between dialects.
 const CAST: &str = "builtin.unrealized_conversion_cast";
 
-/// Decodes bytecode with its magic number.
+/// Decodes bytecode with its magic number. `is_lenient`: leaves out what is not known here.
 ///
 /// # Errors
 /// `InvalidInput` for damaged bytecode, and `UnsupportedProgram` for what is not known here.
-pub(crate) fn decode(code: &[u8]) -> Result<Module> {
-    let Some(code) = code.strip_prefix(BYTECODE) else {
+pub(crate) fn decode(code: &[u8], is_lenient: bool) -> Result<Module> {
+    let Some(code) = code.strip_prefix(super::MAGIC) else {
         bail!(InvalidInput, "The program is not bytecode.");
     };
     let mut module = None;
     read(code, |tables, operations| {
         tables.entries.check(&tables.strings)?;
-        let mut builder = Builder::new(tables)?;
+        let mut builder = Builder::new(tables, is_lenient)?;
         let root = builder.root(operations)?;
         module = Some(Module { root, types: builder.types });
         Ok(())
@@ -61,21 +59,17 @@ struct Builder<'t, 'a> {
 }
 
 impl<'t, 'a> Builder<'t, 'a> {
-    fn new(tables: &'t Tables<'a>) -> Result<Self> {
+    fn new(tables: &'t Tables<'a>, is_lenient: bool) -> Result<Self> {
         // The names of many operations may be one long string.
         let mut left = entries::limit(tables);
-        let name = |&(dialect, name): &(usize, &[u8])| {
-            let size = tables.dialects[dialect].len() + name.len();
-            left = left.checked_sub(size).ok_or_else(entries::too_large)?;
-            let name = [tables.dialects[dialect], name].join(&b'.');
-            String::from_utf8(name).map(Name::from).map_err(|_| damaged("a name is not text"))
+        let name = |number: usize| {
+            let (dialect, name) = tables.name(number);
+            left = left.checked_sub(dialect.len() + name.len()).ok_or_else(entries::too_large)?;
+            full_name(tables, number)
         };
-        let names = tables.operations.iter().map(name).collect::<Result<_>>()?;
-        Ok(Builder { tables, entries: Decoder::new(tables), names, types: Vec::new(), defined: Vec::new() })
-    }
-
-    fn entries(&self) -> &'t Entries<'a> {
-        &self.tables.entries
+        let entries = Decoder::new(tables, is_lenient);
+        let names = (0..tables.operations.len()).map(name).collect::<Result<_>>()?;
+        Ok(Builder { tables, entries, names, types: Vec::new(), defined: Vec::new() })
     }
 
     /// The module is the only operation of the outermost block.
@@ -134,64 +128,28 @@ impl<'t, 'a> Builder<'t, 'a> {
         if depth > MAX_NESTING {
             return Err(too_deep());
         }
-        let (attributes, types) = self.entries().counts();
-        let number = reader.index(self.names.len())?;
-        let name = self.names[number].clone();
-        let parts = reader.byte()?;
-        reader.index(attributes)?;
-        let mut found = Vec::new();
-        if parts & ATTRIBUTES != 0 {
-            match self.entries.attribute(reader.index(attributes)?)? {
-                Attribute::Dictionary(items) => found.extend(items.iter().cloned()),
-                _ => return Err(damaged("the attributes of an operation are not a dictionary")),
-            }
-        }
-        let mut own = None;
-        if parts & OWN_PROPERTIES != 0 {
-            own = Some(self.tables.properties[reader.index(self.tables.properties.len())?]);
-        }
+        let parts = Parts::read(reader, self.tables)?;
+        let name = self.names[parts.name].clone();
+        let found = dictionary(&mut self.entries, parts.attributes)?;
         let mut results = Vec::new();
-        if parts & RESULTS != 0 {
-            for _ in 0..reader.count()? {
-                let kind = self.entries.kind(reader.index(types)?)?;
-                results.push(self.define(scope, next, kind)?);
-            }
+        for kind in &parts.results {
+            let kind = self.entries.kind(*kind)?;
+            results.push(self.define(scope, next, kind)?);
         }
-        let mut operands = Vec::new();
-        if parts & OPERANDS != 0 {
-            for _ in 0..reader.count()? {
-                let number = reader.number()?;
-                operands.push(self.used(scope, number)?);
-            }
-        }
-        if parts & SUCCESSORS != 0 {
+        let operands = parts.operands.iter().map(|&number| self.used(scope, number)).collect::<Result<_>>()?;
+        if parts.has_successors && !self.entries.is_lenient {
             return Err(unknown(format_args!("operation {name} has successors")));
         }
-        if self.tables.version >= USE_LIST_ORDERS && parts & USE_LISTS != 0 {
-            super::operations::use_lists(reader, results.len())?;
-        }
-        let (name, attributes) = properties::named(&mut self.entries, &name, own, found, in_function)?;
+        let named = properties::named(&mut self.entries, &name, parts.properties, found, in_function);
+        let (name, attributes) = self.entries.or(named, || (name, Vec::new()))?;
         let is_function = &*name == "func.func";
         let mut regions = Vec::new();
-        if parts & REGIONS != 0 {
-            let (count, is_isolated) = reader.flagged()?;
-            let count = reader.bounded(count)?;
-            let mut apart = None;
-            if count > 0 && is_isolated && self.tables.version >= ISOLATED_SECTIONS {
-                let (section, content) = reader.section()?;
-                if section != Section::OPERATIONS {
-                    return Err(damaged("a region is misplaced"));
-                }
-                apart = Some(content);
-            }
-            for _ in 0..count {
-                let source = apart.as_mut().unwrap_or(&mut *reader);
-                regions.push(if is_isolated {
-                    self.region(source, &mut Scope::default(), depth, is_function)?
-                } else {
-                    self.region(source, scope, depth, is_function)?
-                });
-            }
+        let mut apart = parts.apart;
+        for _ in 0..parts.regions {
+            let source = apart.as_mut().unwrap_or(&mut *reader);
+            let mut own = Scope::default();
+            let scope = if parts.is_isolated { &mut own } else { &mut *scope };
+            regions.push(self.region(source, scope, depth, is_function)?);
         }
         Ok(Operation { name, operands, results, attributes, regions })
     }
@@ -207,7 +165,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         if count == 0 {
             return Ok(Region::default());
         }
-        if count > 1 {
+        if count > 1 && !self.entries.is_lenient {
             return Err(unknown("a region with several blocks"));
         }
         let values = reader.number()?;
@@ -216,12 +174,15 @@ impl<'t, 'a> Builder<'t, 'a> {
         let end = first.saturating_add(reader.bounded(values)?);
         scope.values.resize(end, None);
         let mut next = first;
-        let block = self.block(reader, scope, &mut next, end, depth, in_function)?;
+        let mut blocks = Vec::new();
+        for _ in 0..count {
+            blocks.push(self.block(reader, scope, &mut next, end, depth, in_function)?);
+        }
         if next != end {
             return Err(damaged("a region defines another number of values than it declares"));
         }
         scope.values.truncate(first);
-        Ok(Region { blocks: vec![block] })
+        Ok(Region { blocks })
     }
 
     fn block(
@@ -233,30 +194,17 @@ impl<'t, 'a> Builder<'t, 'a> {
         depth: usize,
         in_function: bool,
     ) -> Result<Block> {
-        let (attributes, types) = self.entries().counts();
-        let (count, has_arguments) = reader.flagged()?;
+        let head = operations::head(reader, self.tables)?;
         let mut block = Block::default();
-        if has_arguments {
-            let arguments = reader.count()?;
-            for _ in 0..arguments {
-                let (kind, has_location) = if self.tables.version >= OPTIONAL_LOCATIONS {
-                    reader.flagged()?
-                } else {
-                    (reader.number()?, true)
-                };
-                let kind = self.entries.kind(Reader::within(kind, types)?)?;
-                block.arguments.push(self.define(scope, next, kind)?);
-                let location = if has_location { Some(reader.index(attributes)?) } else { None };
-                block.names.push(match location {
-                    Some(location) if in_function => self.entries.location(location)?,
-                    _ => None,
-                });
-            }
-            if self.tables.version >= USE_LIST_ORDERS && reader.byte()? != 0 {
-                super::operations::use_lists(reader, arguments)?;
-            }
+        for (kind, location) in head.arguments {
+            let kind = self.entries.kind(kind)?;
+            block.arguments.push(self.define(scope, next, kind)?);
+            block.names.push(match location {
+                Some(location) if in_function => self.entries.location(location)?,
+                _ => None,
+            });
         }
-        for _ in 0..reader.bounded(count)? {
+        for _ in 0..head.operations {
             let operation = self.operation(reader, scope, next, depth + 1, in_function)?;
             if *next > end {
                 return Err(damaged("a region defines more values than it declares"));
@@ -300,6 +248,36 @@ impl<'t, 'a> Builder<'t, 'a> {
     }
 }
 
+/// An operation without operands, results and regions, but with the names of a function's arguments.
+///
+/// # Errors
+/// For what is damaged, or not known.
+pub(super) fn alone<'a>(decoder: &mut Decoder<'_, 'a>, parts: &Parts<'a>, body: Option<Head>) -> Result<Operation> {
+    let full_name = full_name(decoder.tables, parts.name)?;
+    let others = dictionary(decoder, parts.attributes)?;
+    let (name, attributes) = properties::named(decoder, &full_name, parts.properties, others, false)?;
+    let mut block = Block::default();
+    for (_, location) in body.map(|body| body.arguments).unwrap_or_default() {
+        block.names.push(location.and_then(|location| decoder.location(location).ok()).flatten());
+    }
+    let regions = vec![Region { blocks: vec![block] }];
+    Ok(Operation { attributes, regions, ..Operation::new(&name, Vec::new(), Vec::new()) })
+}
+
+fn full_name(tables: &Tables<'_>, number: usize) -> Result<Name> {
+    let (dialect, name) = tables.name(number);
+    entries::name(&[dialect, name].join(&b'.'))
+}
+
+/// The attributes of an operation that are not its own.
+fn dictionary(decoder: &mut Decoder<'_, '_>, number: Option<usize>) -> Result<Vec<(Name, Attribute)>> {
+    match number.map(|number| decoder.attribute(number)).transpose()? {
+        None => Ok(Vec::new()),
+        Some(Attribute::Dictionary(items)) => Ok(items.to_vec()),
+        Some(_) => Err(damaged("the attributes of an operation are not a dictionary")),
+    }
+}
+
 /// Replaces values by those that they are casts of.
 fn replace_operands(operation: &mut Operation, sources: &HashMap<Value, Value>) -> Result<()> {
     for operand in &mut operation.operands {
@@ -313,6 +291,5 @@ fn replace_operands(operation: &mut Operation, sources: &HashMap<Value, Value>) 
             }
         }
     }
-    let inner = operation.regions.iter_mut().flat_map(|region| &mut region.blocks);
-    inner.flat_map(|block| &mut block.operations).try_for_each(|operation| replace_operands(operation, sources))
+    operation.inner_mut().try_for_each(|operation| replace_operands(operation, sources))
 }

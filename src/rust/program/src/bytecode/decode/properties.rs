@@ -1,5 +1,6 @@
 //! The names of operations, and of their attributes, which bytecode has in a fixed order.
 
+use super::super::attributes::Entry;
 use super::super::damaged;
 use super::super::reader::Reader;
 use super::entries::{name, Decoder};
@@ -83,6 +84,7 @@ const OWN: &[(&str, &str)] = &[
     ("stablehlo.slice", "limit_indices start_indices strides"),
     ("stablehlo.sort", "dimension? is_stable?"),
     ("stablehlo.torch_index_select", "batch_dims dim"),
+    ("stablehlo.trace", "tag"),
     ("stablehlo.transpose", "permutation"),
     ("stablehlo.triangular_solve", "left_side lower transpose_a unit_diagonal"),
 ];
@@ -131,19 +133,40 @@ const PORTABLE: &[(&str, &str)] = &[
 ];
 
 /// Functions whose first version in the portable form had no accuracy.
-const WITHOUT: [&str; 12] = [
-    "cbrt_v1",
-    "cosine_v1",
-    "exponential_minus_one_v1",
-    "exponential_v1",
-    "log_plus_one_v1",
-    "log_v1",
-    "logistic_v1",
-    "rsqrt_v1",
-    "sine_v1",
-    "sqrt_v1",
-    "tan_v1",
-    "tanh_v1",
+const WITHOUT: &str = "cbrt_v1 cosine_v1 exponential_minus_one_v1 exponential_v1 log_plus_one_v1 log_v1 logistic_v1 \
+    rsqrt_v1 sine_v1 sqrt_v1 tan_v1 tanh_v1";
+
+/// What the properties of the portable form must be: see [`fits`].
+#[rustfmt::skip]
+const KINDS: &[(&str, &str)] = &[
+    ("A", "arg_attrs res_attrs"),
+    ("C", "api_version"),
+    ("D", "comparison_direction"),
+    ("F", "fft_type"),
+    ("G", "rng_algorithm"),
+    ("L", "operand_layouts result_layouts"),
+    ("P", "precision_config"),
+    ("R", "rng_distribution"),
+    ("T", "compare_type"),
+    ("X", "transpose_a"),
+    ("a", "called_computations layout output_operand_aliases result_tilings"),
+    ("b", "has_dynamic_root has_side_effect indices_are_sorted is_host_transfer is_stable left_side lower unique_indices \
+      unit_diagonal use_global_device_ids"),
+    ("c", "backend_config"),
+    ("d", "composite_attributes"),
+    ("f", "epsilon"),
+    ("g", "replica_groups"),
+    ("i", "all_gather_dim batch_dims batch_group_count channel_id channel_type concat_dimension dim dimension \
+      exponent_bits feature_group_count feature_index index index_vector_dim input_batch_dimension \
+      input_feature_dimension iota_dimension kernel_input_feature_dimension kernel_output_feature_dimension \
+      mantissa_bits output_batch_dimension output_feature_dimension scatter_dimension split_count split_dimension version"),
+    ("o", "accumulation_type allow_imprecise_accumulation lhs_component_count num_primitive_operations rhs_component_count"),
+    ("p", "window_reversal"),
+    ("r", "result_accuracy"),
+    ("s", "call_target_name callee decomposition einsum_config infeed_config name outfeed_config sym_name sym_visibility \
+      tag"),
+    ("t", "value"),
+    ("y", "function_type lhs_precision_type rhs_precision_type"),
 ];
 
 /// Operations of StableHLO without attributes.
@@ -159,8 +182,12 @@ const CHLO: &str =
     "acos acosh _asin_acos_kernel asin asinh atan atanh bessel_i1e broadcast_select conj cosh digamma erf \
     erf_inv erfc is_inf is_neg_inf is_pos_inf lgamma mulhi next_after polygamma sinh square tan zeta";
 
+fn is_listed(names: &str, name: &str) -> bool {
+    names.split_ascii_whitespace().any(|known| known == name)
+}
+
 fn listed(table: &[(&'static str, &'static str)], name: &str) -> Option<&'static str> {
-    table.iter().find(|(names, _)| names.split_ascii_whitespace().any(|known| known == name)).map(|(_, list)| *list)
+    table.iter().find(|(names, _)| is_listed(names, name)).map(|(_, list)| *list)
 }
 
 /// The name of an operation, and its attributes: its properties, and then those of the dictionary.
@@ -174,10 +201,7 @@ pub(super) fn named<'a>(
     if let Some(portable) = full_name.strip_prefix("vhlo.") {
         return of_portable(decoder, portable, properties, others, in_function);
     }
-    let is_in = |dialect: &str, names: &str| {
-        let name = full_name.strip_prefix(dialect);
-        name.is_some_and(|name| names.split_ascii_whitespace().any(|known| known == name))
-    };
+    let is_in = |dialect: &str, names: &str| full_name.strip_prefix(dialect).is_some_and(|name| is_listed(names, name));
     let is_known = matches!(&**full_name, "func.return" | "sdy.return" | super::CAST)
         || is_in("stablehlo.", NONE)
         || is_in("chlo.", CHLO);
@@ -207,6 +231,107 @@ pub(super) fn named<'a>(
     Ok((full_name.clone(), attributes))
 }
 
+/// The name in StableHLO of an operation of the portable form without its version.
+fn of_base(base: &str) -> Name {
+    match base {
+        "func" | "call" => format!("func.{base}").into(),
+        _ => format!("stablehlo.{base}").into(),
+    }
+}
+
+/// The name of an operation of the portable form without its version, and the names of its properties; `None` if it is not known.
+fn of_name(portable: &str) -> Option<(&str, &'static str)> {
+    let (base, version) = portable.rsplit_once("_v")?;
+    let list = match listed(PORTABLE, portable) {
+        Some(list) => list,
+        None if is_listed(WITHOUT, portable) || is_listed(NONE, base) => "",
+        // Newer versions of operations may have other properties.
+        None if !matches!(version, "1" | "2") => return None,
+        None => listed(OWN, &of_base(base))?,
+    };
+    Some((base, list))
+}
+
+/// The keys in a list, which are all there in the portable form.
+fn keys(list: &str) -> impl Iterator<Item = &str> {
+    list.split_ascii_whitespace().map(|key| key.trim_end_matches(['?', '+']))
+}
+
+/// Checks the properties of an operation in StableHLO's portable form: MLIR accepts any attribute there, and the compiler crashes
+/// on an attribute of an unexpected kind.
+///
+/// # Errors
+/// `InvalidInput`.
+pub(in super::super) fn check(decoder: &mut Decoder<'_, '_>, name: &[u8], mut properties: Reader<'_>) -> Result<()> {
+    let Some((_, list)) = std::str::from_utf8(name).ok().and_then(of_name) else { return Ok(()) };
+    for key in keys(list) {
+        let kind = KINDS.iter().find(|(_, keys)| is_listed(keys, key)).map_or("v", |(kind, _)| kind);
+        let attribute = decoder.tables.entries.attribute(&mut properties)?;
+        if !fits(decoder, attribute, kind)? {
+            return Err(damaged("an operation lacks a required property"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether an attribute is of a kind: it has one of these numbers, and matching elements.
+fn fits(decoder: &mut Decoder<'_, '_>, attribute: &Entry<'_>, kind: &str) -> Result<bool> {
+    const ARRAY: u64 = 1;
+    const BOOLEAN: u64 = 2;
+    const DICTIONARY: u64 = 6;
+    const INTEGER: u64 = 9;
+    const STRING: u64 = 14;
+    const CONSTANT: u64 = 15;
+    const TYPE: u64 = 17;
+    const AXES: u64 = 23;
+    let kinds: &[u64] = match kind {
+        // Arrays: any, and of dictionaries, layouts and precisions.
+        "a" | "A" | "L" | "P" => &[ARRAY],
+        "b" => &[BOOLEAN],
+        // The backend configuration of a custom call.
+        "c" => &[DICTIONARY, STRING],
+        "d" => &[DICTIONARY],
+        "f" => &[8],
+        "i" => &[INTEGER],
+        // A type stands for an omitted attribute.
+        "o" => &[BOOLEAN, INTEGER, TYPE],
+        "s" => &[STRING],
+        // Constants: any, integers, truth values.
+        "t" | "v" | "p" => &[CONSTANT],
+        // Groups of devices: integers, or axes of a mesh.
+        "g" => &[CONSTANT, AXES],
+        "y" => &[TYPE],
+        // Enumerations: directions of comparisons, their types, versions of calls, and so on.
+        "D" => &[3],
+        "T" => &[4],
+        "C" => &[5],
+        "F" => &[7],
+        "G" => &[12],
+        "R" => &[13],
+        "X" => &[16],
+        _ => &[20],
+    };
+    let Some((found, mut content)) = attribute.kind()? else { return Ok(false) };
+    if !attribute.is_one_of(b"vhlo", kinds)? {
+        return Ok(false);
+    }
+    let element = match kind {
+        "v" => return decoder.has_elements(&mut content, DType::I64),
+        "g" if found == CONSTANT => return decoder.has_elements(&mut content, DType::I64),
+        "p" => return decoder.has_elements(&mut content, DType::Pred),
+        "A" => DICTIONARY,
+        "L" => CONSTANT,
+        "P" => 11,
+        _ => return Ok(true),
+    };
+    for _ in 0..content.count()? {
+        if !decoder.tables.entries.attribute(&mut content)?.is_one_of(b"vhlo", &[element])? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 fn of_portable<'a>(
     decoder: &mut Decoder<'_, 'a>,
     portable: &str,
@@ -214,27 +339,15 @@ fn of_portable<'a>(
     others: Attributes,
     in_function: bool,
 ) -> Result<(Name, Attributes)> {
-    let strange = || unknown(format_args!("operation vhlo.{portable}"));
-    let (base, version) = portable.rsplit_once("_v").ok_or_else(strange)?;
-    let full_name: Name = match base {
-        "func" => "func.func".into(),
-        "call" => "func.call".into(),
+    let (base, list) = of_name(portable).ok_or_else(|| unknown(format_args!("operation vhlo.{portable}")))?;
+    let full_name = match base {
         "return" if in_function => "func.return".into(),
-        _ => format!("stablehlo.{base}").into(),
-    };
-    let is_plain = NONE.split_ascii_whitespace().any(|known| known == base);
-    let list = match listed(PORTABLE, portable) {
-        Some(list) => list,
-        None if WITHOUT.contains(&portable) || is_plain => "",
-        // Newer versions of operations may have other properties.
-        None if !matches!(version, "1" | "2") => return Err(strange()),
-        None => listed(OWN, &full_name).ok_or_else(strange)?,
+        _ => of_base(base),
     };
     let mut found = Attributes::new();
     let mut others = others;
-    let keys = || list.split_ascii_whitespace().map(|key| key.trim_end_matches(['?', '+']));
     if let Some(mut reader) = properties {
-        for key in keys() {
+        for key in keys(list) {
             found.push((key.into(), decoder.next_attribute(&mut reader)?));
         }
         if !reader.is_empty() {
@@ -242,7 +355,7 @@ fn of_portable<'a>(
         }
     } else {
         // Up to StableHLO 0.14, the attributes are in the dictionary.
-        (found, others) = others.into_iter().partition(|(name, _)| keys().any(|key| key == &**name));
+        (found, others) = others.into_iter().partition(|(name, _)| keys(list).any(|key| key == &**name));
     }
     let mut parts = Parts(found);
     let mut attributes = combined(base, &mut parts)?;

@@ -2,7 +2,7 @@
 
 use super::super::damaged;
 use super::super::reader::Reader;
-use super::entries::{signed, Decoder};
+use super::entries::Decoder;
 use crate::module::{unknown, Element, Type};
 use pjrt_base::error::Result;
 
@@ -10,8 +10,8 @@ use pjrt_base::error::Result;
 pub(super) fn by_array<'a>(decoder: &mut Decoder<'_, 'a>, reader: &mut Reader<'a>) -> Result<Type> {
     let flags = reader.number()?;
     let (storage, expressed) = (decoder.next_element(reader)?, decoder.next_element(reader)?);
-    let (scale, zero) = (float(reader)?, signed(reader)?);
-    let storage = stored(flags, &storage, [signed(reader)?, signed(reader)?])?;
+    let (scale, zero) = (float(reader)?, reader.signed()?);
+    let storage = stored(flags, &storage, [reader.signed()?, reader.signed()?])?;
     Ok(kind(format!("{storage}:{expressed}, {}", scaled(&scale, zero))))
 }
 
@@ -20,9 +20,9 @@ pub(super) fn by_axis<'a>(decoder: &mut Decoder<'_, 'a>, reader: &mut Reader<'a>
     let flags = reader.number()?;
     let (storage, expressed) = (decoder.next_element(reader)?, decoder.next_element(reader)?);
     let axis = reader.number()?;
-    let storage = stored(flags, &storage, [signed(reader)?, signed(reader)?])?;
+    let storage = stored(flags, &storage, [reader.signed()?, reader.signed()?])?;
     let scales = (0..reader.count()?).map(|_| float(reader)).collect::<Result<Vec<_>>>()?;
-    let zeros = super::entries::numbers(reader)?;
+    let zeros = reader.signed_numbers()?;
     if scales.len() != zeros.len() {
         return Err(damaged("the scales of quantized numbers do not match their zero points"));
     }
@@ -43,7 +43,7 @@ fn scaled(scale: &str, zero: i64) -> String {
 }
 
 fn float(reader: &mut Reader<'_>) -> Result<String> {
-    let scale = f64::from_bits(signed(reader)? as u64);
+    let scale = f64::from_bits(reader.signed()? as u64);
     if !scale.is_finite() {
         return Err(damaged("a scale is not finite"));
     }

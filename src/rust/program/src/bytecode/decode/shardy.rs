@@ -2,7 +2,7 @@
 
 use super::super::damaged;
 use super::super::reader::Reader;
-use super::entries::{numbers, signed, Decoder};
+use super::entries::Decoder;
 use crate::module::{quoted, symbol_text, unknown, Attribute};
 use pjrt_base::error::Result;
 
@@ -12,17 +12,17 @@ pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &m
         0 => format!("#sdy<manual_axes{{{}}}>", joined(decoder, reader, ", ")?),
         1 => {
             let name = quoted(decoder.next_bytes(reader)?);
-            format!("{name}={}", signed(reader)?)
+            format!("{name}={}", reader.signed()?)
         }
         2 => {
             let axes = joined(decoder, reader, ", ")?;
-            let devices = numbers(reader)?;
+            let devices = reader.signed_numbers()?;
             match devices.as_slice() {
                 [] => format!("#sdy.mesh<[{axes}]>"),
                 _ => format!("#sdy.mesh<[{axes}], device_ids={devices:?}>"),
             }
         }
-        3 => format!(":({}){}", signed(reader)?, signed(reader)?),
+        3 => format!(":({}){}", reader.signed()?, reader.signed()?),
         4 => {
             let name = quoted(decoder.next_bytes(reader)?);
             match decoder.next_optional(reader)? {
@@ -55,7 +55,7 @@ pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &m
             }
             text + ">"
         }
-        8 => return Ok(Attribute::Numbers(numbers(reader)?.into())),
+        8 => return Ok(Attribute::Numbers(reader.signed_numbers()?.into())),
         9 => return Ok(Attribute::Array(decoder.next_attributes(reader)?.into())),
         10 => rule(decoder, reader)?,
         7 => format!("#sdy.sharding_per_value<[{}]>", joined(decoder, reader, ", ")?),
@@ -89,14 +89,14 @@ fn body(attribute: &Attribute) -> Result<String> {
 
 /// How the dimensions of an operation's operands and results correspond.
 fn rule(decoder: &mut Decoder<'_, '_>, reader: &mut Reader<'_>) -> Result<String> {
-    let sizes = numbers(reader)?;
+    let sizes = reader.signed_numbers()?;
     let operands = mappings(decoder, reader)?;
     let results = mappings(decoder, reader)?;
     let named = sizes.iter().enumerate().map(|(i, size)| format!("{}={size}", factor(i as i64)));
     let mut text =
         format!("#sdy.op_sharding_rule<({operands})->({results}) {{{}}}", named.collect::<Vec<_>>().join(", "));
     for kind in ["reduction", "need_replication", "permutation", "blocked_propagation"] {
-        let factors = numbers(reader)?;
+        let factors = reader.signed_numbers()?;
         if !factors.is_empty() {
             text += &format!(" {kind}={{{}}}", factors.into_iter().map(factor).collect::<Vec<_>>().join(", "));
         }

@@ -1,7 +1,7 @@
 //! Attributes of StableHLO's own bytecode.
 
 use super::super::reader::Reader;
-use super::entries::{numbers, signed, Decoder};
+use super::entries::Decoder;
 use super::mesh;
 use super::vhlo::{self, choice};
 use crate::module::{unknown, Algorithm, Attribute, Conv, Dot, Gather, Scatter};
@@ -10,54 +10,54 @@ use std::sync::Arc;
 
 pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &mut Reader<'a>) -> Result<Attribute> {
     Ok(match kind {
-        1 => channel(signed(reader)?, signed(reader)?),
+        1 => channel(reader.signed()?, reader.signed()?),
         2 => choice("comparison_direction", &vhlo::DIRECTIONS, reader)?,
         3 => choice("comparison_type", &vhlo::COMPARISONS, reader)?,
         4 => Attribute::Conv(Arc::new(Conv {
-            input_batch: signed(reader)?,
-            input_feature: signed(reader)?,
-            input_spatial: numbers(reader)?,
-            kernel_input_feature: signed(reader)?,
-            kernel_output_feature: signed(reader)?,
-            kernel_spatial: numbers(reader)?,
-            output_batch: signed(reader)?,
-            output_feature: signed(reader)?,
-            output_spatial: numbers(reader)?,
+            input_batch: reader.signed()?,
+            input_feature: reader.signed()?,
+            input_spatial: reader.signed_numbers()?,
+            kernel_input_feature: reader.signed()?,
+            kernel_output_feature: reader.signed()?,
+            kernel_spatial: reader.signed_numbers()?,
+            output_batch: reader.signed()?,
+            output_feature: reader.signed()?,
+            output_spatial: reader.signed_numbers()?,
         })),
         5 => Attribute::Dot(Arc::new(Dot {
-            lhs_batching: numbers(reader)?,
-            rhs_batching: numbers(reader)?,
-            lhs_contracting: numbers(reader)?,
-            rhs_contracting: numbers(reader)?,
+            lhs_batching: reader.signed_numbers()?,
+            rhs_batching: reader.signed_numbers()?,
+            lhs_contracting: reader.signed_numbers()?,
+            rhs_contracting: reader.signed_numbers()?,
         })),
         6 => choice("fft_type", &vhlo::TRANSFORMS, reader)?,
         7 => Attribute::Gather(Arc::new(Gather {
-            offset_dims: numbers(reader)?,
-            collapsed_slice_dims: numbers(reader)?,
-            operand_batching_dims: numbers(reader)?,
-            start_indices_batching_dims: numbers(reader)?,
-            start_index_map: numbers(reader)?,
-            index_vector_dim: signed(reader)?,
+            offset_dims: reader.signed_numbers()?,
+            collapsed_slice_dims: reader.signed_numbers()?,
+            operand_batching_dims: reader.signed_numbers()?,
+            start_indices_batching_dims: reader.signed_numbers()?,
+            start_index_map: reader.signed_numbers()?,
+            index_vector_dim: reader.signed()?,
         })),
         8 => choice("precision", &vhlo::PRECISIONS, reader)?,
         9 => choice("rng_algorithm", &vhlo::ALGORITHMS, reader)?,
         10 => choice("rng_distribution", &vhlo::DISTRIBUTIONS, reader)?,
         11 => Attribute::Scatter(Arc::new(Scatter {
-            update_window_dims: numbers(reader)?,
-            inserted_window_dims: numbers(reader)?,
-            input_batching_dims: numbers(reader)?,
-            scatter_indices_batching_dims: numbers(reader)?,
-            scatter_dims_to_operand_dims: numbers(reader)?,
-            index_vector_dim: signed(reader)?,
+            update_window_dims: reader.signed_numbers()?,
+            inserted_window_dims: reader.signed_numbers()?,
+            input_batching_dims: reader.signed_numbers()?,
+            scatter_indices_batching_dims: reader.signed_numbers()?,
+            scatter_dims_to_operand_dims: reader.signed_numbers()?,
+            index_vector_dim: reader.signed()?,
         })),
         12 => choice("transpose", &vhlo::TRANSPOSES, reader)?,
-        13 => Attribute::Bounds(numbers(reader)?.into()),
+        13 => Attribute::Bounds(reader.signed_numbers()?.into()),
         14 => vhlo::alias(reader)?,
         15 => Attribute::Algorithm(Arc::new(Algorithm {
             lhs_precision: decoder.next_type(reader)?,
             rhs_precision: decoder.next_type(reader)?,
             accumulation: decoder.next_type(reader)?,
-            counts: [signed(reader)?, signed(reader)?, signed(reader)?],
+            counts: [reader.signed()?, reader.signed()?, reader.signed()?],
             allow_imprecise: reader.byte()? != 0,
         })),
         16 => choice("result_accuracy_mode", &vhlo::ACCURACIES, reader)?,
@@ -66,12 +66,12 @@ pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &m
             let mesh = decoder.next_attribute(reader)?;
             mesh::groups(&mesh, &Attribute::Array(decoder.next_attributes(reader)?.into()))?
         }
-        19 => Attribute::Numbers([signed(reader)?, signed(reader)?].into()),
+        19 => Attribute::Numbers([reader.signed()?, reader.signed()?].into()),
         20 => {
             let name = decoder.next_name(reader)?;
             mesh::axis(&name, decoder.next_given(reader)?.as_ref())?
         }
-        21 => mesh::mesh_axis(&decoder.next_name(reader)?, signed(reader)?),
+        21 => mesh::mesh_axis(&decoder.next_name(reader)?, reader.signed()?),
         22 => mesh::mesh(&decoder.next_attribute(reader)?, decoder.next_optional(reader)?.as_ref())?,
         _ => return Err(unknown(format_args!("attribute {kind} of StableHLO"))),
     })

@@ -2,7 +2,7 @@
 
 use super::super::damaged;
 use super::super::reader::Reader;
-use super::entries::{complex, number_type, numbers, signed, Decoder};
+use super::entries::{complex, number_type, Decoder};
 use super::{mesh, quantized};
 use crate::module::{shown, unknown, Attribute, Element, Type};
 use pjrt_base::error::Result;
@@ -28,16 +28,16 @@ pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &m
         15 => decoder.next_dense(reader)?,
         16 => choice("transpose", &TRANSPOSES, reader)?,
         17 => Attribute::Type(decoder.next_type(reader)?),
-        18 => Attribute::Bounds(numbers(reader)?.into()),
+        18 => Attribute::Bounds(reader.signed_numbers()?.into()),
         19 => choice("result_accuracy_mode", &ACCURACIES, reader)?,
         20 => accuracy(decoder, reader)?,
-        21 => Attribute::Numbers([signed(reader)?, signed(reader)?].into()),
+        21 => Attribute::Numbers([reader.signed()?, reader.signed()?].into()),
         22 => {
             let name = decoder.next_string(reader)?;
             mesh::axis(&name, decoder.next_given(reader)?.as_ref())?
         }
         23 => mesh::groups(&decoder.next_attribute(reader)?, &decoder.next_attribute(reader)?)?,
-        24 => mesh::mesh_axis(&decoder.next_string(reader)?, signed(reader)?),
+        24 => mesh::mesh_axis(&decoder.next_string(reader)?, reader.signed()?),
         25 => mesh::mesh(&decoder.next_attribute(reader)?, decoder.next_optional(reader)?.as_ref())?,
         _ => return Err(unknown(format_args!("attribute {kind} of StableHLO's portable form"))),
     })
@@ -61,7 +61,7 @@ pub(super) fn choice(name: &'static str, values: &[&'static str], reader: &mut R
 
 /// An output in the memory of an operand: its place, the operand, and the place in it.
 pub(super) fn alias(reader: &mut Reader<'_>) -> Result<Attribute> {
-    let (output, operand, place) = (numbers(reader)?, signed(reader)?, numbers(reader)?);
+    let (output, operand, place) = (reader.signed_numbers()?, reader.signed()?, reader.signed_numbers()?);
     let text = format!(
         "#stablehlo.output_operand_alias<output_tuple_indices = {output:?}, operand_index = {operand}, \
          operand_tuple_indices = {place:?}>"
@@ -71,9 +71,9 @@ pub(super) fn alias(reader: &mut Reader<'_>) -> Result<Attribute> {
 
 /// Tolerances: absolute, relative, in units in the last place; and the mode.
 pub(super) fn accuracy(decoder: &mut Decoder<'_, '_>, reader: &mut Reader<'_>) -> Result<Attribute> {
-    let mut tolerance = || Ok(f64::from_bits(signed(reader)? as u64));
+    let mut tolerance = || Ok(f64::from_bits(reader.signed()? as u64));
     let (absolute, relative) = (tolerance()?, tolerance()?);
-    let units = signed(reader)?;
+    let units = reader.signed()?;
     let Attribute::Choice(_, mode) = decoder.next_attribute(reader)? else {
         return Err(damaged("an accuracy is something else"));
     };
@@ -89,35 +89,12 @@ pub(super) fn accuracy(decoder: &mut Decoder<'_, '_>, reader: &mut Reader<'_>) -
 }
 
 /// The numbers by the number of their type.
+#[rustfmt::skip]
 const NUMBERS: [(u64, &str); 29] = [
-    (0, "i1"),
-    (2, "bf16"),
-    (3, "f16"),
-    (4, "f32"),
-    (5, "f64"),
-    (6, "f8E4M3FN"),
-    (7, "f8E5M2"),
-    (10, "i4"),
-    (11, "i8"),
-    (12, "i16"),
-    (13, "i32"),
-    (14, "i64"),
-    (15, "ui4"),
-    (16, "ui8"),
-    (17, "ui16"),
-    (18, "ui32"),
-    (19, "ui64"),
-    (27, "f8E4M3FNUZ"),
-    (28, "f8E5M2FNUZ"),
-    (29, "f8E4M3B11FNUZ"),
-    (31, "i2"),
-    (32, "ui2"),
-    (34, "tf32"),
-    (35, "f8E4M3"),
-    (36, "f8E3M4"),
-    (37, "f4E2M1FN"),
-    (38, "f6E2M3FN"),
-    (39, "f6E3M2FN"),
+    (0, "i1"), (2, "bf16"), (3, "f16"), (4, "f32"), (5, "f64"), (6, "f8E4M3FN"), (7, "f8E5M2"), (10, "i4"),
+    (11, "i8"), (12, "i16"), (13, "i32"), (14, "i64"), (15, "ui4"), (16, "ui8"), (17, "ui16"), (18, "ui32"),
+    (19, "ui64"), (27, "f8E4M3FNUZ"), (28, "f8E5M2FNUZ"), (29, "f8E4M3B11FNUZ"), (31, "i2"), (32, "ui2"),
+    (34, "tf32"), (35, "f8E4M3"), (36, "f8E3M4"), (37, "f4E2M1FN"), (38, "f6E2M3FN"), (39, "f6E3M2FN"),
     (40, "f8E8M0FNU"),
 ];
 
@@ -145,7 +122,7 @@ pub(super) fn kind<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &mut Re
         24 => quantized::by_array(decoder, reader),
         30 => quantized::by_axis(decoder, reader),
         41 => {
-            let (dims, element) = (numbers(reader)?, decoder.next_element(reader)?);
+            let (dims, element) = (reader.signed_numbers()?, decoder.next_element(reader)?);
             let dims: String = dims.iter().map(|dim| format!("{dim}x")).collect();
             Ok(Type::Other(format!("memref<{dims}{element}>").into()))
         }

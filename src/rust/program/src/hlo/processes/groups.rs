@@ -3,7 +3,7 @@
 use super::super::wire::damage;
 use super::super::HloInstructionProto;
 use super::Process;
-use crate::sharding::iota;
+use crate::hlo::sharding::iota;
 use pjrt_base::error::Result;
 
 /// Groups of processes of equal size. Every process is in one of them.

@@ -1,0 +1,194 @@
+//! Programs of one operation each, for operators and functions that are computed on a device as they are called: StableHLO
+//! text for an operation, the dtypes and shapes of its operands, and its parameters.
+
+mod arithmetic;
+#[macro_use]
+mod body;
+mod complex;
+mod gamma;
+mod linear;
+mod math;
+mod order;
+mod reduce;
+mod shape;
+
+use body::{Body, Value};
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_data::array::Spec;
+use pjrt_data::dtype::DType;
+
+/// An operand: its dtype, and its shape. A scalar has rank 0, and is repeated to the shape of the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Operand<'a> {
+    pub dtype: DType,
+    pub shape: &'a [i64],
+}
+
+macro_rules! operations {
+    ($($variant:ident $name:literal,)*) => {
+        /// An operation, with the name of the operator or function.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Operation { $($variant),* }
+
+        impl Operation {
+            /// Every operation.
+            pub const ALL: &'static [Operation] = &[$(Operation::$variant),*];
+
+            /// The operation with this name.
+            pub fn from_name(name: &str) -> Option<Operation> {
+                match name {
+                    $($name => Some(Operation::$variant),)*
+                    _ => None,
+                }
+            }
+
+            pub fn name(self) -> &'static str {
+                match self { $(Operation::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+operations! {
+    Add "+", Subtract "-", Multiply "*", Divide "/", Power "^", Modulo "%%", Quotient "%/%", Equal "==",
+    NotEqual "!=", Less "<", LessEqual "<=", Greater ">", GreaterEqual ">=", And "&", Or "|", Xor "xor",
+    Not "!", Pmax "pmax", Pmin "pmin", Ifelse "ifelse", Abs "abs", Sign "sign", Floor "floor",
+    Ceiling "ceiling", Trunc "trunc", Round "round", Signif "signif", Sqrt "sqrt", Exp "exp", Expm1 "expm1",
+    Log "log", Log1p "log1p", Log2 "log2", Log10 "log10", Cos "cos", Sin "sin", Tan "tan", Cospi "cospi",
+    Sinpi "sinpi", Tanpi "tanpi", Acos "acos", Asin "asin", Atan "atan", Atan2 "atan2", Cosh "cosh",
+    Sinh "sinh", Tanh "tanh", Acosh "acosh", Asinh "asinh", Atanh "atanh", Gamma "gamma", Lgamma "lgamma",
+    Digamma "digamma", Trigamma "trigamma", Re "Re", Im "Im", Mod "Mod", Arg "Arg", Conj "Conj", IsNan "is.nan",
+    IsFinite "is.finite", IsInfinite "is.infinite", Sum "sum", Prod "prod", Mean "mean", Max "max", Min "min",
+    Range "range", Any "any", All "all", RowSums "rowSums", ColSums "colSums", RowMeans "rowMeans",
+    ColMeans "colMeans", Cumsum "cumsum", Cumprod "cumprod", Cummax "cummax", Cummin "cummin", Transpose "t",
+    Aperm "aperm", Dim "dim", Rev "rev", Cbind "cbind", Rbind "rbind", Diag "diag", Sort "sort", Order "order",
+    WhichMax "which.max", WhichMin "which.min", Matmul "%*%", Crossprod "crossprod", Tcrossprod "tcrossprod",
+    Outer "outer",
+}
+
+/// The program of an operation: StableHLO text, with one result. `float` is the dtype of results that are not whole where
+/// the operands are integers or pred: f32 or f64. Parameters count from 0; the functions that make the parts say what each
+/// operation takes.
+///
+/// # Errors
+/// `ArgumentCount` for another number of operands than the operation takes, `ShapeMismatch` for shapes that do not fit,
+/// `UnsupportedDtype` for dtypes that the operation is not defined for, `InvalidInput` for parameters out of range.
+pub fn program(operation: Operation, operands: &[Operand], parameters: &[i64], float: DType) -> Result<String> {
+    let body = Body::default();
+    let values = arguments(&body, operands, float)?;
+    let result = build(operation, &values, parameters, float)?;
+    Ok(body.program(&values, &result))
+}
+
+/// The dtype and shape of an operation's result.
+///
+/// # Errors
+/// As [`program`].
+pub fn result(
+    operation: Operation,
+    operands: &[Operand],
+    parameters: &[i64],
+    float: DType,
+) -> Result<(DType, Vec<i64>)> {
+    let body = Body::default();
+    let result = build(operation, &arguments(&body, operands, float)?, parameters, float)?;
+    Ok((result.dtype, result.dims))
+}
+
+fn arguments<'b>(body: &'b Body, operands: &[Operand], float: DType) -> Result<Vec<Value<'b>>> {
+    math::check_default(float)?;
+    for operand in operands {
+        Spec::new(operand.dtype, operand.shape)?;
+    }
+    Ok(body.arguments(operands))
+}
+
+/// Writes the operation, and returns its result.
+fn build<'b>(operation: Operation, values: &[Value<'b>], parameters: &[i64], float: DType) -> Result<Value<'b>> {
+    match values {
+        parts if matches!(operation, Operation::Cbind | Operation::Rbind) => shape::bind(operation, parts),
+        [x] => of_one(operation, x, parameters, float),
+        [x, y] => of_two(operation, x, y, float),
+        [condition, yes, no] if operation == Operation::Ifelse => shape::choose(condition, yes, no),
+        _ => Err(wrong_count(operation, values.len())),
+    }
+}
+
+fn wrong_count(operation: Operation, count: usize) -> Error {
+    Error::new(Kind::ArgumentCount, format!("`{}` does not take {count} arrays.", operation.name()))
+}
+
+fn of_one<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64], float: DType) -> Result<Value<'b>> {
+    use Operation as Op;
+    match operation {
+        Op::Add | Op::Subtract => Ok(arithmetic::sign(operation, x)),
+        Op::Not => Ok(!x.convert(DType::Pred)),
+        Op::Abs | Op::Sign | Op::Floor | Op::Ceiling | Op::Trunc => math::whole(operation, x),
+        Op::Round => math::round(x, parameters, float),
+        Op::Signif => math::signif(x, parameters, float),
+        Op::Sqrt | Op::Exp | Op::Expm1 | Op::Log | Op::Log1p | Op::Log2 | Op::Log10 => {
+            math::function(operation, x, float)
+        }
+        Op::Cos
+        | Op::Sin
+        | Op::Tan
+        | Op::Cospi
+        | Op::Sinpi
+        | Op::Tanpi
+        | Op::Acos
+        | Op::Asin
+        | Op::Atan
+        | Op::Cosh
+        | Op::Sinh
+        | Op::Tanh
+        | Op::Acosh
+        | Op::Asinh
+        | Op::Atanh
+        | Op::Gamma
+        | Op::Lgamma
+        | Op::Digamma
+        | Op::Trigamma => math::function(operation, x, float),
+        Op::Re | Op::Im | Op::Mod | Op::Arg | Op::Conj => complex::function(operation, x, float),
+        Op::IsNan | Op::IsFinite | Op::IsInfinite => math::kind_of_number(operation, x),
+        Op::Sum | Op::Prod | Op::Mean | Op::Max | Op::Min | Op::Any | Op::All => {
+            reduce::summary(operation, x, parameters, float)
+        }
+        Op::Range => reduce::range(x),
+        Op::RowSums | Op::ColSums | Op::RowMeans | Op::ColMeans => {
+            reduce::rows_or_columns(operation, x, parameters, float)
+        }
+        Op::Cumsum | Op::Cumprod | Op::Cummax | Op::Cummin => reduce::cumulative(operation, x, float),
+        Op::Transpose => shape::transpose(x),
+        Op::Aperm => shape::permute(x, parameters),
+        Op::Dim => shape::reshape(x, parameters),
+        Op::Rev => Ok(shape::reverse(x)),
+        Op::Diag => shape::diagonal(x, parameters),
+        Op::Sort => order::sort(x, parameters),
+        Op::Order => order::order(x, parameters),
+        Op::WhichMax | Op::WhichMin => order::place(operation, x),
+        Op::Crossprod | Op::Tcrossprod => linear::product(operation, x, x, float),
+        _ => Err(wrong_count(operation, 1)),
+    }
+}
+
+fn of_two<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>, float: DType) -> Result<Value<'b>> {
+    use Operation as Op;
+    match operation {
+        Op::Add | Op::Subtract | Op::Multiply => arithmetic::ring(operation, x, y),
+        Op::Divide | Op::Power => arithmetic::floating(operation, x, y, float),
+        Op::Modulo | Op::Quotient => arithmetic::modulo(operation, x, y),
+        Op::Equal | Op::NotEqual | Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual => {
+            arithmetic::comparison(operation, x, y)
+        }
+        Op::And | Op::Or | Op::Xor => arithmetic::logic(operation, x, y),
+        Op::Pmax | Op::Pmin => arithmetic::extreme(operation, x, y),
+        Op::Log | Op::Atan2 => math::pair(operation, x, y, float),
+        Op::Matmul | Op::Crossprod | Op::Tcrossprod => linear::product(operation, x, y, float),
+        Op::Outer => linear::outer(x, y),
+        _ => Err(wrong_count(operation, 2)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,280 @@
+//! The description of a function that PyTorch exported as StableHLO, a JSON file beside its program. Weights and
+//! arguments are inputs of the program, in any order.
+
+use crate::exported::Tree;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_data::layout::MAX_RANK;
+use serde::Deserialize;
+use std::collections::HashSet;
+
+/// An exported function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    pub name: String,
+    /// The program's inputs in its order, then the arguments that it does not take.
+    pub inputs: Vec<Input>,
+    pub outputs: Vec<Array>,
+    /// The positional and the named arguments, as a pair. Leaves are numbers of inputs.
+    pub in_tree: Tree,
+    /// Leaves are numbers of outputs.
+    pub out_tree: Tree,
+}
+
+/// An input of the program, or an argument that it does not take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    pub array: Array,
+    pub source: Source,
+}
+
+/// Where an input's content comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A file with this path in the model's folder.
+    Weight(String),
+    Argument,
+    /// An argument that the program does not take.
+    Unused,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Array {
+    /// The name of a weight, or the Python expression for an argument or result.
+    pub path: String,
+    /// PyTorch's name of its type; empty if unknown.
+    pub dtype: String,
+    /// Numbers, or "?" for a dimension that is not fixed.
+    pub shape: Vec<String>,
+}
+
+/// The folders of weights in a model's folder.
+const PARAMETERS: &str = "data";
+const CONSTANTS: &str = "constants";
+
+/// The version of the text form of trees.
+const TREE_VERSION: i64 = 1;
+
+/// The limit of nesting in trees.
+const MAX_NESTING: usize = 200;
+
+#[derive(Deserialize)]
+struct Meta {
+    name: String,
+    input_signature: Vec<Signature>,
+    output_signature: Vec<Signature>,
+    input_locations: Vec<Location>,
+    #[serde(default)]
+    unused_inputs: Vec<(Location, Signature)>,
+    #[serde(default)]
+    input_pytree_spec: Option<String>,
+    #[serde(default)]
+    output_pytree_spec: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Signature {
+    shape: Vec<i64>,
+    dtype: String,
+    #[serde(default)]
+    dynamic_dims: Vec<usize>,
+}
+
+#[derive(Deserialize)]
+struct Location {
+    type_: String,
+    #[serde(default = "none")]
+    position: i64,
+    #[serde(default)]
+    name: String,
+}
+
+fn none() -> i64 {
+    -1
+}
+
+#[derive(Deserialize)]
+struct Node {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    context: Option<serde_json::Value>,
+    children_spec: Vec<Node>,
+}
+
+impl Function {
+    /// Reads the JSON of a function.
+    ///
+    /// # Errors
+    /// `InvalidInput` for damage.
+    pub fn read(json: &[u8]) -> Result<Function> {
+        let meta: Meta = serde_json::from_slice(json).map_err(|error| damaged(&error.to_string()))?;
+        if meta.input_signature.len() != meta.input_locations.len() {
+            return Err(damaged("its inputs do not match their sources"));
+        }
+        let arguments = meta.input_locations.iter().chain(meta.unused_inputs.iter().map(|(location, _)| location));
+        let arguments = arguments.filter(|location| location.type_ == "input_arg").map(Location::index);
+        let highest = arguments.collect::<Result<Vec<_>>>()?.into_iter().max();
+        let (in_tree, leaves) = match &meta.input_pytree_spec {
+            Some(spec) => tree(spec)?,
+            None => plain_arguments(highest.map_or(0, |highest| highest + 1)),
+        };
+        let paths = in_tree.argument_paths();
+        // The exporter mistakes the positions of unused arguments if some arguments are nested.
+        let is_flat = matches!(&in_tree, Tree::Tuple(pair) if matches!(pair.as_slice(),
+            [Tree::Tuple(args), Tree::Dict(_)] if args.iter().all(|arg| matches!(arg, Tree::Leaf(_)))));
+        let mut rows = vec![None; leaves];
+        let mut inputs = Vec::new();
+        for (location, signature) in meta.input_locations.iter().zip(&meta.input_signature) {
+            let (path, source) = match location.type_.as_str() {
+                "parameter" => (location.name.clone(), Source::Weight(file(PARAMETERS, &location.name)?)),
+                "constant" => {
+                    let path = file(CONSTANTS, &location.index()?.to_string())?;
+                    (path.clone(), Source::Weight(path))
+                }
+                "input_arg" => {
+                    let position = location.index()?;
+                    match rows.get_mut(position) {
+                        Some(row @ None) => *row = Some(inputs.len()),
+                        Some(_) => return Err(damaged("the program takes an argument twice")),
+                        None => return Err(damaged("its arguments do not match its inputs")),
+                    }
+                    (paths[position].clone(), Source::Argument)
+                }
+                other => return Err(damaged(&format!("an input is a \"{other}\", which is unknown"))),
+            };
+            inputs.push(Input { array: signature.array(path)?, source });
+        }
+        let mut seen = HashSet::new();
+        if let Some(twice) = inputs.iter().find(|input| !seen.insert(&input.array.path)) {
+            return Err(damaged(&format!("the program takes \"{}\" twice", twice.array.path)));
+        }
+        for position in 0..leaves {
+            if rows[position].is_some() {
+                continue;
+            }
+            let path = paths[position].clone();
+            let known = meta.unused_inputs.iter().filter(|_| is_flat);
+            let mut known = known.filter(|(location, _)| location.index().is_ok_and(|index| index == position));
+            let array = match known.next() {
+                Some((_, signature)) => signature.array(path)?,
+                None => Array { path, dtype: String::new(), shape: Vec::new() },
+            };
+            rows[position] = Some(inputs.len());
+            inputs.push(Input { array, source: Source::Unused });
+        }
+        let rows: Vec<usize> = rows.into_iter().flatten().collect();
+        let (out_tree, outputs) = match &meta.output_pytree_spec {
+            Some(spec) => tree(spec)?,
+            None => {
+                let count = meta.output_signature.len();
+                (Tree::Tuple((0..count).map(Tree::Leaf).collect()), count)
+            }
+        };
+        if outputs != meta.output_signature.len() {
+            return Err(damaged("its results do not match its outputs"));
+        }
+        let paths = out_tree.paths("result").into_iter();
+        let outputs = paths.zip(&meta.output_signature).map(|(path, signature)| signature.array(path));
+        let outputs = outputs.collect::<Result<_>>()?;
+        Ok(Function { name: meta.name, inputs, outputs, in_tree: in_tree.renumbered(&|leaf| rows[leaf]), out_tree })
+    }
+
+    /// The inputs that the program takes.
+    pub fn taken(&self) -> impl Iterator<Item = &Input> {
+        self.inputs.iter().filter(|input| input.source != Source::Unused)
+    }
+}
+
+impl Location {
+    fn index(&self) -> Result<usize> {
+        usize::try_from(self.position).map_err(|_| damaged("a position is negative"))
+    }
+}
+
+impl Signature {
+    fn array(&self, path: String) -> Result<Array> {
+        if self.shape.len() > MAX_RANK {
+            return Err(damaged("an array has too many dimensions"));
+        }
+        let dim = |(i, &dim): (usize, &i64)| match dim {
+            _ if self.dynamic_dims.contains(&i) => Ok("?".to_owned()),
+            0.. => Ok(dim.to_string()),
+            _ => Err(damaged("a dimension is negative")),
+        };
+        let shape = self.shape.iter().enumerate().map(dim).collect::<Result<_>>()?;
+        Ok(Array { path, dtype: self.dtype.clone(), shape })
+    }
+}
+
+/// The path of a weight's file in a model's folder. A name leads nowhere else.
+fn file(folder: &str, name: &str) -> Result<String> {
+    if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\', '\0', ':']) {
+        return Err(damaged(&format!("\"{}\" is not the name of a weight", name.escape_debug())));
+    }
+    Ok(format!("{folder}/{name}"))
+}
+
+/// Positional arguments that are not nested.
+fn plain_arguments(count: usize) -> (Tree, usize) {
+    // More arguments than there can be inputs are a mistake that is found later.
+    let count = count.min(1 << 16);
+    let args = Tree::Tuple((0..count).map(Tree::Leaf).collect());
+    (Tree::Tuple(vec![args, Tree::Dict(Vec::new())]), count)
+}
+
+/// A tree from its text form, with the number of its leaves.
+fn tree(spec: &str) -> Result<(Tree, usize)> {
+    let wrong = |error: serde_json::Error| damaged(&format!("a tree is wrong: {error}"));
+    let (version, root): (i64, Node) = serde_json::from_str(spec).map_err(wrong)?;
+    if version != TREE_VERSION {
+        return Err(damaged(&format!("a tree is written in version {version}, which is unknown")));
+    }
+    let mut leaves = 0;
+    let tree = node(root, &mut leaves, 0)?;
+    if !tree.has_short_paths() {
+        return Err(damaged("the names in a tree are too long"));
+    }
+    Ok((tree, leaves))
+}
+
+fn node(found: Node, leaves: &mut usize, depth: usize) -> Result<Tree> {
+    if depth > MAX_NESTING {
+        return Err(damaged("a tree is nested too deeply"));
+    }
+    let Some(kind) = found.kind else {
+        if !found.children_spec.is_empty() {
+            return Err(damaged("a leaf of a tree has children"));
+        }
+        *leaves += 1;
+        return Ok(Tree::Leaf(*leaves - 1));
+    };
+    let children = found.children_spec.into_iter().map(|child| node(child, leaves, depth + 1));
+    let children: Vec<Tree> = children.collect::<Result<_>>()?;
+    Ok(match kind.as_str() {
+        "builtins.tuple" => Tree::Tuple(children),
+        "builtins.list" => Tree::List(children),
+        "builtins.dict" | "collections.OrderedDict" => {
+            let keys = keys(found.context).filter(|keys| keys.len() == children.len());
+            let keys = keys.ok_or_else(|| damaged("a dictionary's keys do not match its values"))?;
+            Tree::Dict(keys.into_iter().zip(children).collect())
+        }
+        _ => Tree::Custom { name: kind, children },
+    })
+}
+
+/// A dictionary's keys, which are JSON in a JSON string.
+fn keys(context: Option<serde_json::Value>) -> Option<Vec<String>> {
+    let keys: Vec<serde_json::Value> = serde_json::from_str(context?.as_str()?).ok()?;
+    let text = |key: serde_json::Value| match key {
+        serde_json::Value::String(text) => text,
+        other => other.to_string(),
+    };
+    Some(keys.into_iter().map(text).collect())
+}
+
+#[cold]
+fn damaged(what: &str) -> Error {
+    Error::new(Kind::InvalidInput, format!("The description of the exported function is damaged: {what}."))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! A program for a plugin that is older, or reads other forms of programs: the same in words that the plugin knows.
+
+mod older;
+pub mod refine;
+
+use crate::module::mesh;
+use crate::module::Module;
+use crate::program::stablehlo::{Version, Versions};
+use crate::program::{Format, Program};
+use crate::text::end_of_brackets;
+use memchr::memmem;
+use older::MESH_AXES;
+use pjrt_base::error::{Error, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
+
+/// The version that is assumed of a plugin that does not say which it reads.
+const OLDEST: Version = Version([1, 0, 0]);
+
+impl Program {
+    /// After a compiler has refused the program: the same in words of `versions`, those that the plugin reads, as text.
+    /// `None` if the error has another reason.
+    ///
+    /// # Errors
+    /// `ProgramVersion`, which names the operation, for what has no older form.
+    #[cold]
+    pub fn rewritten(&self, versions: Option<Versions>, error: &Error) -> Result<Option<Program>> {
+        if self.format() != Format::Mlir || !matches!(error.code(), Some(UNKNOWN | INVALID_ARGUMENT | UNIMPLEMENTED)) {
+            return Ok(None);
+        }
+        let current = versions.map_or(OLDEST, |versions| versions.current);
+        let text = match self.bytecode() {
+            None => match older_text(self.code(), current) {
+                Some(text) => text,
+                None => return Ok(None),
+            },
+            Some(_) => {
+                let is_read = |version| versions.is_some_and(|v| (v.minimum..=v.current).contains(&version));
+                if self.stablehlo_version().is_some_and(is_read) {
+                    return Ok(None);
+                }
+                let Ok(mut module) = Module::decode(self.code()) else { return Ok(None) };
+                older::make_older(&mut module, current)?;
+                module.text()?.into_bytes()
+            }
+        };
+        Program::new(text, Format::Mlir).map(Some)
+    }
+}
+
+/// Text without what is newer; `None` if nothing is.
+fn older_text(text: &[u8], current: Version) -> Option<Vec<u8>> {
+    let mut changes = bits_of_bytes(text);
+    if current < MESH_AXES {
+        changes.extend(explicit_groups(text));
+    }
+    if changes.is_empty() {
+        return None;
+    }
+    changes.sort_by_key(|change| change.from);
+    let mut out = Vec::with_capacity(text.len());
+    let mut done = 0;
+    for change in changes {
+        out.extend_from_slice(text.get(done..change.from)?);
+        out.extend_from_slice(change.text.as_bytes());
+        done = change.to;
+    }
+    out.extend_from_slice(text.get(done..)?);
+    Some(out)
+}
+
+/// A new text for a part of another.
+struct Change {
+    from: usize,
+    to: usize,
+    text: String,
+}
+
+/// Constants of truth values with a byte for each: older MLIR expects a bit.
+fn bits_of_bytes(text: &[u8]) -> Vec<Change> {
+    const START: &[u8] = b"dense<\"0x";
+    let constant = |at: usize| {
+        let from = at + START.len();
+        let len = memchr::memchr(b'"', &text[from..])?;
+        let digits = &text[from..from + len];
+        let kind = text[from + len + 1..].strip_prefix(b"> : tensor<")?;
+        let kind = std::str::from_utf8(&kind[..memchr::memchr(b'>', kind)?]).ok()?;
+        let mut sizes = kind.strip_suffix("xi1")?.split('x').map(|size| size.parse::<usize>().ok());
+        let count = sizes.try_fold(1usize, |count, size| count.checked_mul(size?))?;
+        if count < 2 || Some(len) != count.checked_mul(2) {
+            return None;
+        }
+        let values: Vec<bool> = digits.chunks_exact(2).map(|digits| digits != b"00").collect();
+        let byte = |bits: &[bool]| bits.iter().rev().fold(0u8, |byte, &bit| byte << 1 | u8::from(bit));
+        let bytes: String = values.chunks(8).map(|bits| format!("{:02X}", byte(bits))).collect();
+        Some(Change { from, to: from + len, text: bytes })
+    };
+    memmem::find_iter(text, START).filter_map(constant).collect()
+}
+
+/// Groups along axes of a mesh, as lists of devices.
+fn explicit_groups(text: &[u8]) -> Vec<Change> {
+    let change = |at: usize| {
+        let rest = std::str::from_utf8(&text[at..]).ok()?;
+        let attribute = &rest[..end_of_brackets(rest.as_bytes())?];
+        let groups = mesh::explicit_groups(attribute, |name| mesh_of(text, name))?;
+        Some(Change { from: at, to: at + attribute.len(), text: groups })
+    };
+    memmem::find_iter(text, mesh::GROUPS).filter_map(change).collect()
+}
+
+/// The text of the mesh of this name: `sdy.mesh @name = <["x"=2]>`, or with
+/// `"sdy.mesh"() {mesh = #sdy.mesh<["x"=2]>, sym_name = "name"}`.
+fn mesh_of<'a>(text: &'a [u8], name: &str) -> Option<&'a str> {
+    const OPERATION: &[u8] = b"sdy.mesh";
+    let symbol = format!("sym_name = \"{name}\"");
+    let found = memmem::find_iter(text, OPERATION).find_map(|at| {
+        let rest = &text[at + OPERATION.len()..];
+        if let Some(rest) = rest.trim_ascii_start().strip_prefix(b"@") {
+            let rest = rest.strip_prefix(name.as_bytes())?.trim_ascii_start();
+            return rest.strip_prefix(b"=").map(<[u8]>::trim_ascii_start);
+        }
+        let line = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
+        memmem::find(line, symbol.as_bytes())?;
+        memmem::find(line, OPERATION).map(|at| &line[at..])
+    })?;
+    std::str::from_utf8(&found[..end_of_brackets(found)?]).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pjrt_base::error::Kind;
+
+    const PLUGIN: Versions = Versions { minimum: Version([0, 9, 0]), current: Version([1, 13, 3]) };
+
+    fn rewritten(code: Vec<u8>) -> Result<Option<String>> {
+        let refused = Error::new(Kind::Pjrt(UNKNOWN), "Unknown attribute code: 23.");
+        let program = Program::new(code, Format::Mlir)?.rewritten(Some(PLUGIN), &refused)?;
+        Ok(program.map(|program| program.text()))
+    }
+
+    fn fixture(name: &str) -> Vec<u8> {
+        std::fs::read(format!("{}/fixtures/newer/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    }
+
+    #[test]
+    fn what_has_an_older_form_is_rewritten() {
+        let groups = "dense<[[0, 6, 1, 7, 2, 8], [3, 9, 4, 10, 5, 11]]> : tensor<2x6xi64>";
+        for name in ["mesh.artifact", "mesh.mlirbc", "own-mesh.artifact"] {
+            let text = rewritten(fixture(name)).unwrap().unwrap();
+            assert!(text.contains(&format!("replica_groups = {groups}")) && !text.contains("stablehlo.mesh"), "{text}");
+        }
+        let text = rewritten(fixture("composite.artifact")).unwrap().unwrap();
+        assert!(text.contains("call @g(%arg0)") && !text.contains("composite"), "{text}");
+        let text = rewritten(fixture("chlo.mlirbc")).unwrap().unwrap();
+        assert!(text.contains("chlo.erf") && text.contains("#chlo<comparison_direction GE>"), "{text}");
+        let text = rewritten(fixture("types.mlirbc")).unwrap().unwrap();
+        for kind in ["f8E4M3B11FNUZ", "f4E2M1FN", "f6E3M2FN", "f8E8M0FNU", "ui2"] {
+            assert!(text.contains(&format!("tensor<2x{kind}>")), "{kind}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_older_form_is_named() {
+        let error = rewritten(fixture("reduction.artifact")).unwrap_err();
+        assert_eq!(error.kind(), Kind::ProgramVersion);
+        assert!(error.message().contains("`stablehlo.collective_reduce` in function `main`"), "{error}");
+    }
+
+    #[test]
+    fn programs_without_properties_are_read() {
+        let text = Module::decode(&fixture("uniform.artifact")).unwrap().text().unwrap();
+        assert!(text.contains("#stablehlo<rng_distribution UNIFORM>"), "{text}");
+    }
+
+    #[test]
+    fn a_program_that_the_plugin_should_read_stays() {
+        assert!(rewritten(fixture("uniform.artifact")).unwrap().is_none());
+        let text = "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }";
+        assert!(rewritten(text.into()).unwrap().is_none());
+        let exhausted = Error::new(Kind::Pjrt(8), "Out of memory.");
+        let program = Program::new(fixture("mesh.artifact"), Format::Mlir).unwrap();
+        assert!(program.rewritten(Some(PLUGIN), &exhausted).unwrap().is_none());
+    }
+
+    #[test]
+    fn text_says_groups_and_truth_values_in_older_words() {
+        let text = |groups: &str, bytes: &str| {
+            format!(
+                "sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]>\nfunc.func @main() {{\n  \"stablehlo.all_reduce\"() {{replica_groups = \
+                 {groups}}}\n  stablehlo.constant dense<\"0x{bytes}\"> : tensor<5x2xi1>\n  stablehlo.constant dense<\"0x01\"> : \
+                 tensor<1xi8>\n  return\n}}\n"
+            )
+        };
+        let new = "#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = \"y\">]>";
+        let found = rewritten(text(new, "01000001000000010100").into()).unwrap().unwrap();
+        assert_eq!(found, text("dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>", "8901"));
+        // The text that this package writes.
+        let written = Module::decode(&fixture("mesh.mlirbc")).unwrap().text().unwrap();
+        let found = rewritten(written.into()).unwrap().unwrap();
+        assert!(found.contains("replica_groups = dense<[[0, 6, 1, 7, 2, 8], [3, 9,"), "{found}");
+        // With a bit for each, it is what older MLIR reads.
+        assert!(rewritten(text("dense<0> : tensor<1x1xi64>", "8901").into()).unwrap().is_none());
+    }
+}

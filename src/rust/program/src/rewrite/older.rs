@@ -1,0 +1,115 @@
+//! Rewrites a program for an older version of StableHLO, for plugins that do not know newer operations.
+//!
+//! Text has no versions of operations, and omits default values. Only new operations, attributes and forms remain: each
+//! is listed here with the first version that has it.
+
+use crate::module::{mesh, Attribute, Module, Name, Operation};
+use crate::program::stablehlo::Version;
+use pjrt_base::error::{Error, Kind, Result};
+use std::collections::HashMap;
+
+/// The first versions with a form.
+const COMPOSITES: Version = Version([0, 19, 0]);
+const ACCURACY: Version = Version([1, 9, 0]);
+const COMPOSITES_WITH_REGIONS: Version = Version([1, 14, 0]);
+const ASYNCHRONOUS: Version = Version([1, 15, 0]);
+pub(crate) const MESH_AXES: Version = Version([1, 16, 0]);
+const TILINGS: Version = Version([1, 17, 0]);
+const REDUCTION_TO_ONE: Version = Version([1, 19, 0]);
+/// CHLO has no versions.
+const STABLE_TOP: Version = Version([1, 20, 0]);
+const CHOSEN_ROOT: Version = Version([1, 20, 0]);
+
+/// Replaces everything newer than `current`, the newest version that a plugin reads.
+///
+/// # Errors
+/// `UnsupportedProgram`, which names the operation, for what has no older form.
+pub(super) fn make_older(module: &mut Module, current: Version) -> Result<()> {
+    let mut meshes = HashMap::new();
+    for operation in module.root.inner().filter(|operation| &*operation.name == "sdy.mesh") {
+        if let (Some(name), Some(Attribute::Other(mesh))) = (operation.symbol(), operation.attribute("mesh")) {
+            meshes.insert(name.to_owned(), mesh.clone());
+        }
+    }
+    Change { current, meshes, function: None }.operation(&mut module.root)
+}
+
+struct Change {
+    current: Version,
+    /// The text of each mesh.
+    meshes: HashMap<String, Name>,
+    function: Option<String>,
+}
+
+impl Change {
+    fn operation(&mut self, operation: &mut Operation) -> Result<()> {
+        if &*operation.name == "func.func" {
+            self.function = operation.symbol().map(str::to_owned);
+        }
+        if self.current < MESH_AXES {
+            self.without_meshes(operation)?;
+        }
+        match operation.kind() {
+            "composite" if self.current < COMPOSITES_WITH_REGIONS => self.composite(operation),
+            "custom_call" if self.current < TILINGS && operation.attribute("result_tilings").is_some() => {
+                return Err(self.too_new(operation, "with tiled results"));
+            }
+            "collective_broadcast"
+                if self.current < CHOSEN_ROOT && operation.attribute("has_dynamic_root").is_some() =>
+            {
+                return Err(self.too_new(operation, "from a device that the program chooses"));
+            }
+            "async_start" | "async_done" if self.current < ASYNCHRONOUS => return Err(self.too_new(operation, "")),
+            "collective_reduce" if self.current < REDUCTION_TO_ONE => return Err(self.too_new(operation, "")),
+            _ if &*operation.name == "chlo.top_k" && self.current < STABLE_TOP => {
+                operation.remove("is_stable");
+            }
+            _ if self.current < ACCURACY => {
+                operation.remove("result_accuracy");
+            }
+            _ => {}
+        }
+        operation.inner_mut().try_for_each(|operation| self.operation(operation))
+    }
+
+    /// Replaces groups along axes of a mesh by lists of devices, and leaves out other notes about meshes.
+    fn without_meshes(&self, operation: &mut Operation) -> Result<()> {
+        let mut failed = false;
+        for (_, value) in &mut operation.attributes {
+            let Attribute::Other(text) = value else { continue };
+            if !text.starts_with(mesh::GROUPS) {
+                continue;
+            }
+            match mesh::explicit_groups(text, |name| self.meshes.get(name).map(|text| &**text)) {
+                Some(groups) => *value = Attribute::Other(groups.into()),
+                None => failed = true,
+            }
+        }
+        operation.attributes.retain(|(name, value)| {
+            let is_mesh = matches!(value, Attribute::Other(text) if text.starts_with("#stablehlo.mesh<"));
+            !is_mesh && &**name != "stablehlo.mesh"
+        });
+        match failed {
+            true => Err(self.too_new(operation, "along axes of a mesh that is not known")),
+            false => Ok(()),
+        }
+    }
+
+    /// A composite with regions, or any for a plugin without composites, becomes a call of its decomposition.
+    fn composite(&self, operation: &mut Operation) {
+        if !operation.regions.is_empty() || self.current < COMPOSITES {
+            operation.call_decomposition();
+        }
+    }
+
+    #[cold]
+    fn too_new(&self, operation: &Operation, what: &str) -> Error {
+        let place = self.function.as_ref().map(|name| format!(" in function `{name}`")).unwrap_or_default();
+        let space = if what.is_empty() { "" } else { " " };
+        let message = format!(
+            "The plugin reads StableHLO up to version {}, which has no `{}`{space}{what}{place}.",
+            self.current, operation.name
+        );
+        Error::new(Kind::ProgramVersion, message).hint("Use a newer plugin, or write the function without it.")
+    }
+}

@@ -1,0 +1,95 @@
+//! Removes unused operations.
+
+use crate::module::{Attribute, Name, Operation, Region, Value};
+use std::collections::{HashMap, HashSet};
+
+/// Leaves out operations whose results are not used, and functions that are not called.
+pub(super) fn clean(root: &mut Operation) {
+    let Some(block) = root.regions.first_mut().and_then(|region| region.blocks.first_mut()) else { return };
+    let mut pure = HashSet::new();
+    let is_main = |function: &Operation| function.symbol() == Some("main");
+    // Functions come after those that they call, but for main, which is the first.
+    let (main, others): (Vec<_>, Vec<_>) = block.operations.iter_mut().partition(|operation| is_main(operation));
+    for function in others.into_iter().chain(main).filter(|operation| &*operation.name == "func.func") {
+        let mut used = HashSet::new();
+        function.regions.iter_mut().for_each(|region| clean_region(region, &mut used, &pure));
+        if function.regions.iter().all(|region| is_pure_region(region, &pure)) {
+            if let Some(name) = function.symbol() {
+                pure.insert(Name::from(name));
+            }
+        }
+    }
+    let mut called = HashSet::new();
+    let functions: HashMap<Name, &Operation> = block
+        .operations
+        .iter()
+        .filter(|operation| &*operation.name == "func.func")
+        .filter_map(|function| Some((Name::from(function.symbol()?), function)))
+        .collect();
+    let mut waiting = vec![Name::from("main")];
+    while let Some(name) = waiting.pop() {
+        if let Some(function) = functions.get(&name) {
+            if called.insert(name) {
+                calls(function, &mut waiting);
+            }
+        }
+    }
+    block.operations.retain(|operation| {
+        &*operation.name != "func.func" || operation.symbol().is_some_and(|name| called.contains(name))
+    });
+}
+
+/// The functions that operations name.
+fn calls(operation: &Operation, found: &mut Vec<Name>) {
+    for (_, value) in &operation.attributes {
+        match value {
+            Attribute::Symbol(_) => found.extend(value.as_symbol().cloned()),
+            Attribute::Array(items) => found.extend(items.iter().filter_map(Attribute::as_symbol).cloned()),
+            _ => {}
+        }
+    }
+    operation.inner().for_each(|operation| calls(operation, found));
+}
+
+/// From the last operation to the first: uses come after definitions.
+fn clean_region(region: &mut Region, used: &mut HashSet<Value>, pure: &HashSet<Name>) {
+    for block in &mut region.blocks {
+        let mut kept = Vec::new();
+        let last = block.operations.len().saturating_sub(1);
+        for (i, mut operation) in std::mem::take(&mut block.operations).into_iter().enumerate().rev() {
+            let is_used = operation.results.iter().any(|result| used.contains(result));
+            if i == last || is_used || !is_pure(&operation, pure) {
+                used.extend(operation.operands.iter().copied());
+                operation.regions.iter_mut().for_each(|region| clean_region(region, used, pure));
+                kept.push(operation);
+            }
+        }
+        kept.reverse();
+        block.operations = kept;
+    }
+}
+
+fn is_pure_region(region: &Region, pure: &HashSet<Name>) -> bool {
+    region.blocks.iter().flat_map(|block| &block.operations).all(|operation| is_pure(operation, pure))
+}
+
+/// Whether an operation only computes its results.
+fn is_pure(operation: &Operation, pure: &HashSet<Name>) -> bool {
+    let calls_pure = |name: &str| {
+        operation.attribute(name).and_then(Attribute::as_symbol).is_some_and(|callee| pure.contains(callee))
+    };
+    let is_pure = match &*operation.name {
+        "func.call" => calls_pure("callee"),
+        "func.return" | "chlo.top_k" => true,
+        "stablehlo.custom_call" => operation.attribute("has_side_effect") != Some(&Attribute::Bool(true)),
+        "stablehlo.composite" => calls_pure("decomposition"),
+        _ => {
+            const WITH_EFFECTS: &str =
+                "after_all all_gather all_reduce all_to_all async_done async_start collective_broadcast \
+                collective_permute create_token infeed outfeed recv reduce_scatter rng send";
+            let kind = operation.kind();
+            !kind.is_empty() && WITH_EFFECTS.split(' ').all(|name| name != kind)
+        }
+    };
+    is_pure && operation.regions.iter().all(|region| is_pure_region(region, pure))
+}
