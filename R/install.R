@@ -347,8 +347,17 @@ ask_to_fetch <- function(platform) {
       }
     }
   )
+  are_damaged <- any(is_damaged(refused_plugins(platform)))
   pjrt_abort(
-    sprintf("There is no plugin for platform '%s' on this machine.", platform), "plugin_not_found",
+    sprintf(
+      if (are_damaged) {
+        "The plugin for platform '%s' on this machine is damaged."
+      } else {
+        "There is no plugin for platform '%s' on this machine."
+      },
+      platform
+    ),
+    if (are_damaged) "plugin_invalid" else "plugin_not_found",
     hints = c(
       if (platform == "cuda" && is.na(cuda_report()$cuda)) {
         "The NVIDIA driver, which GPUs need, is not installed either."

@@ -15,8 +15,8 @@ rows <- list(
     "buffer", x, "an array promise", "a compiling promise", "one from a file as PJRTExecutablePromise", "list()",
     "list(a = NULL)"
   )),
-  await.PJRTBuffer = row(x = "buffer"),
-  await.PJRTArrayPromise = row(x = "promise"),
+  await.PJRTBuffer = row(x = "buffer", timeout = of("index", 1, "NULL", "0L", "1L", "1.5")),
+  await.PJRTArrayPromise = row(x = "promise", timeout = of("index", 1, "NULL", "0L", "1L", "1.5")),
   copy_buffer = row(buffer = "buffer", device = of("device", here, "a memory")),
   device = row(x = of("known_buffer", x, "an executable", "a closed executable")),
   device.PJRTBuffer = row(x = "known_buffer"),

@@ -144,6 +144,8 @@ operations! {
     Crossprod "crossprod",
     Tcrossprod "tcrossprod",
     Outer "outer",
+    Take "[",
+    Layout "layout",
 }
 
 /// The program of an operation: StableHLO text, with one result. `float` is the dtype of results that are not whole where
@@ -155,6 +157,9 @@ operations! {
 /// `UnsupportedDtype` for dtypes that the operation is not defined for, `InvalidInput` for parameters out of range.
 pub fn program(operation: Operation, operands: &[Operand], parameters: &[i64], float: DType) -> Result<String> {
     let (mut body, values) = start(operands, float)?;
+    if let (Operation::Layout, [x]) = (operation, &values[..]) {
+        return shape::in_layout(x, parameters);
+    }
     let result = build(&mut body, operation, &values, parameters, float)?;
     Ok(body.finish(&values, &result))
 }
@@ -186,6 +191,7 @@ fn start(operands: &[Operand], float: DType) -> Result<(Body, Vec<Value>)> {
 fn build(b: &mut Body, operation: Operation, values: &[Value], parameters: &[i64], float: DType) -> Result<Value> {
     match values {
         parts if matches!(operation, Operation::Cbind | Operation::Rbind) => shape::bind(b, operation, parts),
+        [x, indices @ ..] if operation == Operation::Take => shape::take(b, x, indices, parameters),
         [x] => of_one(b, operation, x, parameters, float),
         [x, y] => of_two(b, operation, x, y, float),
         [condition, yes, no] if operation == Operation::Ifelse => shape::choose(b, condition, yes, no),
@@ -218,7 +224,7 @@ fn of_one(b: &mut Body, operation: Operation, x: &Value, parameters: &[i64], flo
         Op::Sum | Op::Prod | Op::Mean | Op::Max | Op::Min | Op::Any | Op::All => {
             reduce::summary(b, operation, x, parameters, float)
         }
-        Op::Range => reduce::range(b, x),
+        Op::Range => reduce::range(b, x, parameters),
         Op::RowSums | Op::ColSums | Op::RowMeans | Op::ColMeans => {
             reduce::rows_or_columns(b, operation, x, parameters, float)
         }
@@ -226,6 +232,7 @@ fn of_one(b: &mut Body, operation: Operation, x: &Value, parameters: &[i64], flo
         Op::Transpose => shape::transpose(b, x),
         Op::Aperm => shape::permute(b, x, parameters),
         Op::Dim => shape::reshape(b, x, parameters),
+        Op::Layout => Ok(x.clone()),
         Op::Rev => Ok(shape::reverse(b, x)),
         Op::Diag => shape::diagonal(b, x, parameters),
         Op::Sort => order::sort(b, x, parameters),

@@ -14,7 +14,7 @@ mod dynamic;
 mod narrow;
 mod nesting;
 
-pub(crate) use dynamic::dynamic_arrays;
+pub(crate) use dynamic::{arrays_of_unknown_types, dynamic_arrays};
 pub use narrow::narrow_findings;
 
 /// The nesting from which on the compiler would overflow the stack, with a margin; also the limit of dimensions, which

@@ -20,6 +20,9 @@ use std::sync::Arc;
 /// The magic number of MLIR bytecode.
 pub(crate) const BYTECODE: &[u8] = b"ML\xefR";
 
+/// What some editors write in front of text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The format of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -57,7 +60,10 @@ impl Program {
     /// `InvalidFile` for empty code, data in other formats and `hlo` programs that are not HLO modules; `InvalidInput` for
     /// exported functions whose program cannot be compiled as it is, and `hlo` programs that are optimized already; and the
     /// errors of [`mlir::check`] and [`bytecode::check`].
-    pub fn new(code: Vec<u8>, format: Format) -> Result<Program> {
+    pub fn new(mut code: Vec<u8>, format: Format) -> Result<Program> {
+        if format == Format::Mlir && code.starts_with(BYTE_ORDER_MARK) {
+            code.drain(..BYTE_ORDER_MARK.len());
+        }
         if code.is_empty() {
             bail!(InvalidFile, "The program is empty.");
         }
@@ -220,6 +226,14 @@ impl Program {
         }
     }
 
+    /// The arguments and results of its main function with elements of unknown types, in words; empty if unknown.
+    pub(crate) fn arrays_of_unknown_types(&self) -> Vec<String> {
+        match self.format {
+            Format::Mlir if self.bytecode().is_none() => mlir::arrays_of_unknown_types(&self.code),
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether its shardings are Shardy's, not those of the older GSPMD.
     pub fn is_for_shardy(&self) -> bool {
         let is_text = self.format == Format::Mlir && self.bytecode().is_none();
@@ -247,8 +261,12 @@ impl Program {
             Format::Mlir if self.bytecode().is_some() => {
                 format!("<MLIR bytecode, {} bytes>\n", self.code.len())
             }
-            Format::Mlir => String::from_utf8_lossy(&self.code).into_owned(),
-            Format::Hlo => HloModuleProto::decode(self.code.as_slice()).map(|m| m.debug_text()).unwrap_or_default(),
+            // A NUL character is a space in MLIR.
+            Format::Mlir => String::from_utf8_lossy(&self.code).replace('\0', " "),
+            Format::Hlo => {
+                let text = HloModuleProto::decode(self.code.as_slice()).map(|m| m.debug_text()).unwrap_or_default();
+                text.replace('\0', "\u{fffd}")
+            }
         }
     }
 }

@@ -57,7 +57,7 @@ fn target<'a>(program: &Program<'a>, tables: &'a Tables<'_>, mut properties: Rea
 }
 
 fn text(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).into_owned()
+    String::from_utf8_lossy(name).replace('\0', "\u{fffd}")
 }
 
 #[cfg(test)]

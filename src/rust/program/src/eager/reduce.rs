@@ -100,7 +100,31 @@ fn axes(operation: Operation, x: &Value, parameters: &[i64]) -> Result<Vec<i64>>
     Ok(axes)
 }
 
-/// `sum`, `prod`, `mean`, `max`, `min`, `any`, `all`: along the axes in `parameters`, counted from 0, or all.
+/// What stands in the parameters of a summary that leaves out NaN, after the others.
+const WITHOUT_NAN: i64 = -1;
+
+/// The parameters without this mark, and whether it is there.
+fn without_mark(parameters: &[i64]) -> (&[i64], bool) {
+    match parameters {
+        [others @ .., WITHOUT_NAN] => (others, true),
+        all => (all, false),
+    }
+}
+
+/// `x` with another number in place of NaN.
+fn without_nan(body: &mut Body, x: &Value, kind: Fold) -> Value {
+    if !(x.dtype.is_float() || x.dtype.is_complex()) {
+        return x.clone();
+    }
+    let x = body.widened(x);
+    let is_nan = body.compare("NE", &x, &x);
+    let neutral = kind.neutral(body, x.dtype);
+    let neutral = body.spread(&neutral, &x.dims);
+    body.select(&is_nan, &neutral, &x)
+}
+
+/// `sum`, `prod`, `mean`, `max`, `min`, `any`, `all`: along the axes in `parameters`, counted from 0, or all; without NaN
+/// if -1 comes last.
 pub(super) fn summary(
     body: &mut Body,
     operation: Operation,
@@ -108,19 +132,40 @@ pub(super) fn summary(
     parameters: &[i64],
     float: DType,
 ) -> Result<Value> {
+    let (parameters, skips_nan) = without_mark(parameters);
     let axes = axes(operation, x, parameters)?;
-    along(body, operation, x, &axes, float)
+    along(body, operation, x, &axes, skips_nan, float)
 }
 
-fn along(body: &mut Body, operation: Operation, x: &Value, axes: &[i64], float: DType) -> Result<Value> {
+fn along(
+    body: &mut Body,
+    operation: Operation,
+    x: &Value,
+    axes: &[i64],
+    skips_nan: bool,
+    float: DType,
+) -> Result<Value> {
+    let kind = match operation {
+        Operation::Prod => Fold::Product,
+        Operation::Max => Fold::Maximum,
+        Operation::Min => Fold::Minimum,
+        Operation::Any => Fold::Or,
+        Operation::All => Fold::And,
+        _ => Fold::Sum,
+    };
+    let dtype = x.dtype;
+    let known = if skips_nan && operation != Operation::Mean { without_nan(body, x, kind) } else { x.clone() };
     match operation {
-        Operation::Sum => Ok(total(body, Fold::Sum, x, axes)),
-        Operation::Prod => Ok(total(body, Fold::Product, x, axes)),
-        Operation::Mean => Ok(mean(body, x, axes, float)),
-        Operation::Max => extreme(body, operation, Fold::Maximum, x, axes),
-        Operation::Min => extreme(body, operation, Fold::Minimum, x, axes),
-        Operation::Any => Ok(truth(body, Fold::Or, x, axes)),
-        _ => Ok(truth(body, Fold::And, x, axes)),
+        Operation::Sum | Operation::Prod => {
+            let total = total(body, kind, &known, axes);
+            Ok(body.convert(&total, summed(dtype)))
+        }
+        Operation::Mean => Ok(mean(body, x, axes, skips_nan, float)),
+        Operation::Max | Operation::Min => {
+            let most = extreme(body, operation, kind, &known, axes)?;
+            Ok(if dtype.is_float() { body.convert(&most, dtype) } else { most })
+        }
+        _ => Ok(truth(body, kind, &known, axes)),
     }
 }
 
@@ -143,8 +188,19 @@ fn summed(dtype: DType) -> DType {
 }
 
 /// The sum over the number of elements; integers add up exactly.
-fn mean(body: &mut Body, x: &Value, axes: &[i64], float: DType) -> Value {
+fn mean(body: &mut Body, x: &Value, axes: &[i64], skips_nan: bool, float: DType) -> Value {
     let dtype = floating(x.dtype, float);
+    if skips_nan && (x.dtype.is_float() || x.dtype.is_complex()) {
+        let x = body.convert(x, working(x.dtype));
+        let is_known = body.compare("EQ", &x, &x);
+        let counted = body.convert(&is_known, DType::I64);
+        let count = fold(body, Fold::Sum, &counted, axes);
+        let known = without_nan(body, &x, Fold::Sum);
+        let sum = fold(body, Fold::Sum, &known, axes);
+        let count = body.convert(&count, sum.dtype);
+        let mean = body.div(&sum, &count);
+        return body.convert(&mean, dtype);
+    }
     let count: i64 = axes.iter().map(|&axis| x.dims[axis as usize]).product();
     let x = if x.dtype.is_float() || x.dtype.is_complex() {
         body.convert(x, working(x.dtype))
@@ -187,16 +243,20 @@ fn truth(body: &mut Body, kind: Fold, x: &Value, axes: &[i64]) -> Value {
     fold(body, kind, &x, axes)
 }
 
-/// The smallest and the largest element.
-pub(super) fn range(body: &mut Body, x: &Value) -> Result<Value> {
+/// The smallest and the largest element; without NaN if the only parameter is -1.
+pub(super) fn range(body: &mut Body, x: &Value, parameters: &[i64]) -> Result<Value> {
     let axes: Vec<i64> = (0..x.dims.len() as i64).collect();
-    let low = extreme(body, Operation::Range, Fold::Minimum, x, &axes)?;
-    let high = extreme(body, Operation::Range, Fold::Maximum, x, &axes)?;
-    let (low, high) = (body.reshape(&low, &[1]), body.reshape(&high, &[1]));
+    let mut end = |kind| {
+        let known = if without_mark(parameters).1 { without_nan(body, x, kind) } else { x.clone() };
+        let end = extreme(body, Operation::Range, kind, &known, &axes)?;
+        let end = if x.dtype.is_float() { body.convert(&end, x.dtype) } else { end };
+        Ok::<_, Error>(body.reshape(&end, &[1]))
+    };
+    let (low, high) = (end(Fold::Minimum)?, end(Fold::Maximum)?);
     Ok(body.concatenate(&[&low, &high], 0))
 }
 
-/// `rowSums` and its kin: the first `dims` dimensions stay, or go.
+/// `rowSums` and its kin: the first `dims` dimensions stay, or go; without NaN if -1 comes after this number.
 pub(super) fn rows_or_columns(
     body: &mut Body,
     operation: Operation,
@@ -204,6 +264,7 @@ pub(super) fn rows_or_columns(
     parameters: &[i64],
     float: DType,
 ) -> Result<Value> {
+    let (parameters, skips_nan) = without_mark(parameters);
     let rank = x.dims.len() as i64;
     let split = parameters.first().copied().unwrap_or(1);
     if rank < 2 || !(1..rank).contains(&split) {
@@ -218,7 +279,7 @@ pub(super) fn rows_or_columns(
     let is_rows = matches!(operation, Operation::RowSums | Operation::RowMeans);
     let axes: Vec<i64> = if is_rows { (split..rank).collect() } else { (0..split).collect() };
     let is_sum = matches!(operation, Operation::RowSums | Operation::ColSums);
-    along(body, if is_sum { Operation::Sum } else { Operation::Mean }, x, &axes, float)
+    along(body, if is_sum { Operation::Sum } else { Operation::Mean }, x, &axes, skips_nan, float)
 }
 
 /// `cumsum` and its kin, of all elements in column-major order: rank 1. Sums have the dtype of `sum`, products of integers the
