@@ -347,17 +347,9 @@ ask_to_fetch <- function(platform) {
       }
     }
   )
-  are_damaged <- any(is_damaged(refused_plugins(platform)))
+  check_not_damaged(platform)
   pjrt_abort(
-    sprintf(
-      if (are_damaged) {
-        "The plugin for platform '%s' on this machine is damaged."
-      } else {
-        "There is no plugin for platform '%s' on this machine."
-      },
-      platform
-    ),
-    if (are_damaged) "plugin_invalid" else "plugin_not_found",
+    sprintf("There is no plugin for platform '%s' on this machine.", platform), "plugin_not_found",
     hints = c(
       if (platform == "cuda" && is.na(cuda_report()$cuda)) {
         "The NVIDIA driver, which GPUs need, is not installed either."
@@ -370,6 +362,19 @@ ask_to_fetch <- function(platform) {
     ),
     platform = platform
   )
+}
+
+# Raises an error if a platform's plugin was installed, but is damaged.
+check_not_damaged <- function(platform) {
+  if (any(is_damaged(refused_plugins(platform)))) {
+    pjrt_abort(
+      sprintf("The plugin for platform '%s' on this machine is damaged.", platform), "plugin_invalid",
+      hints = c(
+        sprintf("Install it again: pjrt::install_pjrt(\"%s\", force = TRUE).", platform), store_hints(platform)
+      ),
+      platform = platform
+    )
+  }
 }
 
 abort_no_file <- function(platform, path) {
@@ -392,6 +397,7 @@ platform_hints <- function() {
 }
 
 abort_no_plugin <- function(platform) {
+  check_not_damaged(platform)
   message <- if (platform %in% known_platforms) {
     sprintf("There is no plugin for platform '%s' on this machine, and none can be downloaded for it.", platform)
   } else {

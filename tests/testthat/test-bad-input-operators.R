@@ -15,7 +15,7 @@ rows <- list(
   duplicated.PJRTBuffer = row(x = "buffer", incomparables = of("ignored", FALSE)),
   xtfrm.PJRTBuffer = row(x = "buffer"),
   diag = row(x = of("ignored", x), nrow = of("ignored", 2), ncol = of("ignored", 2), names = "any"),
-  `dim<-.PJRTBuffer` = row(x = "buffer", value = of("mode", 2L, "NULL", "1:2")),
+  `dim<-.PJRTBuffer` = row(x = "buffer", value = of("mode", 2L, "NULL", "1:2", "-1")),
   is.array.PJRTBuffer = row(x = "known_buffer"),
   is.matrix.PJRTBuffer = row(x = "known_buffer"),
   mean.PJRTBuffer = row(x = "buffer", trim = of("index", 0, "0L"), na.rm = "flag"),
