@@ -8,25 +8,55 @@
 #' Ctrl-C ends the wait, not the computation.
 #'
 #' @param x A `PJRTBuffer`, or a promise of [as_array_async()] or [pjrt_compile_async()]. Or a nested list of these.
+#' @param timeout A number: how many seconds to wait at most. `NULL` for no limit.
 #' @param ... For methods.
 #' @return `await()`: `x`, invisibly. `is_ready()`: `TRUE` or `FALSE`.
 #' @section Errors:
 #' If the computation failed on the device, `await()` raises the error, a condition of class `pjrt_error`. For a list,
 #' the message names the element, and `pjrt_error_invalid_input` is raised for elements that are not results.
+#' `pjrt_error_deadline_exceeded` if the time is over; the computation goes on.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(rnorm(10))
 #' await(x)
 #' is_ready(x)
+#' await(x, timeout = 10)
 #' @export
 await <- function(x, ...) {
   if (...length() > 0L || is.null(.Call(ffi_fast_await, x))) UseMethod("await") else invisible(x)
 }
 
+#' @rdname await
 #' @export
-await.PJRTBuffer <- function(x, ...) {
+await.PJRTBuffer <- function(x, timeout = NULL, ...) {
   check_unused(...)
+  if (!is.null(timeout)) wait_at_most(x, timeout)
   .Call(ffi_buffer_await, x)
   invisible(x)
+}
+
+# Waits until a result is ready, or raises an error when the time is over.
+wait_at_most <- function(x, timeout) {
+  end <- end_of_wait(timeout)
+  pause <- 0.001
+  while (!is_ready(x)) {
+    left <- end - proc.time()[["elapsed"]]
+    if (left <= 0) {
+      pjrt_abort(
+        "The time to wait is over, and the result is not ready.", "deadline_exceeded",
+        hints = "The computation goes on: call await() again, or is_ready()."
+      )
+    }
+    Sys.sleep(min(pause, left))
+    pause <- min(2 * pause, 0.05)
+  }
+}
+
+# When a wait of so many seconds ends, by the clock of proc.time().
+end_of_wait <- function(timeout) {
+  if (!is.numeric(timeout) || is.object(timeout) || length(timeout) != 1L || is.na(timeout) || timeout < 0) {
+    abort_type("`timeout` must be a number of seconds, or NULL, not ", given(timeout), ".")
+  }
+  proc.time()[["elapsed"]] + timeout
 }
 
 #' @rdname await
@@ -156,8 +186,9 @@ check_array_promise <- function(x) {
 }
 
 #' @export
-await.PJRTArrayPromise <- function(x, ...) {
+await.PJRTArrayPromise <- function(x, timeout = NULL, ...) {
   check_unused(...)
+  if (!is.null(timeout)) wait_at_most(x, timeout)
   value(x)
   invisible(x)
 }

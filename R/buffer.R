@@ -67,11 +67,12 @@
 #'   returned unchanged if it has the requested dtype, device and shape.
 #' @param dtype A string: one of the element types below. The error for an unknown type lists them all.
 #' @param device A device: anything that [as_pjrt_device()] takes.
-#' @param shape A vector of whole numbers: the dimensions; `integer()` makes a scalar. Default: the dimensions of
-#'   `data`, or its length. A single value fills any shape.
+#' @param shape A vector of whole numbers: the dimensions; `integer()` makes a scalar. One of them may be -1: as large
+#'   as the others allow for the data. Default: the dimensions of `data`, or its length. A single value fills any shape.
 #' @param check A flag. If `TRUE`, missing values and values that the dtype cannot hold are errors. Default, also for
 #'   `NULL`: `getOption("pjrt.check")`, or `FALSE`.
 #' @param row_major A flag, for raw data: whether the bytes are in row-major order (last index fastest) or in R's order.
+#'   A raw matrix or array has its own dimensions and R's order.
 #' @param copy For Python arrays: whether to copy them. See [pjrt_from_dlpack()].
 #' @param ... For methods. Anything else is an error.
 #' @return A `PJRTBuffer`.
@@ -126,12 +127,18 @@ pjrt_buffer.integer64 <- pjrt_buffer.numeric
 #' )
 #' @export
 pjrt_buffer.raw <- function(data, ..., dtype = NULL, device = NULL, shape = NULL, row_major) {
-  check_unused(...)
+  by_name <- "Raw data take named arguments: pjrt_buffer(data, dtype = \"f32\", shape = c(2, 3), row_major = TRUE)."
+  check_unused(..., hints = by_name)
+  if (is.null(shape) && !is.null(dim(data))) {
+    # the bytes of an array of R
+    shape <- dim(data)
+    row_major <- if (missing(row_major)) FALSE else row_major
+  }
   if (is.null(shape)) {
-    abort_input("shape must be provided for raw data.")
+    abort_input("shape must be provided for raw data.", hints = by_name)
   }
   if (is.null(dtype)) {
-    abort_input("dtype must be provided for raw data.")
+    abort_input("dtype must be provided for raw data.", hints = by_name)
   }
   if (missing(row_major)) {
     abort_input("row_major must be provided for raw data: TRUE if the last index varies fastest, else FALSE.")
@@ -168,7 +175,12 @@ has_dtype <- function(buffer, dtype) {
 }
 
 has_shape <- function(buffer, shape) {
-  is.null(shape) || is.numeric(shape) && identical(as.double(shape), as.double(shape(buffer)))
+  shape <- plain_shape(shape)
+  own <- as.double(shape(buffer))
+  if (is.numeric(shape) && length(shape) == length(own) && sum(shape %in% -1) == 1L) {
+    own[shape %in% -1] <- -1
+  }
+  is.null(shape) || is.numeric(shape) && identical(as.double(shape), own)
 }
 
 # Classes whose objects are arrays of numbers with other attributes.

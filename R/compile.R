@@ -105,7 +105,17 @@ pjrt_compile <- function(program, compile_options = pjrt_compile_options(), devi
     }
     return(compile_for_topology(program, compile_options, topology, shapes))
   }
-  start_compile(ffi_executable_compile, program, compile_options, device, devices, shapes)
+  with_arguments(start_compile(ffi_executable_compile, program, compile_options, device, devices, shapes), program)
+}
+
+# An executable with what pjrt_function() must know of the exported function that it was compiled from.
+with_arguments <- function(executable, program) {
+  force(executable)
+  if (inherits(program, "PJRTExported")) {
+    known <- c("name", "framework", "inputs", "outputs", "input_tree", "output_tree")
+    attr(executable, "exported") <- unclass(program)[intersect(known, names(program))]
+  }
+  executable
 }
 
 #' Compile asynchronously
@@ -141,6 +151,7 @@ pjrt_compile_async <- function(program, compile_options = pjrt_compile_options()
   promise <- new.env(parent = emptyenv())
   promise$data <- start_compile(ffi_compiling_start, program, compile_options, device, devices, shapes)
   promise$executable <- NULL
+  promise$program <- if (inherits(program, "PJRTExported")) program
   class(promise) <- "PJRTExecutablePromise"
   promise
 }
@@ -150,15 +161,16 @@ value.PJRTExecutablePromise <- function(x, ...) {
   check_unused(...)
   check_executable_promise(x)
   if (is.null(x$executable)) {
-    x$executable <- call_native(ffi_compiling_value, x$data)
-    x$data <- NULL
+    x$executable <- with_arguments(call_native(ffi_compiling_value, x$data), x$program)
+    x$data <- x$program <- NULL
   }
   x$executable
 }
 
 #' @export
-await.PJRTExecutablePromise <- function(x, ...) {
+await.PJRTExecutablePromise <- function(x, timeout = NULL, ...) {
   check_unused(...)
+  if (!is.null(timeout)) wait_at_most(x, timeout)
   value(x)
   invisible(x)
 }

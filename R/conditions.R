@@ -109,11 +109,11 @@ advice <- list(
   buffer_donated = function() {
     c(
       "It was donated: a program that donates its input took over its memory. Use the program's output instead.",
-      "To keep an input, pass execution_options = pjrt_execution_options(keep_inputs = )."
+      "To keep an input: pjrt_execute(..., execution_options = pjrt_execution_options(keep_inputs = ))."
     )
   },
   buffer_elsewhere = function() "Copy it to that device with copy_buffer().",
-  buffer_layout = function() "Read it with as_array() and create a new buffer from that.",
+  buffer_layout = function() "Compile the program without an `mhlo.layout_mode` for this argument.",
   callback_failed = function(number) {
     if (!is.null(r_call_error(number))) "The error's `parent` is the condition that the R function raised."
   },
@@ -171,7 +171,7 @@ advice <- list(
   },
   custom_call_refused = function(target) character(),
   device_unnamed = function() {
-    "Name a device: execution_options = pjrt_execution_options(device = \"cpu:0\")."
+    "Name a device: pjrt_execute(..., execution_options = pjrt_execution_options(device = \"cpu:0\"))."
   },
   devices_missing = function(count) {
     sprintf("To divide a CPU into more devices, create its client with cpu_device_count = %sL.", count)
@@ -183,7 +183,7 @@ advice <- list(
     )
   },
   donation_shared = function(index) {
-    sprintf("Or keep it: execution_options = pjrt_execution_options(keep_inputs = %s).", index)
+    sprintf("Or keep it: pjrt_execute(..., execution_options = pjrt_execution_options(keep_inputs = %s)).", index)
   },
   driver_hidden = function() {
     "Elsewhere: install the driver's libraries, or set LD_LIBRARY_PATH to their folder before R starts."
@@ -338,6 +338,7 @@ failure_subject <- function(hints) {
 
 # Raises what the native side found; the entry points there call this by name.
 signal_failure <- function(failure) {
+  signal_kept()
   hints <- unlist(lapply(failure$hints, word_hint))
   if (failure$class == "interrupted") {
     if (length(hints) > 0L) {
@@ -429,7 +430,8 @@ user_call <- function() {
 # The call of a group's method, such as Ops.PJRTBuffer(x, y), as the user wrote it: x + y.
 as_written <- function(call, frame) {
   generic <- get0(".Generic", frame, inherits = FALSE)
-  is_group <- is.symbol(call[[1L]]) && grepl("^(Ops|Math|Summary|Complex|matrixOps)[.]", as.character(call[[1L]]))
+  groups <- "^((Ops|Math|Summary|Complex|matrixOps)|[-+*/^%=!<>&|]+)[.]"
+  is_group <- is.symbol(call[[1L]]) && grepl(groups, as.character(call[[1L]]))
   if (is_group && is.character(generic)) {
     call[[1L]] <- as.name(generic)
     # R evaluates the arguments of summaries before it finds the method
@@ -552,20 +554,30 @@ check_flag <- function(x, name) {
 # What buffers call arguments that other packages name otherwise.
 argument_names <- c(dim = "shape", dims = "shape", size = "shape", type = "dtype", elt_type = "dtype")
 
-check_unused <- function(...) {
+check_unused <- function(..., hints = character()) {
   if (...length() > 0L) {
     given <- ...names() %||% rep("", ...length())
     given[!nzchar(given)] <- "<unnamed>"
     meant <- argument_names[intersect(given, names(argument_names))]
     abort_input(
       "Unused arguments: ", paste(given, collapse = ", "), ".",
-      hints = if (length(meant) > 0L) sprintf("Use `%s` for `%s`.", meant, names(meant))
+      hints = c(if (length(meant) > 0L) sprintf("Use `%s` for `%s`.", meant, names(meant)), hints)
     )
   }
 }
 
 # A path for native code. R warns if it expands "~" in a long one.
 full_path <- function(path) {
+  if (Encoding(path) == "unknown" && !any(unlist(l10n_info()[c("MBCS", "UTF-8", "Latin-1")]))) {
+    # R's locale has no letters but those of ASCII
+    if (!validUTF8(path)) {
+      abort_input(
+        "The path has characters that R's locale \"", Sys.getlocale("LC_CTYPE"), "\" lacks: '", readable(path), "'.",
+        hints = "Start R with the environment variable LC_ALL=C.UTF-8, or that of your language."
+      )
+    }
+    Encoding(path) <- "UTF-8"
+  }
   as_utf8(if (startsWith(path, "~") && nchar(path, "bytes") < 4096L) path.expand(path) else path)
 }
 

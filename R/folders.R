@@ -116,13 +116,21 @@ store_hints <- function(platform) {
     if (nrow(refused) > 0L) {
       c(
         shorten_list(sprintf("Did not use '%s': %s.", refused$path, refused$reason), 3L),
-        "Others could have changed it. If you trust it, take the permission away with `chmod -R go-w`, or install it again."
+        if (!all(is_damaged(refused))) {
+          paste(
+            "Others could have changed it. If you trust it, take the permission away with `chmod -R go-w`, or install it",
+            "again."
+          )
+        }
       )
     },
     if (!is.null(of_cache)) sprintf("There is no cache: %s. %s", of_cache, cache_dir_hint),
     if (!is.null(of_site)) sprintf("Did not search the site folder '%s': %s.", readable(site_dir()), of_site)
   )
 }
+
+# Whether plugins that are not used are damaged.
+is_damaged <- function(refused) startsWith(as.character(refused$reason), "it is damaged")
 
 # The sizes in bytes of the files in a folder.
 folder_bytes <- function(folder) {

@@ -3,6 +3,8 @@
 #' `pjrt_function()` makes an R function of a program. It takes buffers and R arrays, also in nested lists, and returns
 #' the program's outputs. [pjrt_step()] makes a function for training loops.
 #'
+#' Both can be saved and sent to other sessions, with their programs, as [buffers][pjrt_serialize] can.
+#'
 #' # Arguments of the function
 #' The arguments have the names of the program's arguments. For a program of JAX, these are the names in Python; `%x`
 #' becomes `x`. Arguments without a name are called `x1`, `x2` and so on by their position. Arguments that JAX
@@ -70,7 +72,7 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
     device <- as_pjrt_device(device)
     # refuses other platforms
     platform_index(x, platform(device))
-    source$compile <- function(inputs) pjrt_compile(x, ..., device = device, shapes = shapes_of(inputs, x))
+    source$compile <- compile_later(x, device, ...)
     described <- describe_exported(x, device)
     described$as <- as
     return(make_function(rename_arguments(described, arguments), source))
@@ -85,6 +87,16 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
   described <- describe_function(x, source$executable)
   described$as <- as
   make_function(rename_arguments(described, arguments), source)
+}
+
+# The function that compiles an exported function for the inputs of a call. In a session that has read it, it finds the
+# device by its name.
+compile_later <- function(x, device, ...) {
+  name <- device_name(device)
+  function(inputs) {
+    here <- tryCatch(as_pjrt_device(device), pjrt_error_invalid_pointer = function(e) device_named(name))
+    pjrt_compile(x, ..., device = here, shapes = shapes_of(inputs, x))
+  }
 }
 
 # What a function of a program knows, as a list:
@@ -107,20 +119,21 @@ describe_function <- function(x, executable) {
   outputs <- as_table(list(
     path = call_native(ffi_function_paths, described$outputs$name), type = types(described$outputs)
   ))
-  parts <- if (inherits(x, "PJRTExported")) {
-    describe_exported_arguments(x, taken)
+  exported <- if (inherits(x, "PJRTExported")) x else attr(executable, "exported")
+  parts <- if (!is.null(exported)) {
+    describe_exported_arguments(exported, taken)
   } else {
     describe_named_arguments(taken)
   }
   result <- NULL
-  if (inherits(x, "PJRTExported")) {
-    result <- x$output_tree
+  if (!is.null(exported)) {
+    result <- exported$output_tree
     outputs$path <- result_paths(result, nrow(outputs))
   } else if (nrow(outputs) > 1L && all(nzchar(outputs$path))) {
     result <- nest(outputs$path)
   }
   c(parts, list(
-    name = if (inherits(x, "PJRTExported")) x$name else described$name, outputs = outputs, result = result,
+    name = if (is.null(exported)) described$name else exported$name, outputs = outputs, result = result,
     device = device_line(executable)
   ))
 }
@@ -328,13 +341,6 @@ make_function <- function(described, source) {
   first <- if (is_step) unique_state(arguments)
   formals <- c(first, arguments)
   required <- c(first, arguments[!optional])
-  paths <- described$inputs$path
-  result <- described$result
-  callable <- .Call(
-    ffi_function_new, source, as_utf8(c(if (is_step) "", arguments)), as_utf8(paths), described$inputs$kept,
-    if (!is.null(result)) build_tree(result), if (!is.null(result)) as.integer(unlist(flatten(result))),
-    described$symbolic %||% integer()
-  )
   defaults <- stats::setNames(rep(alist(x = ), length(formals)), formals)
   defaults[arguments[optional]] <- list(NULL)
   if (!is.null(described$weights)) {
@@ -348,10 +354,21 @@ make_function <- function(described, source) {
   f <- eval(call("function", as.pairlist(c(defaults, alist(... = ))), bquote(
     if (.(wrong_call(required, length(formals)))) refuse_call() else .(call)
   )))
-  environment(f) <- list2env(
-    list(.callable = callable, .source = source, .described = described), parent = topenv()
-  )
+  environment(f) <- list2env(list(.source = source, .described = described), parent = topenv())
+  make_callable(environment(f))
   structure(f, class = if (is_step) "PJRTStep" else "PJRTFunction")
+}
+
+# The native part of a function, which its environment keeps. The native side calls this for a function that R has read.
+make_callable <- function(environment) {
+  described <- environment$.described
+  arguments <- setdiff(described$arguments, described$state)
+  result <- described$result
+  environment$.callable <- .Call(
+    ffi_function_new, environment, as_utf8(c(if (!is.null(described$state)) "", arguments)),
+    as_utf8(described$inputs$path), described$inputs$kept, if (!is.null(result)) build_tree(result),
+    if (!is.null(result)) as.integer(unlist(flatten(result))), described$symbolic %||% integer()
+  )
 }
 
 # The first argument of a step.
@@ -397,9 +414,9 @@ plain_argument <- function(x) {
   plain_data(x) %||% conversion_advice(x)
 }
 
-# The native side calls this for a function's first call: its source and the list of the program's inputs.
+# The native side calls this for a function's first call: its environment and the list of the program's inputs.
 executable_for_call <- function(call) {
-  executable_for(call[[1L]], call[[2L]])
+  executable_for(call[[1L]]$.source, call[[2L]])
 }
 
 # The executable that a function runs with these inputs: buffers and R arrays in the program's order. Called once, and

@@ -16,7 +16,8 @@
 #'   prints as is, or `NULL` if the compiler does not provide it. The attribute `module` is the module's name, `dir` the
 #'   folder with the files. They cannot be compiled again.
 #' @section Errors:
-#' The errors of [pjrt_compile()], and `pjrt_error_unsupported_call` if the plugin provides neither stage.
+#' The errors of [pjrt_compile()], `pjrt_error_unsupported_call` if the plugin provides neither stage, and
+#' `pjrt_error_io` if the compiler could not write a stage completely.
 #' @seealso [pjrt_compile()], [executable_info()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- system.file("programs", "square.mlir", package = "pjrt")
@@ -96,13 +97,22 @@ read_stages <- function(dumped) {
   files <- files[module(files) == module(files)[1L]]
   read <- function(stage) {
     file <- grep(paste0(stage, "\\.txt$"), files, value = TRUE)
-    if (length(file) > 0L) paste(readLines(file[[1L]], encoding = "UTF-8"), collapse = "\n")
+    if (length(file) > 0L) read_module(file[[1L]])
   }
   stages <- list(
     before_optimizations = read("before_optimizations"),
     after_optimizations = read("after_optimizations") %||% dumped$text
   )
   if (all(vapply(stages, is.null, NA))) list() else stages
+}
+
+# The text of a module. A compiler does not say that the disk is full.
+read_module <- function(file) {
+  text <- paste(readLines(file, encoding = "UTF-8", warn = FALSE), collapse = "\n")
+  if (!grepl("\\}\\s*$", text)) {
+    pjrt_abort(sprintf("The compiler has not written all of '%s': the disk may be full.", file), "io")
+  }
+  text
 }
 
 abort_no_hlo <- function() {

@@ -348,6 +348,7 @@ ask_to_fetch <- function(platform) {
       }
     }
   )
+  check_not_damaged(platform)
   pjrt_abort(
     sprintf("There is no plugin for platform '%s' on this machine.", platform), "plugin_not_found",
     hints = c(
@@ -362,6 +363,19 @@ ask_to_fetch <- function(platform) {
     ),
     platform = platform
   )
+}
+
+# Raises an error if a platform's plugin was installed, but is damaged.
+check_not_damaged <- function(platform) {
+  if (any(is_damaged(refused_plugins(platform)))) {
+    pjrt_abort(
+      sprintf("The plugin for platform '%s' on this machine is damaged.", platform), "plugin_invalid",
+      hints = c(
+        sprintf("Install it again: pjrt::install_pjrt(\"%s\", force = TRUE).", platform), store_hints(platform)
+      ),
+      platform = platform
+    )
+  }
 }
 
 abort_no_file <- function(platform, path) {
@@ -384,6 +398,7 @@ platform_hints <- function() {
 }
 
 abort_no_plugin <- function(platform) {
+  check_not_damaged(platform)
   message <- if (platform %in% known_platforms) {
     sprintf("There is no plugin for platform '%s' on this machine, and none can be downloaded for it.", platform)
   } else {

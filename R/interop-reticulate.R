@@ -61,6 +61,25 @@ abort_python <- function(e, call) {
   message <- sub("\n.*", "", conditionMessage(e))
   pjrt_abort(
     paste0("Python does not lend the array: ", message), "invalid_value", call = call, parent = e,
-    hints = "`x` must have `__dlpack__()`, as arrays of NumPy, JAX and PyTorch do."
+    hints = python_advice(message)
   )
+}
+
+# What to do about an object that Python does not lend.
+python_advice <- function(message) {
+  if (grepl("native byte order", message, fixed = TRUE)) {
+    "Convert its numbers to the machine's byte order first: x.astype(x.dtype.newbyteorder(\"=\"))."
+  } else if (grepl("DLPack only supports", message, fixed = TRUE)) {
+    c(
+      "NumPy lends arrays of numbers only, and none of the types of ml_dtypes, such as bfloat16. For these, convert it:",
+      "pjrt_buffer(reticulate::py_to_r(x$astype(\"float32\")), \"bf16\")."
+    )
+  } else if (grepl("no attribute '__dlpack", message, fixed = TRUE)) {
+    c(
+      "`x` must have `__dlpack__()`, as arrays of NumPy, JAX and PyTorch do.",
+      "A single number or a list becomes an array by numpy.asarray(x), or an R object by reticulate::py_to_r(x)."
+    )
+  } else {
+    "`x` must have `__dlpack__()`, as arrays of NumPy, JAX and PyTorch do."
+  }
 }

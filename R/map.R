@@ -15,7 +15,7 @@
 #' @param path A string, the path of a file.
 #' @param dtype A string, the type of the elements: see [pjrt_buffer()]. Numbers are in the machine's byte
 #'   order, and each element narrower than a byte takes a whole byte. `NULL` for `.npy` files.
-#' @param shape A vector of whole numbers, the dimensions. One of them may be `NA`: it becomes as large as
+#' @param shape A vector of whole numbers, the dimensions. One of them may be `NA` or -1: it becomes as large as
 #'   the rest of the file allows. `NULL` for all of a `.npy` file.
 #' @param offset A whole number: how many bytes to skip, from the start of the file, or of the data in a
 #'   `.npy` file.
@@ -45,9 +45,12 @@ pjrt_map_file <- function(path, dtype = NULL, shape = NULL, offset = 0, row_majo
   if (!is.null(dtype) && is.null(shape)) {
     abort_input("`shape` must be given with `dtype`.", hints = "shape = NA maps all of a file as a vector.")
   }
-  unknown <- if (is.atomic(shape)) which(is.na(shape))
+  unknown <- NULL
   if (!is.null(shape)) {
+    shape <- plain_shape(shape)
+    if (is.numeric(shape)) shape[shape %in% -1] <- NA
     check_part_shape(shape)
+    unknown <- which(is.na(shape))
     shape <- replace(shape, unknown, 0L)
   }
   if (!(is_whole_number(offset) && offset >= 0 && offset <= 2^53)) {

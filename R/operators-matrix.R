@@ -15,8 +15,9 @@
 #' @param a A `PJRTBuffer`.
 #' @param perm Whole numbers: the dimensions in their new order, by default reversed.
 #' @param resize Must be `TRUE`.
-#' @param value Whole numbers: the new dimensions. `NULL` for one dimension.
-#' @param na.rm Must be `FALSE`. To remove missing values, read the buffer.
+#' @param value Whole numbers: the new dimensions. One of them may be -1: as large as the others allow. `NULL` for one
+#'   dimension.
+#' @param na.rm A flag: whether to leave out NaN, as in [summaries].
 #' @param dims A whole number: how many dimensions count as rows, as for [base::rowSums()].
 #' @param nrow,ncol Numbers of rows and columns of a matrix with the diagonal `x`.
 #' @param names Not used, since buffers have no names.
@@ -67,14 +68,27 @@ aperm.PJRTBuffer <- function(a, perm = NULL, resize = TRUE, ...) {
 #' @usage \method{dim}{PJRTBuffer}(x) <- value
 #' @export
 `dim<-.PJRTBuffer` <- function(x, value) {
-  value <- if (is.null(value)) length(x) else value
-  if (
-    !is.numeric(value) || is.object(value) || length(value) == 0L || anyNA(value) ||
-      any(value < 0 | value != trunc(value))
-  ) {
-    abort_type("The dimensions must be whole numbers, not ", given(value), ".")
+  value <- if (is.null(value)) length(x) else plain_shape(value)
+  if (!is.numeric(value) || is.object(value) || length(value) == 0L || !all(is_dimension(value))) {
+    abort_type("The dimensions must be whole numbers, one of them -1 at most, not ", given(value), ".")
   }
+  unknown <- value == -1
+  rest <- length(x) / prod(value[!unknown])
+  if (any(unknown) && !isTRUE(rest == trunc(rest))) {
+    abort_input("The dimensions do not fit ", counted(length(x), "element"), ": no number fits for -1.")
+  }
+  value[unknown] <- rest
   .Call(ffi_operator_1, "dim", x, value)
+}
+
+# Whether numbers can be dimensions: whole numbers from 0, and one -1.
+is_dimension <- function(value) {
+  !is.na(value) & value == trunc(value) & (value >= 0 | (value == -1 & sum(value == -1, na.rm = TRUE) == 1L))
+}
+
+# A shape of integer64 as plain numbers; anything else as it is.
+plain_shape <- function(shape) {
+  if (inherits(shape, "integer64")) as_doubles(shape) else shape
 }
 
 #' @rdname matrices
@@ -129,15 +143,8 @@ abort_operator <- function(..., class = "invalid_value") {
   pjrt_abort(paste0(...), c("operator", class), hints = advice$compute_in_r())
 }
 
-check_na_rm <- function(na.rm) {
-  if (!isFALSE(na.rm)) {
-    check_flag(na.rm, "na.rm")
-    abort_operator("`na.rm` must be FALSE: a buffer has a fixed number of elements, so none can be left out.")
-  }
-}
-
 rows_or_columns <- function(name, x, na.rm, dims) {
-  check_na_rm(na.rm)
+  check_flag(na.rm, "na.rm")
   rank <- length(shape(x))
   if (rank < 2L) {
     abort_operator(
@@ -150,7 +157,7 @@ rows_or_columns <- function(name, x, na.rm, dims) {
       "`", name, "()` of ", rank, " dimensions takes `dims` from 1 to ", rank - 1L, ", not ", given(dims), "."
     )
   }
-  .Call(ffi_operator_1, name, x, as.integer(dims))
+  .Call(ffi_operator_1, name, x, c(as.integer(dims), without_nan(na.rm)))
 }
 
 # Functions of base that are no S3 generics become S4 generics, which packages share.

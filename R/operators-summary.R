@@ -9,11 +9,12 @@
 #' `range()` have the dtype of `x`. A float sum is as exact as its dtype: for `f32` about seven digits, where R sums in
 #' double precision.
 #'
-#' NaN is not removed: to use `na.rm = TRUE`, read the buffer. With several arguments, the first must be a buffer.
+#' Missing values are NaN on a device. `na.rm = TRUE` leaves them out, also R's `NA` in `f64`; integers have none. With
+#' several arguments, the first must be a buffer.
 #'
 #' @param x A `PJRTBuffer`.
 #' @param ... Buffers, followed by R numbers. Not used by `mean()`.
-#' @param na.rm Must be `FALSE`.
+#' @param na.rm A flag: whether to leave out NaN. If nothing is left, the results are those of R for no numbers.
 #' @param trim Must be 0.
 #' @return A `PJRTBuffer` without dimensions; of two elements for `range()`. `any()` and `all()`: `TRUE` or `FALSE`.
 #' @section Errors:
@@ -26,6 +27,7 @@
 #' range(x)
 #' max(x, 10L)
 #' any(x > 5L)
+#' mean(pjrt_buffer(airquality$Ozone), na.rm = TRUE)
 #' as_array(sum((x - mean(x))^2) / (length(x) - 1))
 #' @name summaries
 NULL
@@ -33,36 +35,45 @@ NULL
 #' @rdname summaries
 #' @export
 Summary.PJRTBuffer <- function(..., na.rm = FALSE) {
-  check_na_rm(na.rm)
+  check_flag(na.rm, "na.rm")
   if (.Generic %in% c("any", "all")) {
     # conditions of R take logicals only
-    return(as_array(joined(.Generic, list(...))))
+    return(as_array(joined(.Generic, list(...), na.rm)))
   }
   if (...length() == 1L) {
-    return(.Call(ffi_operator_1, .Generic, ..1, NULL))
+    return(.Call(ffi_operator_1, .Generic, ..1, without_nan(na.rm)))
   }
   parts <- list(...)
   if (.Generic == "range") {
-    ends <- rbind(joined("min", parts), joined("max", parts))
+    ends <- rbind(joined("min", parts, na.rm), joined("max", parts, na.rm))
     dim(ends) <- 2L
     return(ends)
   }
-  joined(.Generic, parts)
+  joined(.Generic, parts, na.rm)
 }
 
+# The parameter of summaries that leave out NaN.
+without_nan <- function(na.rm) if (na.rm) -1L
+
 # The summary of several arguments. The first one is a buffer.
-joined <- function(name, parts) {
+joined <- function(name, parts, na.rm) {
   join <- c(sum = "+", prod = "*", max = "pmax", min = "pmin", any = "|", all = "&")[[name]]
+  if (na.rm && name %in% c("max", "min")) {
+    parts <- Filter(function(part) is_buffer(part) || !all(is.na(part)), parts)
+  }
   results <- lapply(parts, function(part) {
-    if (inherits(part, "PJRTBuffer")) .Call(ffi_operator_1, name, part, NULL) else summarized(name, part)
+    if (is_buffer(part)) .Call(ffi_operator_1, name, part, without_nan(na.rm)) else summarized(name, part, na.rm)
   })
   Reduce(function(x, y) .Call(ffi_operator_2, join, x, y), results)
 }
 
 # The summary of R's numbers beside a buffer.
-summarized <- function(name, x) {
+summarized <- function(name, x, na.rm) {
   if (!is.numeric(x) && !is.logical(x) && !is.complex(x) || is.object(x)) {
     abort_operator("`", name, "` takes buffers, and numbers of R, not ", given(x), ".", class = "invalid_type")
+  }
+  if (na.rm) {
+    x <- x[!is.na(x)]
   }
   if (length(x) == 0L && name %in% c("max", "min")) {
     abort_operator("`", name, "` needs at least one number of R.")
@@ -77,9 +88,9 @@ summarized <- function(name, x) {
 #' @export
 mean.PJRTBuffer <- function(x, ..., trim = 0, na.rm = FALSE) {
   check_unused(...)
-  check_na_rm(na.rm)
+  check_flag(na.rm, "na.rm")
   if (!identical(trim, 0) && !identical(trim, 0L)) {
     abort_operator("`trim` must be 0.")
   }
-  .Call(ffi_operator_1, "mean", x, NULL)
+  .Call(ffi_operator_1, "mean", x, without_nan(na.rm))
 }

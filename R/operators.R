@@ -16,10 +16,11 @@
 #' R numbers, and buffers without dimensions. R vectors and arrays are uploaded. An array must have the buffer's shape,
 #' and a vector must have the buffer's shape or as many elements as the buffer.
 #'
-#' R numbers are converted to the buffer's dtype: `x + 1` and `x + 0.1` are `f32` if `x` is `f32`. There are three
+#' R numbers are converted to the buffer's dtype: `x + 1` and `x + 0.1` are `f32` if `x` is `f32`. There are four
 #' exceptions:
 #' * With integers, fractions become `options(pjrt.default_float = )`, by default `f32`. So do doubles with `pred`.
 #' * With `pred`, integers become `options(pjrt.default_int = )`, by default `i32`.
+#' * With narrower integers, [bit64::integer64] becomes `i64`.
 #' * Complex numbers become `c64`, or `c128` with `f64` and `c128`.
 #'
 #' @section Dtypes:
@@ -59,8 +60,7 @@
 #'   be recycled, factors, dates and other objects with a class, S4 objects such as matrices of package Matrix, and
 #'   buffers on different devices. To compute in R, read the buffer with [as_array()].
 #'
-#' If both operands have methods, such as a buffer and a date or [bit64::integer64], R before 4.3 uses neither and
-#' raises an error. Since R 4.3, the method of the left operand is used: put the buffer on the left.
+#' If both operands have methods, such as a buffer and a date, R before 4.3 uses neither and raises an error.
 #'
 #' @param e1,e2,x Buffers. One of two operands can be an R number, vector or array.
 #' @param ... For `round()` and `log()`, `digits` and `base`.
@@ -95,6 +95,7 @@ register_new_methods <- function() {
   if (getRversion() >= "4.3.0") {
     registerS3method("chooseOpsMethod", "PJRTBuffer", choose_ours, baseenv())
     registerS3method("matrixOps", "PJRTBuffer", multiply, baseenv())
+    registerS3method("mtfrm", "PJRTBuffer", bare_values, baseenv())
   }
 }
 

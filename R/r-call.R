@@ -28,6 +28,9 @@
 #'
 #' Without `has_side_effect = true`, the compiler may remove, duplicate or reorder calls.
 #'
+#' Warnings and messages are shown at once. If handlers for them are around the wait, as of [withCallingHandlers()] or
+#' [suppressMessages()], these get them when the wait is over.
+#'
 #' Ctrl-C ends R's wait, not the program. A function that it interrupts runs again later, from its start: when R next
 #' waits for a result, or at [is_ready()]. To stop a program for good, remove its function; the program then fails.
 #' Programs that still call functions when R quits also fail.
@@ -111,6 +114,39 @@ pjrt_register_r_call <- function(target_name, f, as = c("array", "buffer"), .pac
 # number of its error, or NULL if the user interrupted it.
 evaluate_r_call <- function(.f, ...) {
   tryCatch(list(.f(...)), error = keep_r_call_error, interrupt = function(e) NULL)
+}
+
+# The same, where handlers of warnings and messages are around the wait: they get these when it is over.
+evaluate_r_call_kept <- function(.f, ...) {
+  evaluate_r_call(function(...) withCallingHandlers(.f(...), warning = keep_condition, message = keep_condition), ...)
+}
+
+keep_condition <- function(condition) {
+  the$kept_conditions <- c(the$kept_conditions, list(condition))
+  tryInvokeRestart(if (inherits(condition, "message")) "muffleMessage" else "muffleWarning")
+}
+
+# Signals what R functions have signalled in a wait; native code calls this by name when the wait is over.
+signal_kept <- function(...) {
+  kept <- the$kept_conditions
+  the$kept_conditions <- list()
+  for (condition in kept) {
+    if (inherits(condition, "message")) message(condition) else warning(condition)
+  }
+}
+
+# Whether one of the functions that called this one handles warnings or messages; native code calls this by name.
+has_handlers <- function(...) {
+  for (n in rev(seq_len(sys.nframe()))) {
+    f <- sys.function(n)
+    if (identical(f, withCallingHandlers) || identical(f, tryCatch)) {
+      classes <- setdiff(eval(quote(...names()), sys.frame(n)), c("", "error", "interrupt"))
+      if (length(classes) > 0L) {
+        return(TRUE)
+      }
+    }
+  }
+  FALSE
 }
 
 # Keeps an error, as the parent of the error of an execution that fails because of it. The oldest are dropped.

@@ -38,7 +38,7 @@ given_shapes <- function(exported, shapes) {
   if (is.null(names(shapes)) && length(shapes) <= length(inputs)) {
     names(shapes) <- inputs[seq_along(shapes)]
   }
-  flat <- flat_shapes(shapes)
+  flat <- lapply(flat_shapes(shapes), plain_shape)
   if (length(flat) > 0L && (is.null(names(shapes)) || anyNA(names(flat)) || !all(nzchar(names(flat))))) {
     abort_input(
       "`shapes` must have names, or a shape for each of the ", length(inputs), " inputs in order.", hints = hints

@@ -18,8 +18,12 @@ value.list <- function(x, ...) {
 }
 
 #' @export
-await.list <- function(x, ...) {
-  map_results("await", x, c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise"), await, ...)
+await.list <- function(x, timeout = NULL, ...) {
+  end <- if (!is.null(timeout)) end_of_wait(timeout)
+  wait <- function(leaf, ...) {
+    if (is.null(end)) await(leaf, ...) else await(leaf, timeout = max(end - proc.time()[["elapsed"]], 0), ...)
+  }
+  map_results("await", x, c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise"), wait, ...)
   invisible(x)
 }
 

@@ -5,7 +5,8 @@
 #'
 #' R's own [serialize()] writes the same bytes for these objects, wherever they are: in lists, environments or
 #' functions. Packages that send R objects to other sessions, such as parallel, callr, future and mirai, therefore also
-#' send buffers, programs and executables, and [saveRDS()] and [save()] save them. See the section on R's serialization.
+#' send buffers, programs, executables and functions of [pjrt_function()] and [pjrt_step()], and [saveRDS()] and
+#' [save()] save them. See the section on R's serialization.
 #' Use `pjrt_serialize()` if you need the bytes, a checked transfer to a chosen device, or an error instead of an object
 #' without content.
 #'
@@ -239,20 +240,31 @@ revive <- function(x) {
 
 is_text <- function(x) is.character(x) && length(x) == 1L && !is.na(x)
 
-# The object in bytes, on this session's device of that name, or else on the platform's first device, or on the default
-# device.
+# The object in bytes, on this session's device of that name.
 from_sent <- function(bytes, device) {
   if (!nzchar(device)) {
     return(pjrt_deserialize(bytes))
   }
-  found <- NULL
-  for (name in unique(c(device, sub(":.*", "", device)))) {
-    found <- found %||% tryCatch(as_pjrt_device(name), pjrt_error = function(e) NULL)
-  }
-  found <- as_pjrt_device(found)
+  found <- device_named(device)
   if (is.null(call_native(ffi_contained_read, bytes))) {
     load_executable(ffi_executable_deserialize, bytes, NULL, NULL, first = found)
   } else {
     pjrt_deserialize(bytes, found)
   }
+}
+
+# A device's platform and number, as in "cpu:0". Of a client of its own, only the platform.
+device_name <- function(device) {
+  platform <- platform(device)
+  number <- which(vapply(devices(platform), function(x) x == device, NA))
+  paste(c(platform, number - 1L), collapse = ":")
+}
+
+# This session's device of that name, or else the platform's first device, or else the default device.
+device_named <- function(name) {
+  found <- NULL
+  for (choice in unique(c(name, sub(":.*", "", name)))) {
+    found <- found %||% tryCatch(as_pjrt_device(choice), pjrt_error = function(e) NULL)
+  }
+  as_pjrt_device(found)
 }

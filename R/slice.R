@@ -4,6 +4,9 @@
 #' otherwise only the range of memory that contains it. `x[[...]]` returns a single element. Both wait for the buffer's
 #' content.
 #'
+#' `x[..., as = "buffer"]` copies the part on the device, without waiting: rows for a mini-batch, for example. As other
+#' [operators], it is compiled at its first use for each size of the part.
+#'
 #' Subscripts work as for R's arrays. Use one for each dimension, or a single one that counts through the whole array in
 #' R's order, or a numeric matrix with a column for each dimension and a row for each element. They are numbers from 1,
 #' negative numbers to leave elements out, or logical values, which are recycled. An empty subscript selects everything.
@@ -14,8 +17,9 @@
 #' @param x A `PJRTBuffer`.
 #' @param ... Subscripts. For `x[[...]]`, single positive numbers.
 #' @param drop A flag: whether dimensions of length one are dropped, as for R's arrays.
+#' @param as A string: whether to return an R array or a buffer.
 #' @return `x[...]`: a vector or array of the type that [as_array()] returns; `x[]` is `as_array(x)`. `x[[...]]`: a
-#'   vector of length one.
+#'   vector of length one. With `as = "buffer"`, a `PJRTBuffer`; of one element, it has one dimension.
 #' @section Errors:
 #' `pjrt_error_invalid_input` if subscripts are invalid, out of bounds, or of the wrong number, and the errors of
 #' [as_array()].
@@ -28,16 +32,18 @@
 #' x[x[] > 3]
 #' x[cbind(c(1, 2), c(1, 3))]
 #' x[[2, 3]]
+#' x[c(2, 1), , as = "buffer"]
 #' @name buffer-slice
 NULL
 
 #' @rdname buffer-slice
 #' @export
-`[.PJRTBuffer` <- function(x, ..., drop = TRUE) {
+`[.PJRTBuffer` <- function(x, ..., drop = TRUE, as = c("array", "buffer")) {
   check_flag(drop, "drop")
+  stays <- !missing(as) && check_choice(as, c("array", "buffer"), "as") == "buffer"
   count <- ...length()
   if (count == 0L || (count == 1L && missing(..1))) {
-    return(as_array(x))
+    return(if (stays) x else as_array(x))
   }
   dims <- shape(x)
   rank <- length(dims)
@@ -50,11 +56,43 @@ NULL
   } else {
     positions(given[[1L]], prod(dims))
   }
+  if (stays) {
+    return(taken(x, chosen, drop))
+  }
   values <- .Call(ffi_buffer_slice, x, chosen)
   if (count != rank || (drop && rank == 1L && length(values) < 2L)) {
     dim(values) <- NULL
   }
   if (drop) drop(values) else values
+}
+
+# The part of a buffer at some positions, on its device: a list with those along each dimension, NULL for all, or a
+# vector of those in the whole array.
+taken <- function(x, chosen, drop) {
+  if (!is.list(chosen)) {
+    x <- .Call(ffi_operator_1, "dim", x, length(x))
+    chosen <- list(chosen)
+  }
+  dims <- shape(x)
+  cut <- which(!vapply(chosen, is.null, NA))
+  places <- lapply(cut, function(i) {
+    if (any(chosen[[i]] > dims[[i]])) {
+      abort_input(
+        "Subscript out of bounds: ", format(max(chosen[[i]]), scientific = FALSE), ", where dimension ", i, " has ",
+        counted(dims[[i]], "position"), "."
+      )
+    }
+    dtype <- if (dims[[i]] > .Machine$integer.max) "i64" else "i32"
+    pjrt_buffer(trunc(chosen[[i]]) - 1, dtype, device(x), shape = length(chosen[[i]]))
+  })
+  if (length(cut) > 0L) {
+    x <- .Call(ffi_operator_n, "[", c(list(x), places), cut - 1L)
+  }
+  kept <- shape(x)[shape(x) != 1L]
+  if (drop && length(kept) < length(shape(x))) {
+    dim(x) <- if (length(kept) > 0L) kept else 1L
+  }
+  x
 }
 
 #' @rdname buffer-slice

@@ -12,11 +12,13 @@ the$handler_packages <- character()
 the$lapack_named <- FALSE
 the$has_compile_helper <- NULL
 the$r_call_errors <- list(count = 0, kept = list())
+the$kept_conditions <- list()
 # not by name in an environment: R keeps all names that it has seen
 the$on_ready <- list(numbers = numeric(), entries = list())
 the$progress <- NULL
 the$python <- NULL
 the$matrix_methods <- NULL
+the$bit64_methods <- list()
 the$is_traced <- FALSE
 the$profiler_failures <- NULL
 the$trace_sites <- list()
@@ -30,19 +32,16 @@ the$limits <- list()
   connect_packages()
   connect_later()
   connect_matrix()
+  connect_bit64()
 }
 
 .onAttach <- function(libname, pkgname) {
-  if (getRversion() < "4.3.0") {
-    attached <- as.environment("package:pjrt")
-    assign("%*%", matmul, attached)
-    # an empty table of S4 methods: R reports no conflict for what has one
-    assign(".__T__%*%:base", new.env(), attached)
-  }
+  attach_vector_functions(as.environment("package:pjrt"))
 }
 
 .onUnload <- function(libpath) {
   disconnect_later()
   disconnect_matrix()
+  disconnect_bit64()
   disconnect_packages()
 }

@@ -279,3 +279,18 @@ test_that("R continues when many programs wait for a copy from another device", 
   expect_false(is_ready(copy))
   expect_identical(unique(lapply(corners, as_array)), list(1))
 })
+
+test_that("await() waits no longer than `timeout`", {
+  x <- pjrt_scalar(2)
+  expect_identical(expect_invisible(await(x, timeout = 5)), x)
+  promise <- as_array_async(x)
+  expect_identical(await(promise, timeout = 5), promise)
+  expect_identical(await(list(a = x, b = list(promise)), timeout = 5), list(a = x, b = list(promise)))
+  running <- pjrt_execute(compile(loop_program(2e8)), pjrt_scalar(1, "f64"))
+  expect_refused(await(running, timeout = 0), "deadline_exceeded", "The time to wait is over")
+  expect_refused(await(list(x, running), timeout = 0.01), "deadline_exceeded", "`[[2]]`: The time to wait is over")
+  for (bad in list(-1, NA, "1", 1:2)) {
+    expect_refused(await(x, timeout = bad), "invalid_type", "`timeout` must be a number")
+  }
+  expect_identical(as_array(running), 2)
+})

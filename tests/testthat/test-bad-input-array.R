@@ -4,7 +4,9 @@
 rows <- list(
   `$.PJRTBuffer` = row(x = "buffer", name = of("ignored", "x"), refuses = TRUE),
   `$<-.PJRTBuffer` = row(x = "buffer", of("string", "a"), value = "any", refuses = TRUE),
-  `[.PJRTBuffer` = row(x = "buffer", drop = "flag", of("subscript", 1, subscripts)),
+  `[.PJRTBuffer` = row(
+    x = "buffer", drop = "flag", as = of("choice", "buffer"), of("subscript", 1, subscripts)
+  ),
   `[[.PJRTBuffer` = row(x = "buffer", of("subscript", 1, "a factor", "integer64", "1L", "1.5"), exact = "any"),
   `[<-.PJRTBuffer` = row(x = "buffer", of("index", 1), value = "any", refuses = TRUE),
   `[[<-.PJRTBuffer` = row(x = "buffer", of("index", 1), value = "any", refuses = TRUE),
@@ -48,6 +50,7 @@ rows <- list(
 # Bad values inside an argument or an option; `.` in the name stands for the value.
 uses <- list(
   `x[., 1]` = use(square[bad, 1], of("subscript", NULL, subscripts)),
+  `x[., 1, as = "buffer"]` = use(square[bad, 1, as = "buffer"], of("subscript", NULL, subscripts)),
   `x[[., 1]]` = use(square[[bad, 1]], of("subscript", NULL, "a factor", "integer64", "1L", "1.5")),
   `options(pjrt.print_max_rows = .)` = use(
     with_option("pjrt.print_max_rows", bad, print(x)), of("index", NULL, "NULL", whole, "-1L", "-1")

@@ -15,8 +15,8 @@ rows <- list(
     "buffer", x, "an array promise", "a compiling promise", "one from a file as PJRTExecutablePromise", "list()",
     "list(a = NULL)"
   )),
-  await.PJRTBuffer = row(x = "buffer"),
-  await.PJRTArrayPromise = row(x = "promise"),
+  await.PJRTBuffer = row(x = "buffer", timeout = of("index", 1, "NULL", setdiff(ages, "integer64"))),
+  await.PJRTArrayPromise = row(x = "promise", timeout = of("index", 1, "NULL", setdiff(ages, "integer64"))),
   copy_buffer = row(buffer = "buffer", device = of("device", here, "a memory")),
   device = row(x = of("known_buffer", x, "an executable", "a closed executable")),
   device.PJRTBuffer = row(x = "known_buffer"),
@@ -52,11 +52,11 @@ rows <- list(
   is_ready.PJRTArrayPromise = row(x = "promise"),
   memory_space = row(x = "buffer"),
   pjrt_buffer = row(
-    data = of("data", c(1, 2), "a data frame"), dtype = "dtype", device = "device", shape = "shape",
+    data = of("data", c(1, 2), "a data frame"), dtype = "dtype", device = "device", shape = of("shape", 2L, "-1"),
     check = "flag_or_null"
   ),
   pjrt_buffer.PJRTBuffer = row(
-    data = "known_buffer", dtype = of("dtype", "f64"), device = "known_device", shape = of("shape", 2L, "!1:2"),
+    data = "known_buffer", dtype = of("dtype", "f64"), device = "known_device", shape = of("shape", 2L, "!1:2", "-1"),
     check = "flag_or_null"
   ),
   pjrt_buffer.raw = row(

@@ -176,3 +176,36 @@ test_that("zero bytes in text raise an error or count as whitespace", {
     )
   }), c("accepted", "compile", "accepted", "compile", "invalid_input", "serialized_invalid"))
 })
+
+test_that("element types that the compiler lacks name the argument", {
+  for (type in c("index", "f80", "i128", "tf32", "f6E2M3FN", "complex<f16>")) {
+    text <- "func.func @main(%%x: tensor<f32>, %%a: tensor<2x%s>) -> tensor<f32> { return %%x : tensor<f32> }"
+    text <- sprintf(text, type)
+    error <- expect_refused(pjrt_compile(pjrt_program(text)), "unsupported_dtype", "argument 2 (`%a`) is ")
+    expect_match(conditionMessage(error), paste0(type, "[2]"), fixed = TRUE)
+  }
+})
+
+test_that("operands that do not fit each other say how to make them fit", {
+  error_of <- function(text) tryCatch(compile(text), pjrt_error = conditionMessage)
+  add <- function(type) sprintf("func.func @main(%%x: tensor<2xf32>, %%y: tensor<%s>) -> tensor<2xf32> {
+    %%0 = stablehlo.add %%x, %%y : tensor<2xf32>
+    return %%0 : tensor<2xf32>
+  }", type)
+  expect_match(
+    error_of(add("f32")),
+    "Repeat the scalar: `stablehlo.broadcast_in_dim %y, dims = [] : (tensor<f32>) -> tensor<2xf32>`.", fixed = TRUE
+  )
+  expect_match(
+    error_of(add("f64")), paste(
+      "Convert it first: `stablehlo.convert %y : (tensor<f64>) -> tensor<f32>`, and then repeat it with",
+      "`stablehlo.broadcast_in_dim`."
+    ), fixed = TRUE
+  )
+  expect_match(error_of(add("2xf64")), "`stablehlo.convert %y : (tensor<2xf64>) -> tensor<2xf32>`.", fixed = TRUE)
+  narrow <- "func.func @main(%x: tensor<2x2xi4>) -> tensor<2x2xi32> {
+    %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<2x2xi4>, tensor<2x2xi4>) -> tensor<2x2xi32>
+    return %0 : tensor<2x2xi32>
+  }"
+  expect_match(error_of(narrow), "`stablehlo.convert` to i8", fixed = TRUE)
+})

@@ -367,7 +367,7 @@ test_that("arrays without elements need a dimension of 0", {
 })
 
 test_that("a shape must be non-negative whole numbers", {
-  for (bad in list(-1L, NA_integer_, 1.5, "2", TRUE, list(2L), NaN, Inf, factor(2))) {
+  for (bad in list(-2L, NA_integer_, 1.5, "2", TRUE, list(2L), NaN, Inf, factor(2))) {
     expect_refused(pjrt_buffer(1, shape = bad), "invalid_input", "`shape` must be a vector of whole numbers")
     expect_refused(pjrt_empty("f32", bad), "invalid_input", "`shape` must be a vector of whole numbers")
   }
@@ -586,4 +586,37 @@ test_that("a buffer has a shape and a platform", {
   expect_identical(platform(pjrt_scalar(1)), "cpu")
   expect_identical(shape(pjrt_empty("f32", c(1, 0, 2))), c(1L, 0L, 2L))
   expect_refused(shape(1), "invalid_input", "`x` must be a `PJRTBuffer`")
+})
+
+test_that("one dimension of a shape may be -1, and shapes may be integer64", {
+  expect_identical(as_array(pjrt_buffer(1:6, shape = c(-1, 2))), matrix(1:6, 3))
+  expect_identical(shape(pjrt_buffer(1:6, shape = -1)), 6L)
+  expect_identical(shape(pjrt_buffer(numeric(), shape = c(-1, 3))), c(0L, 3L))
+  expect_identical(shape(pjrt_buffer(raw(24), dtype = "f32", shape = c(2, -1), row_major = TRUE)), 2:3)
+  expect_identical(shape(pjrt_buffer(1:6, shape = bit64::as.integer64(c(3, 2)))), c(3L, 2L))
+  expect_identical(shape(pjrt_empty("f32", bit64::as.integer64(4))), 4L)
+  x <- pjrt_buffer(1:6)
+  expect_identical(pjrt_buffer(x, shape = -1), x)
+  dim(x) <- c(2, -1)
+  expect_identical(as_array(x), matrix(1:6, 2))
+  dim(x) <- bit64::as.integer64(c(3, 2))
+  expect_identical(as_array(x), matrix(1:6, 3))
+  expect_refused(pjrt_buffer(1:6, shape = c(-1, 4)), "shape_mismatch", "specified shape is -1x4: no number fits for -1")
+  expect_refused(pjrt_buffer(1:6, shape = c(-1, 0)), "shape_mismatch", "no number fits for -1")
+  for (bad in list(c(-1, -1), -2, NA, bit64::as.integer64(NA))) {
+    expect_refused(pjrt_buffer(1:6, shape = bad), "invalid_type", "`shape` must be")
+  }
+  expect_refused(pjrt_empty("f32", c(-1, 2)), "invalid_type", "`shape` must be")
+  expect_refused(dim(x) <- c(-1, 4), "invalid_input", "no number fits for -1")
+  expect_refused(dim(x) <- c(-1, -1), "invalid_type", "one of them -1 at most")
+})
+
+test_that("a raw matrix has its own shape, and raw data say what they lack", {
+  bytes <- matrix(as.raw(1:6), 2)
+  expect_identical(as_array(pjrt_buffer(bytes, dtype = "ui8")), matrix(1:6, 2))
+  expect_identical(as_array(pjrt_buffer(bytes, dtype = "ui8", row_major = TRUE)), matrix(1:6, 2, byrow = TRUE))
+  expect_refused(pjrt_buffer(bytes, dtype = "f32"), "invalid_input", "Raw data has 6 bytes")
+  error <- expect_refused(pjrt_buffer(as.raw(1:4), "ui8"), "invalid_input", "Unused arguments")
+  expect_match(conditionMessage(error), "dtype = \"f32\", shape = c(2, 3), row_major = TRUE", fixed = TRUE)
+  expect_refused(pjrt_buffer(as.raw(1:4)), "invalid_input", "shape must be provided for raw data")
 })

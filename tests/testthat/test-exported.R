@@ -185,6 +185,17 @@ test_that("damaged files raise an error or load", {
     tryCatch(class(pjrt_load_exported(content))[[1L]], pjrt_error_invalid_input = function(e) "refused")
   }, "")
   expect_setequal(outcomes, c("PJRTExported", "refused"))
+  # a NUL, which ends text in C, in names and other text
+  zeros <- vapply(which(content >= 0x20 & content < 0x7f), function(i) {
+    content[i] <- as.raw(0)
+    tryCatch({
+      found <- pjrt_load_exported(content)
+      utils::capture.output(print(found), str(found), print(pjrt_function(found)))
+      "loads"
+    }, pjrt_error = conditionMessage)
+  }, "")
+  expect_true(any(zeros == "loads"))
+  expect_match(zeros, "a text has a NUL character", fixed = TRUE, all = FALSE)
   expect_refused(pjrt_load_exported(content[seq_len(400)]), "invalid_input", "damaged")
 })
 

@@ -247,3 +247,29 @@ test_that("uninstall_pjrt(everything = TRUE) removes what the package made, and 
   withr::local_envvar(PJRT_CACHE_DIR = site)
   expect_refused(uninstall_pjrt(everything = TRUE), "invalid_input", "is also the site's folder")
 })
+
+test_that("a plugin that was downloaded by half is damaged, not missing", {
+  local_idle_cache()
+  library <- stored_plugin_path("idle")
+  writeBin(readBin(library, "raw", 1000), library)
+  error <- expect_refused(pjrt_plugin("idle"), "plugin_invalid", "for platform 'idle' on this machine is damaged")
+  expect_match(conditionMessage(error), "it is damaged: it has 1000 bytes", fixed = TRUE)
+  expect_no_match(conditionMessage(error), "chmod")
+})
+
+test_that("paths with letters that R's locale lacks are used as they are", {
+  skip_on_os("windows")
+  folder <- withr::local_tempdir()
+  child <- run_child(bquote({
+    folder <- .(folder)
+    name <- rawToChar(as.raw(c(0xc3, 0xbc)))
+    path <- file.path(folder, paste0(name, ".safetensors"))
+    pjrt_save_safetensors(list(x = pjrt_scalar(2)), path)
+    cat(as_array(pjrt_load_safetensors(path)$x), "\n")
+    invalid <- file.path(folder, rawToChar(as.raw(0xfc)))
+    error <- tryCatch(pjrt_load_npy(invalid), error = identity)
+    cat(class(error)[[1L]], grepl("LC_ALL=C.UTF-8", conditionMessage(error)), "\n")
+  }), env = c(LC_ALL = "C", PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_DISCOVER = "0"))
+  expect_clean(child, c("2 ", "pjrt_error_invalid_value TRUE "))
+  expect_identical(enc2utf8(list.files(folder)), "\u00fc.safetensors")
+})

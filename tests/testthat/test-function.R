@@ -114,6 +114,88 @@ test_that("arguments that the program does not use are ignored and optional", {
   }
 })
 
+test_that("a function of a compiled export takes what the function of the export takes", {
+  for (compiled in list(pjrt_compile(exported("unused")), value(pjrt_compile_async(exported("unused"))))) {
+    f <- pjrt_function(compiled)
+    expect_identical(formals(f), formals(pjrt_function(exported("unused"))))
+    expect_identical(as_array(f(2:4, matrix(0, 2, 2), 1:3)), array(c(1, 1, 1)))
+    expect_identical(as_array(f(2:4, y = 1:3)), array(c(1, 1, 1)))
+  }
+  # also its nested result, and without the weights of a model
+  tree <- exported("tree")
+  expect_identical(pjrt_function(pjrt_compile(tree)) |> format(), format(pjrt_function(tree)))
+  model <- pjrt_load_exported(system.file("exported", "iris-torch", package = "pjrt"))
+  x <- as.matrix(iris[1:4])
+  g <- pjrt_function(pjrt_compile(model))
+  expect_identical(as_array(g(x, model$weights)), as_array(pjrt_function(model)(x)))
+  # messages name the argument of the function
+  expect_refused(g(x[1:2, ], model$weights), "shape_mismatch", "argument 5 (`args[0]`, `x1` of the function)")
+  expect_refused(g(pjrt_scalar(1), model$weights), "shape_mismatch", "argument 5 (`args[0]`, `x1` of the function)")
+  # hints are about what was called
+  donating <- pjrt_function(pjrt_program(sub("%x: tensor<2xf32>", "%x: tensor<2xf32> {tf.aliasing_output = 0 : i32}",
+    add_program("2xf32"), fixed = TRUE)))
+  y <- pjrt_buffer(c(1, 2))
+  error <- expect_refused(donating(y, y), "invalid_input", "donate the same buffer twice")
+  expect_match(conditionMessage(error), "Or keep it: pjrt_execute(..., execution_options", fixed = TRUE)
+})
+
+test_that("functions and steps survive saving, and sessions that they are sent to", {
+  path <- withr::local_tempfile(fileext = ".rds")
+  f <- network()
+  params <- network_params()
+  x <- matrix(1:8 / 8, 2)
+  step <- pjrt_step(pjrt_program(path = system.file("programs", "logistic-step.mlir", package = "pjrt")),
+    state = c(weights = 1, velocity = 2), outputs = "loss")
+  state <- list(weights = numeric(5), velocity = numeric(5))
+  data <- list(features = matrix(sin(1:500), 100), labels = rep(c(0, 1), 50))
+  run_step <- function(step) as_array(step(state, data$features, data$labels, rate = 0.1, momentum = 0.9)$loss)
+  functions <- list(
+    f = f, array = network(as = "array"), compiled = pjrt_function(compile(linear)), step = step,
+    model = pjrt_function(pjrt_load_exported(system.file("exported", "iris-torch", package = "pjrt"))),
+    on_second = pjrt_function(compile(linear, device = "cpu:1"))
+  )
+  call_all <- function(functions, params, x, run_step) {
+    linear <- list(params = list(b = 1:2, w = 3:4), x = 5:6)
+    flowers <- as.matrix(datasets::iris[1:4])
+    lapply(list(
+      functions$f(params, x), functions$array(params, x), do.call(functions$compiled, linear),
+      run_step(functions$step), functions$model(flowers), do.call(functions$on_second, linear)
+    ), function(result) if (inherits(result, "PJRTBuffer")) pjrt::as_array(result) else result)
+  }
+  environment(call_all) <- globalenv()
+  want <- call_all(functions, params, x, run_step)
+  # before and after their first call
+  for (f in list(network(), functions$f)) {
+    loaded <- unserialize(serialize(f, NULL))
+    expect_identical(utils::capture.output(print(loaded)), utils::capture.output(print(f)))
+    expect_identical(as_array(loaded(params, x)), want[[1L]])
+    expect_refused(loaded(params), "argument_count", "`x` is missing")
+  }
+  saveRDS(functions, path)
+  child <- run_child(bquote({
+    functions <- readRDS(.(path))
+    state <- .(state)
+    data <- .(data)
+    run_step <- .(run_step)
+    environment(run_step) <- globalenv()
+    found <- .(call_all)(functions, .(params), .(x), run_step)
+    stopifnot(isTRUE(all.equal(found, .(want))))
+    cat("done\n")
+  }), env = c(PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_DISCOVER = "0", PJRT_CPU_DEVICE_COUNT = "2"))
+  expect_clean(child, "done")
+})
+
+test_that("cluster and callr sessions call functions that they are sent", {
+  child <- run_child(quote({
+    f <- pjrt_function(pjrt_program(unary_program("2xf32")), as = "array")
+    cluster <- parallel::makePSOCKcluster(1)
+    cat(unlist(parallel::parLapply(cluster, list(c(1, 2), c(3, 4)), f)), "\n")
+    parallel::stopCluster(cluster)
+    cat(callr::r(function(f) f(c(5, 6)), list(f)), "\n")
+  }), env = c(PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_DISCOVER = "0"))
+  expect_clean(child, c("2 4 6 8 ", "10 12 "))
+})
+
 test_that("missing and additional arguments are refused by name", {
   f <- network()
   params <- network_params()
@@ -293,9 +375,6 @@ test_that("functions print their signature, also without their program", {
   expect_snapshot(pjrt_function(exported("unused")))
   expect_output(str(f), " PJRTFunction network(params$hidden$b: f32[8], params$hidden$w: f32[4x8]", fixed = TRUE)
   expect_match(format(f), "^network\\(")
-  loaded <- unserialize(serialize(f, NULL))
-  expect_identical(utils::capture.output(print(loaded)), utils::capture.output(print(f)))
-  expect_refused(loaded(network_params(), matrix(0, 2, 4)), "invalid_pointer", "does not survive saving and loading")
   many <- sprintf(
     "func.func @main(%s) -> tensor<f32> { return %%a1 : tensor<f32> }",
     paste0("%a", 1:200, ": tensor<f32>", collapse = ", ")

@@ -222,3 +222,10 @@ test_that("several processes can install at once", {
   }
   expect_identical(dir(file.path(cache_dir(), "idle")), paste0("1.0-", R.version$arch))
 })
+
+test_that("a proxy without an address is an error, which names the variable", {
+  local_machine(PJRT_DISCOVER = "0", HTTPS_PROXY = "::::bad")
+  expect_refused(
+    install_pjrt("cpu", source = "index", force = TRUE), "invalid_input", "HTTPS_PROXY is not the address of a proxy"
+  )
+})

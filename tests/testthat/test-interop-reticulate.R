@@ -237,3 +237,17 @@ test_that("a fork leaves shared arrays alone", {
     stopifnot(identical(as_array(b), array(1, 1e5)), as.numeric(py_to_r(a$sum()$item())) == 1e5)
   }))
 })
+
+test_that("Python objects that NumPy does not lend say what to do", {
+  env <- reticulate_env(c("numpy", "ml_dtypes"))
+  expect_python(quote({
+    np <- import("numpy", convert = FALSE)
+    ml <- import("ml_dtypes", convert = FALSE)
+    message_of <- function(x) conditionMessage(tryCatch(pjrt_buffer(x), pjrt_error = identity))
+    stopifnot(
+      grepl("x.astype(x.dtype.newbyteorder", message_of(np$array(c(1, 2), dtype = ">f8")), fixed = TRUE),
+      grepl("types of ml_dtypes", message_of(np$array(c(1, 2), dtype = ml$bfloat16)), fixed = TRUE),
+      grepl("numpy.asarray(x)", message_of(np$float32(1.5)), fixed = TRUE)
+    )
+  }), env)
+})

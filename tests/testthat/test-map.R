@@ -112,3 +112,11 @@ test_that("files that are too short or change raise errors", {
   close(con)
   expect_refused(as_array(buffer), "file_changed", "was changed after it was opened")
 })
+
+test_that("-1 stands for the rest of the file, as NA does", {
+  path <- withr::local_tempfile()
+  writeBin(as.double(1:12), path)
+  expect_identical(shape(pjrt_map_file(path, "f64", c(-1, 3))), c(4L, 3L))
+  expect_identical(shape(pjrt_map_file(path, "f64", bit64::as.integer64(c(4, 3)))), c(4L, 3L))
+  expect_refused(pjrt_map_file(path, "f64", c(-1, NA)), "invalid_type", "with at most one NA")
+})

@@ -77,7 +77,8 @@ test_that("sums and means of rows and columns are R's, of matrices and arrays", 
     expect_array(f(b, dims = 2), as.array(f(a, dims = 2)))
     expect_array(f(b), as.array(f(a)))
     expect_identical(f(m), f(unclass(m)))
-    expect_refused(f(x, na.rm = TRUE), "operator", "`na.rm` must be FALSE")
+    missing <- replace(m, 2, NA)
+    expect_array(f(pjrt_buffer(missing, "f64"), na.rm = TRUE), array(f(missing, na.rm = TRUE)))
     expect_refused(f(pjrt_buffer(1:3)), "operator", "needs an array of two dimensions or more")
     expect_refused(f(x, dims = 2), "operator", "of 2 dimensions takes `dims` from 1 to 1, not 2.")
   }

@@ -46,15 +46,32 @@ test_that("summaries take several arguments", {
   expect_identical(all(x > -100, x > 0), FALSE)
 })
 
-test_that("summaries propagate NaN, and refuse to leave out values", {
-  x <- pjrt_buffer(c(1, NaN, 3), "f64")
-  for (f in list(sum, max, min, mean)) expect_true(is.nan(as_array(f(x))))
-  for (f in list(sum, prod, max, min, range, any, all, mean)) {
-    error <- expect_refused(f(x, na.rm = TRUE), "operator", "`na.rm` must be FALSE")
-    expect_match(conditionMessage(error), "as_array()", fixed = TRUE)
+test_that("summaries propagate NaN, and leave them out with na.rm = TRUE", {
+  values <- c(1, NaN, 3, NA)
+  x <- pjrt_buffer(values, "f64")
+  for (f in list(sum, max, min, mean)) expect_true(is.na(as_array(f(x))))
+  for (f in list(sum, prod, max, min, mean)) {
+    expect_identical(as_array(f(x, na.rm = TRUE)), f(values, na.rm = TRUE))
+    expect_identical(elt_type(f(x, na.rm = TRUE)), elt_type(x))
     expect_refused(f(x, na.rm = NA), "invalid_type", "`na.rm` must be TRUE or FALSE")
   }
-  expect_identical(conditionCall(tryCatch(sum(x, na.rm = TRUE), error = identity)), quote(sum(..., na.rm = TRUE)))
+  expect_identical(as_array(range(x, na.rm = TRUE), drop = TRUE), c(1, 3))
+  expect_identical(any(x > 2, na.rm = TRUE), TRUE)
+  expect_identical(all(x, na.rm = TRUE), TRUE)
+  # beside R's numbers, in narrow types, and where nothing is left
+  expect_identical(as_array(max(x, 5, NA, na.rm = TRUE)), 5)
+  expect_identical(as_array(sum(x, c(1, NA), na.rm = TRUE)), 5)
+  for (dtype in c("f32", "f16", "bf16", "f8e5m2")) {
+    y <- pjrt_buffer(values, dtype)
+    expect_identical(as_array(mean(y, na.rm = TRUE)), 2, info = dtype)
+    expect_identical(as.character(elt_type(sum(y, na.rm = TRUE))), dtype)
+  }
+  expect_identical(as_array(sum(pjrt_buffer(complex(real = values, imaginary = 1)), na.rm = TRUE)), 4 + 2i)
+  expect_identical(as_array(sum(pjrt_buffer(1:3), na.rm = TRUE), int64 = "double"), 6)
+  none <- pjrt_buffer(c(NaN, NaN), "f64")
+  expect_identical(as_array(max(none, na.rm = TRUE)), -Inf)
+  expect_identical(as_array(mean(none, na.rm = TRUE)), NaN)
+  expect_identical(conditionCall(tryCatch(sum(x, na.rm = NA), error = identity)), quote(sum(..., na.rm = NA)))
   expect_refused(mean(x, trim = 0.1), "operator", "`trim` must be 0.")
   expect_refused(sum(x, "a"), "operator", "`sum` takes buffers, and numbers of R, not \"a\".")
   expect_refused(max(x, numeric()), "operator", "`max` needs at least one number of R.")

@@ -109,11 +109,24 @@ test_that("R's numbers take the buffer's dtype, on either side", {
   expect_values(x + NaN, m + NaN, "f32")
   expect_true(all(is.nan(as_array(x * NA))))
   expect_values(x / Inf, m / Inf, "f32")
-  # without a method of its own, as R before 4.3 sees it
-  expect_values(x + as.integer(bit64::as.integer64(2)), m + 2, "f32")
-  if (getRversion() >= "4.3.0") {
-    expect_values(x + bit64::as.integer64(2), m + 2, "f32")
-  }
+})
+
+test_that("numbers of bit64 are operands on both sides, also before R 4.3", {
+  two <- bit64::as.integer64(2)
+  i <- pjrt_buffer(1:3)
+  expect_values(pjrt_buffer(m) + two, m + 2, "f32")
+  expect_values(i + two, array(3:5), "i64")
+  expect_values(two - i, array(c(1, 0, -1)), "i64")
+  expect_values(i == two, array(c(FALSE, TRUE, FALSE)), "pred")
+  expect_values(i * bit64::as.integer64(1:3), array(c(1, 4, 9)), "i64")
+  expect_values(-i, array(-(1:3)), "i32")
+  expect_values(!(i > two), array(c(TRUE, TRUE, FALSE)), "pred")
+  # bit64's own operators stay
+  expect_identical(two + 1L, bit64::as.integer64(3))
+  expect_identical(-two, bit64::as.integer64(-2))
+  expect_identical(two > 1, TRUE)
+  pair <- bit64::as.integer64(1:2)
+  expect_identical(conditionCall(tryCatch(i + pair, error = identity)), quote(i + pair))
 })
 
 test_that("fractions beside integers, and numbers beside pred, become the default types", {

@@ -301,3 +301,10 @@ test_that("format_buffer() accepts only buffers", {
     expect_refused(format_buffer(bad), "invalid_input", "`buffer` must be a `PJRTBuffer`")
   }
 })
+
+test_that("NA prints as R prints it where as_array() returns NA", {
+  body <- function(...) utils::capture.output(print(pjrt_buffer(...), header = FALSE, footer = ""))
+  expect_identical(body(c(1.5, NA, NaN), "f64"), c(" 1.5000", "     NA", "    nan"))
+  expect_identical(body(c(1.5, NA, NaN), "f32"), c(" 1.5000", "    nan", "    nan"))
+  expect_identical(body(c(1i, NA), "c128"), c(" 0+1i", "   NA"))
+})

@@ -303,3 +303,51 @@ test_that("bytecode that cannot be decoded raises a classed error", {
   bytes[at + 0:10] <- charToRaw("multiplx_v1")
   error <- expect_refused(as.character(pjrt_program(bytes)), "unsupported_program", "operation vhlo.multiplx_v1")
 })
+
+test_that("what was downloaded instead of a model is named by every reader", {
+  folder <- withr::local_tempdir()
+  written <- function(bytes) {
+    path <- tempfile(tmpdir = folder)
+    writeBin(bytes, path)
+    path
+  }
+  packed <- tempfile(tmpdir = folder)
+  con <- gzfile(packed, "wb")
+  writeBin(as.raw(1:100), con)
+  close(con)
+  files <- list(
+    `Git LFS` = written(charToRaw("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")),
+    HTML = written(charToRaw("<!DOCTYPE html>\n<html><head><title>404</title></head></html>")), gzip = packed,
+    `UTF-16` = written(as.raw(c(0xff, 0xfe, rbind(utf8ToInt("module {}"), 0L))))
+  )
+  readers <- list(
+    function(path) pjrt_program(path = path), pjrt_load_exported, pjrt_load_safetensors, pjrt_open_safetensors,
+    pjrt_load_npy, pjrt_map_file, pjrt_load_executable, function(path) pjrt_register_plugin("other", path)
+  )
+  for (name in names(files)) {
+    for (i in seq_along(readers)) {
+      error <- tryCatch(readers[[i]](files[[name]]), error = identity)
+      expect_s3_class(error, "pjrt_error_invalid_input")
+      # a library may be in a compressed file of any kind
+      wanted <- if (i == length(readers)) sub("gzip", "compressed", name) else name
+      expect_match(conditionMessage(error), wanted, fixed = TRUE, info = paste(name, i))
+    }
+  }
+  zip <- written(as.raw(c(0x50, 0x4b, 3, 4, rep(0, 60))))
+  for (reader in readers[c(1:4, 7, 8)]) expect_error(reader(zip), "zip archive", class = "pjrt_error_invalid_input")
+})
+
+test_that("a byte order mark is skipped, and a NUL character counts as a space", {
+  text <- unary_program("f32")
+  marked <- c(as.raw(c(0xef, 0xbb, 0xbf)), charToRaw(text))
+  path <- withr::local_tempfile()
+  writeBin(marked, path)
+  for (program in list(pjrt_program(marked), pjrt_program(path = path), pjrt_program(paste0("\ufeff", text)))) {
+    expect_identical(as_array(pjrt_execute(pjrt_compile(program), pjrt_scalar(2))), 4)
+  }
+  with_nul <- pjrt_program(c(charToRaw(text), as.raw(0)))
+  expect_identical(as.character(with_nul), paste0(text, " "))
+  expect_output(print(with_nul), "PJRTProgram(format=mlir", fixed = TRUE)
+  named <- compile("func.func @main(%x: tensor<f32> loc(\"a\\00b\")) -> tensor<f32> { return %x : tensor<f32> }")
+  expect_output(print(named), "f32[]", fixed = TRUE)
+})

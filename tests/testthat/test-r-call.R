@@ -591,3 +591,45 @@ test_that("a time limit ends a wait in a function, as the error of the program",
   error <- expect_refused(within_seconds(run_on_four(program), 1), "r_call", "r_limit: reached elapsed time limit")
   expect_match(conditionMessage(error$parent), "time limit")
 })
+
+test_that("warnings and messages of an R function reach handlers around the wait", {
+  local_r_call("speaks", function(x) {
+    message("a message")
+    warning("a warning")
+    x
+  })
+  speaks <- compile("func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    %0 = stablehlo.custom_call @speaks(%x) {api_version = 4 : i32, has_side_effect = true} : (tensor<f32>) -> tensor<f32>
+    return %0 : tensor<f32>
+  }")
+  run <- function() pjrt_execute(speaks, pjrt_scalar(2))
+  heard <- character()
+  hear <- function(expr) {
+    heard <<- character()
+    note <- function(condition) {
+      heard <<- c(heard, class(condition)[[1L]])
+      tryInvokeRestart(if (inherits(condition, "message")) "muffleMessage" else "muffleWarning")
+    }
+    withCallingHandlers(expr, message = note, warning = note)
+  }
+  waits <- list(
+    await = function(y) as_array(await(y)), as_array = as_array, value = function(y) value(as_array_async(y)),
+    list = function(y) as_array(list(y))[[1L]]
+  )
+  for (name in names(waits)) {
+    expect_identical(hear(waits[[name]](run())), 2, info = name)
+    expect_identical(heard, c("simpleMessage", "simpleWarning"), info = name)
+  }
+  # a handler may leave the wait
+  y <- run()
+  expect_identical(tryCatch(as_array(y), warning = conditionMessage, message = function(m) "left"), "left")
+  expect_identical(as_array(y), 2)
+  expect_silent(suppressMessages(suppressWarnings(as_array(run()))))
+  # also before the error of the program
+  local_r_call("speaks", function(x) {
+    warning("first")
+    stop("then")
+  })
+  y <- run()
+  expect_warning(expect_error(as_array(y), class = "pjrt_error_r_call"), "first")
+})

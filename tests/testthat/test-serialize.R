@@ -578,3 +578,24 @@ test_that("sending and first uses work with garbage collection at every allocati
   )
   expect_identical(values, list(array(c(1, 2)), array(c(2, 4)), 100L, format(program)))
 })
+
+test_that("a full disk leaves the existing file unchanged", {
+  skip_on_os("windows")
+  folder <- withr::local_tempdir()
+  path <- file.path(folder, "executable.pjrtx")
+  writeLines("before", path)
+  script <- withr::local_tempfile(fileext = ".R")
+  writeLines(deparse(bquote({
+    library(pjrt)
+    executable <- pjrt_compile(pjrt_program(.(add_program("2xf32"))))
+    error <- tryCatch(pjrt_save_executable(executable, .(path)), error = identity)
+    cat(class(error)[[1L]], "\n")
+  })), script)
+  # files are limited to 1 kB, and SIGXFSZ is ignored so that writing more fails with an error
+  limited <- sprintf("trap '' 25; ulimit -f 2; exec '%s' --vanilla '%s'", rscript(), script)
+  withr::local_envvar(R_LIBS = paste(.libPaths(), collapse = ":"), TMPDIR = tempdir(), PJRT_CACHE = "0")
+  out <- suppressWarnings(system2("sh", c("-c", shQuote(limited)), stdout = TRUE, stderr = TRUE))
+  expect_identical(out, "pjrt_error_io ")
+  expect_identical(readLines(path), "before")
+  expect_identical(list.files(folder, all.files = TRUE, no.. = TRUE), "executable.pjrtx")
+})

@@ -205,3 +205,35 @@ test_that("subsetting a large buffer needs memory only for the subset", {
   after <- gc()
   expect_lt(after["Vcells", ncol(after)] - before["Vcells", 2L], 5)
 })
+
+test_that("a part stays on the device with as = \"buffer\"", {
+  values <- array(as.double(1:24), c(2, 3, 4))
+  x <- pjrt_buffer(values, "f64")
+  expect_part <- function(part, want) {
+    expect_s3_class(part, "PJRTBuffer")
+    expect_identical(device(part), device(x))
+    expect_identical(as_array(part), if (is.null(dim(want))) array(want) else want)
+  }
+  expect_part(x[2, , , as = "buffer"], values[2, , ])
+  expect_part(x[c(2, 1, 2), -1, 3:4, as = "buffer"], values[c(2, 1, 2), -1, 3:4])
+  expect_part(x[2, , 1, drop = FALSE, as = "buffer"], values[2, , 1, drop = FALSE])
+  expect_part(x[1, 1, 1, as = "buffer"], values[1, 1, 1])
+  expect_part(x[c(24, 1), as = "buffer"], values[c(24, 1)])
+  expect_part(x[cbind(1, 2, 3), as = "buffer"], values[cbind(1, 2, 3)])
+  expect_part(x[integer(), , , as = "buffer"], values[integer(), , ])
+  expect_part(x[, c(TRUE, FALSE, TRUE), , as = "buffer"], values[, c(TRUE, FALSE, TRUE), ])
+  expect_identical(x[as = "buffer"], x)
+  expect_identical(x[2, 3, 4, as = "array"], 24)
+  # mini-batches of rows in any order
+  rows <- sample(1000)
+  data <- pjrt_buffer(matrix(1:5000, 1000))
+  for (batch in split(rows, rep(1:4, 250))) {
+    expect_identical(as_array(data[batch, , as = "buffer"]), as_array(data)[batch, ])
+  }
+  for (dtype in c("pred", "i4", "f8e5m2", "c64", "ui64", "bf16")) {
+    narrow <- pjrt_buffer(c(1, 0, 1), dtype)
+    expect_identical(as_array(narrow[c(3, 2), as = "buffer"]), as_array(narrow)[c(3, 2), drop = FALSE], info = dtype)
+  }
+  expect_refused(x[3, , , as = "buffer"], "invalid_input", "out of bounds: 3, where dimension 1 has 2 positions")
+  expect_refused(x[1, , , as = "list"], "invalid_input", "`as` must be one of")
+})

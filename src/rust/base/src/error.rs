@@ -178,6 +178,13 @@ impl Error {
         self
     }
 
+    /// The same error with another message.
+    #[must_use]
+    pub fn reworded(mut self, message: String) -> Self {
+        self.0.message = message;
+        self
+    }
+
     /// Prefixes the message with the place that it is about.
     #[must_use]
     pub fn within(mut self, place: &str) -> Self {

@@ -10,6 +10,7 @@ pub mod console;
 pub mod container;
 pub mod counted;
 pub mod digest;
+pub mod foreign;
 pub mod idle;
 pub mod mmap;
 pub mod parallel;

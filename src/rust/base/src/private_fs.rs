@@ -41,6 +41,20 @@ pub fn open_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
+/// Closes a file; some systems report a full disk only then.
+pub fn close(file: File) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        // SAFETY: the descriptor is ours, and closed once.
+        if unsafe { libc::close(std::os::fd::IntoRawFd::into_raw_fd(file)) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    #[cfg(not(unix))]
+    drop(file);
+    Ok(())
+}
+
 /// Opens a regular file to read it, also through a symbolic link if `follows_links`.
 ///
 /// # Errors

@@ -46,7 +46,8 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let draft = temporary(folder);
     let mut file = private_fs::create_file(&draft, false)?;
-    let written = file.write_all(content).and_then(|()| fs::rename(&draft, path));
+    let written =
+        file.write_all(content).and_then(|()| private_fs::close(file)).and_then(|()| fs::rename(&draft, path));
     if written.is_err() {
         // If this fails, too, the file is removed later with other leftovers.
         let _ = fs::remove_file(&draft);

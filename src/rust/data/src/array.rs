@@ -84,6 +84,14 @@ impl Spec {
         Spec { minor_to_major: (!is_default).then(|| minor_to_major.into()), ..self.clone() }
     }
 
+    /// Dimensions from fastest to slowest varying.
+    pub fn order(&self) -> Vec<i64> {
+        match &self.minor_to_major {
+            Some(order) => order.to_vec(),
+            None => (0..self.dims.len() as i64).rev().collect(),
+        }
+    }
+
     /// Element strides of the dense array in its memory order.
     pub fn strides(&self) -> Strides {
         match &self.minor_to_major {

@@ -14,6 +14,7 @@ use lines::{Conversion, Counting, Tally};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use std::sync::atomic::{AtomicUsize, Ordering};
+pub(crate) use values::is_na;
 use values::*;
 
 /// The missing value (NA) of integer and logical vectors.

@@ -3,7 +3,7 @@
 //! Works on host bytes that a [`ElementSource`] fetches, and requests only what can be printed. Must not know where the bytes
 //! come from, nor the header and footer around them.
 
-use crate::convert::{NA_INTEGER, NA_INTEGER64};
+use crate::convert::{is_na, NA_INTEGER, NA_INTEGER64};
 use crate::decimal;
 use crate::dtype::DType;
 use crate::scalar::{Float, Reader, Scalar};
@@ -402,6 +402,7 @@ impl Texts {
                 self.write_float(style, x.value, out);
                 Ok(())
             }
+            Scalar::Complex { re, im } if is_na(re.value) || is_na(im.value) => write!(out, "NA"),
             Scalar::Complex { re, im } => {
                 self.write_float(style, re.value, out);
                 let middle = out.len();
@@ -417,7 +418,7 @@ impl Texts {
 
     fn write_float(self, style: Style, value: f64, out: &mut String) {
         if value.is_nan() {
-            out.push_str("nan");
+            out.push_str(if is_na(value) { "NA" } else { "nan" });
             return;
         }
         if value.is_infinite() {

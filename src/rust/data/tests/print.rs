@@ -108,6 +108,8 @@ fn equal_exponents_are_factored_out_with_their_sign() {
     assert_eq!(f32s(&[2], &[1e-7, 1e-7]), "1e-07 *\n 1.0000\n 1.0000\n");
     assert_eq!(f64s(&[2], &[12_345_678.5, -98_765_432.25]), "1e+07 *\n  1.2346\n -9.8765\n");
     assert_eq!(f32s(&[2], &[1e-9, 1e-9]), "1e-10 *\n 10.0000\n 10.0000\n");
+    let na = f64::from_bits(0x7ff0_0000_0000_07a2);
+    assert_eq!(f64s(&[3], &[1.0, na, f64::NAN]), "   1\n  NA\n nan\n");
     assert_eq!(f64s(&[3], &[0.0, f64::NAN, 3e-5]), "1e-05 *\n 0.0000\n    nan\n 3.0000\n");
     assert_eq!(f64s(&[2], &[1.5e-320, 2.5e-320]), "1e-320 *\n 1.5000\n 2.5000\n");
 }

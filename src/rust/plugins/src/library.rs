@@ -12,6 +12,7 @@ mod pe;
 use object::read::{ReadCache, ReadRef};
 use object::Pod;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::foreign;
 use std::fs::File;
 use std::io::Cursor;
 use std::path::Path;
@@ -143,6 +144,9 @@ fn read<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<Library> {
             Err(Defect::NoLibrary("a zip archive, such as a Python wheel, which may contain one".into()))
         }
         [0x1f, 0x8b, ..] => Err(Defect::NoLibrary("a compressed file, which may contain one".into())),
+        text if foreign::words(text).is_some() => {
+            Err(Defect::NoLibrary(foreign::words(text).unwrap_or_default().into()))
+        }
         text if is_text(text) => Err(Defect::NoLibrary("a text file".into())),
         _ => Err(Defect::NoLibrary("a file of another kind".into())),
     }

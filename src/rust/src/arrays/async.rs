@@ -3,7 +3,7 @@
 use crate::arrays::buffer::get;
 use crate::arrays::transfer;
 use crate::memory;
-use crate::r::entry::entry;
+use crate::r::entry::{entry, waiting_entry};
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::SEXP;
@@ -34,7 +34,7 @@ impl Promise {
 
 /// `buffer_await(buffer)`: waits for the buffer's content.
 pub extern "C-unwind" fn buffer_await(buffer: SEXP) -> SEXP {
-    entry(|| {
+    waiting_entry(|| {
         let awaited = get(buffer)?;
         awaited.wait()?;
         memory::collect_under_pressure(awaited.client())?;
@@ -44,7 +44,7 @@ pub extern "C-unwind" fn buffer_await(buffer: SEXP) -> SEXP {
 
 /// `buffer_is_ready(buffer)`: whether its content is complete.
 pub extern "C-unwind" fn buffer_is_ready(buffer: SEXP) -> SEXP {
-    entry(|| {
+    waiting_entry(|| {
         callbacks::serve()?;
         Ok(sexp::new_flag(get(buffer)?.is_ready()?))
     })
@@ -66,7 +66,7 @@ pub extern "C-unwind" fn transfer_start(buffer: SEXP, int64: SEXP) -> SEXP {
 
 /// `transfer_is_ready(transfer)`: whether it is done.
 pub extern "C-unwind" fn transfer_is_ready(transfer: SEXP) -> SEXP {
-    entry(|| {
+    waiting_entry(|| {
         callbacks::serve()?;
         Ok(sexp::new_flag(handle::get::<Promise>(transfer, "transfer")?.is_ready()?))
     })
@@ -74,7 +74,7 @@ pub extern "C-unwind" fn transfer_is_ready(transfer: SEXP) -> SEXP {
 
 /// `transfer_value(transfer)`: waits for it and gives the R array.
 pub extern "C-unwind" fn transfer_value(transfer: SEXP) -> SEXP {
-    entry(|| {
+    waiting_entry(|| {
         let promise: &Promise = handle::get(transfer, "transfer")?;
         let arrived = promise.transfer.wait()?;
         let array = Protected::new(transfer::new_array(arrived.spec(), promise.host_type)?);

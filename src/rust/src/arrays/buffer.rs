@@ -19,6 +19,7 @@ use pjrt_core::{Buffer, Device, HostArray, HostContent, HostOrder, MemorySpace};
 use pjrt_data::array::Spec;
 use pjrt_data::convert::{Check, HostValues, LossReport};
 use pjrt_data::dtype::{DType, HostType};
+use pjrt_data::layout;
 use std::mem::ManuallyDrop;
 
 /// As many values are checked faster than an R option is found.
@@ -37,7 +38,7 @@ owned!(
 pub extern "C-unwind" fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, check: SEXP) -> SEXP {
     entry(|| {
         let device = device::resolve(device)?;
-        let dims = if sexp::is_nil(shape) { own_shape(data) } else { given_shape(shape)? };
+        let dims = if sexp::is_nil(shape) { own_shape(data) } else { given_shape(shape, Some(sexp::len(data)))? };
         from_vector(data, dtype, device, &dims, check)
     })
 }
@@ -116,7 +117,8 @@ pub extern "C-unwind" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, 
     entry(|| {
         let device = device::resolve(device)?;
         let order = order(flag(row_major, "row_major")?);
-        let (dtype, dims) = (dtype::parse(dtype, None)?, given_shape(shape)?);
+        let dtype = dtype::parse(dtype, None)?;
+        let dims = given_shape(shape, Some(sexp::len(data) / dtype.host_bytes()))?;
         // SAFETY: R protects the argument, and a pin keeps what outlives the call.
         let content = HostContent::Elements(unsafe { sexp::raws(data) });
         let made =
@@ -138,7 +140,7 @@ pub fn from_elements(data: SEXP, dtype: DType, dims: &[i64], device: &Device) ->
 pub extern "C-unwind" fn buffer_empty(dtype: SEXP, shape: SEXP, device: SEXP) -> SEXP {
     entry(|| {
         let device = device::resolve(device)?;
-        let (dtype, dims) = (dtype::parse(dtype, None)?, given_shape(shape)?);
+        let (dtype, dims) = (dtype::parse(dtype, None)?, given_shape(shape, None)?);
         zeros(dtype, &dims, device)
     })
 }
@@ -343,9 +345,21 @@ fn own_shape(data: SEXP) -> Vec<i64> {
     }
 }
 
-fn given_shape(shape: SEXP) -> Result<Vec<i64>> {
-    match sexp::whole_numbers(shape) {
-        Some(dims) if dims.iter().all(|&d| d >= 0) => Ok(dims),
+/// The dimensions that a user gives. For data of a length, one of them may be -1: as large as the others allow.
+fn given_shape(shape: SEXP, len: Option<usize>) -> Result<Vec<i64>> {
+    match (sexp::whole_numbers(shape), len) {
+        (Some(dims), _) if dims.iter().all(|&d| d >= 0) => Ok(dims),
+        (Some(mut dims), Some(len))
+            if dims.iter().all(|&d| d >= -1) && dims.iter().filter(|&&d| d < 0).count() == 1 =>
+        {
+            let others = dims.iter().filter(|&&d| d >= 0).fold(1, |product: i64, &d| product.saturating_mul(d));
+            if others == 0 || len as i64 % others != 0 {
+                let shown = layout::format_dims(&dims);
+                bail!(ShapeMismatch, "Data has length {len}, but specified shape is {shown}: no number fits for -1.");
+            }
+            dims.iter_mut().filter(|d| **d < 0).for_each(|d| *d = len as i64 / others);
+            Ok(dims)
+        }
         _ => bail!(
             InvalidType,
             "`shape` must be a vector of whole numbers from 0 to 2^53, without NA, not {}.",

@@ -4,7 +4,7 @@ use crate::arrays::buffer::{checks, get, order};
 use crate::memory;
 use crate::r::conditions::{flag, Result};
 use crate::r::describe::describe;
-use crate::r::entry::entry;
+use crate::r::entry::waiting_entry;
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::*;
 use pjrt_base::counted::counted;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `buffer_array(buffer, check, int64)`: the buffer as an R vector or array. Waits for its content.
 pub extern "C-unwind" fn buffer_array(buffer: SEXP, check: SEXP, int64: SEXP) -> SEXP {
-    entry(|| {
+    waiting_entry(|| {
         let buffer = get(buffer)?;
         let check = checks(check)?;
         array(buffer, check, host_type(buffer.dtype(), int64)?)
@@ -27,7 +27,7 @@ pub extern "C-unwind" fn buffer_array(buffer: SEXP, check: SEXP, int64: SEXP) ->
 
 /// The same with the defaults, in the dtype's own R type.
 pub fn default_array(buffer: SEXP) -> SEXP {
-    entry(|| {
+    waiting_entry(|| {
         let buffer = get(buffer)?;
         let host_type = buffer.dtype().info().host_type;
         // R takes as long to look for an option as to read a small array.
@@ -51,7 +51,7 @@ fn array(buffer: &Buffer, check: bool, host_type: HostType) -> Result<SEXP> {
 
 /// `buffer_raw(buffer, row_major)`: the bytes of the buffer's elements in the order asked for. Waits for its content.
 pub extern "C-unwind" fn buffer_raw(buffer: SEXP, row_major: SEXP) -> SEXP {
-    entry(|| {
+    waiting_entry(|| {
         let buffer = get(buffer)?;
         let row_major = flag(row_major, "row_major")?;
         let ready = buffer.wait()?;

@@ -4,6 +4,7 @@ use crate::arrays::buffer::{self, checks, r_type_of};
 use crate::arrays::transfer;
 use crate::r::conditions::{Failure as BridgeFailure, Result};
 use crate::r::describe::describe;
+use crate::r::entry::keeps_conditions;
 use crate::r::handle::{self, sent};
 use crate::r::idle;
 use crate::r::pins;
@@ -152,7 +153,8 @@ fn evaluate(call: &HostCall, entry: SEXP) -> Result<SEXP> {
         }
         rest = Rf_cons(function, rest);
         let evaluation = Protected::new(rest);
-        let evaluation = Protected::new(Rf_lcons(Rf_install(c"evaluate_r_call".as_ptr()), evaluation.sexp()));
+        let name = if keeps_conditions() { c"evaluate_r_call_kept" } else { c"evaluate_r_call" };
+        let evaluation = Protected::new(Rf_lcons(Rf_install(name.as_ptr()), evaluation.sexp()));
         let result = Protected::new(sexp::Rf_eval(evaluation.sexp(), sexp::namespace()));
         expand(result.sexp());
         result.sexp()

@@ -2,6 +2,7 @@
 
 use crate::calls::custom_call;
 use crate::execution::inputs::{self, InputObjects};
+use crate::execution::operators;
 use crate::memory;
 use crate::r::conditions::{flag, Failure, Result};
 use crate::r::describe::describe;
@@ -17,6 +18,7 @@ use pjrt_core::{Buffer, Executable};
 use pjrt_program::names;
 use std::borrow::Cow;
 use std::ffi::CStr;
+use std::mem::ManuallyDrop;
 
 /// Options of an execution as R gives them.
 pub struct ExecutionOptions {
@@ -215,7 +217,28 @@ pub unsafe fn launch(
     outputs: NewOutputs,
 ) -> Result<()> {
     let inputs = buffers(executable, values)?;
-    let made = memory::with_retry(|| executable.needs(), || executable.execute(&inputs, options))?;
+    if !operators::are_laid_out(executable, &inputs) {
+        // R may leave this by a long jump.
+        let inputs = ManuallyDrop::new(inputs);
+        let relaid = operators::relaid(executable, &inputs).map(Protected::new);
+        drop(ManuallyDrop::into_inner(inputs));
+        let relaid = relaid?;
+        let values: InputObjects = sexp::elements(relaid.sexp()).collect();
+        return run(executable, &buffers(executable, &values)?, &values, options, outputs);
+    }
+    run(executable, &inputs, values, options, outputs)
+}
+
+/// # Safety
+/// As [`launch`].
+unsafe fn run(
+    executable: &Executable,
+    inputs: &[&Buffer],
+    values: &[SEXP],
+    options: &ExecuteOptions,
+    outputs: NewOutputs,
+) -> Result<()> {
+    let made = memory::with_retry(|| executable.needs(), || executable.execute(inputs, options))?;
     // SAFETY: by the caller; the inputs were found to be buffers.
     unsafe {
         outputs.fill(made);

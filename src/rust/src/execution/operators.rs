@@ -12,7 +12,8 @@ use crate::r::sexp::{self, Protected};
 use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_base::error::{Error, Kind};
 use pjrt_base::reason::Reason;
-use pjrt_core::executable::execute::ExecuteOptions;
+use pjrt_core::executable::execute::{ExecuteOptions, Outputs};
+use pjrt_core::executable::ProgramInput;
 use pjrt_core::operators::scalars::{Number, Scalars};
 use pjrt_core::operators::{Operators, Request};
 use pjrt_core::{Buffer, Client, Executable};
@@ -133,12 +134,51 @@ fn compute(operation: Operation, operands: &[&Buffer], parameters: &[i64]) -> Re
     let executable = ManuallyDrop::new(executable);
     let outputs = NewOutputs::new(&executable, true);
     let _protected = Protected::new(outputs.value());
+    let relaid =
+        Protected::new(if are_laid_out(&executable, operands) { sexp::nil() } else { relaid(&executable, operands)? });
     let executable = ManuallyDrop::into_inner(executable);
-    let run = || executable.execute(operands, &ExecuteOptions::default());
-    let made = memory::with_retry(|| executable.needs(), run)?;
+    let made = if sexp::is_nil(relaid.sexp()) {
+        run(&executable, operands)?
+    } else {
+        let operands: Result<SmallVec<[&Buffer; 8]>> =
+            sexp::elements(relaid.sexp()).map(|x| handle::get(x, "x")).collect();
+        run(&executable, &operands?)?
+    };
     // SAFETY: protected above.
     unsafe { outputs.fill(made) };
     Ok(outputs.value())
+}
+
+fn run(executable: &Executable, operands: &[&Buffer]) -> Result<Outputs> {
+    let run = || executable.execute(operands, &ExecuteOptions::default());
+    Ok(memory::with_retry(|| executable.needs(), run)?)
+}
+
+/// Whether buffers have the layouts in device memory that a program expects of its inputs.
+pub fn are_laid_out(executable: &Executable, inputs: &[&Buffer]) -> bool {
+    let expected = &executable.signature().inputs;
+    let has_layout = |(input, want): (&&Buffer, &ProgramInput)| input.spec().minor_to_major == want.spec.minor_to_major;
+    inputs.len() != expected.len() || inputs.iter().zip(expected).all(has_layout)
+}
+
+/// The buffers in the layouts that a program expects: a list of handles, in which those of other layouts are copies. The
+/// number of inputs is right. Not protected. R may leave this by a long jump.
+#[cold]
+pub fn relaid(executable: &Executable, inputs: &[&Buffer]) -> Result<SEXP> {
+    let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, inputs.len()));
+    for (i, (input, want)) in inputs.iter().zip(&executable.signature().inputs).enumerate() {
+        let is_other = input.is_dead() || input.dtype() != want.spec.dtype || input.dims() != &*want.spec.dims;
+        let x = if !is_other && input.spec().minor_to_major != want.spec.minor_to_major {
+            let orders = ManuallyDrop::new([input.spec(), &want.spec].map(|spec| spec.order()).concat());
+            let copy = compute(Operation::Layout, &[input], &orders);
+            drop(ManuallyDrop::into_inner(orders));
+            copy?
+        } else {
+            handle::wrap((*input).clone())
+        };
+        sexp::set_at(list.sexp(), i, x);
+    }
+    Ok(list.sexp())
 }
 
 /// Makes a program, and keeps it. R may leave this by a long jump.
@@ -252,6 +292,7 @@ fn dtype_beside(x: SEXP, host_type: HostType, buffer: DType) -> Result<DType> {
         _ if is_complex => DType::F64,
         HostType::Logical => buffer,
         HostType::Integer | HostType::Integer64 if buffer == DType::Pred => default_dtype(host_type)?,
+        HostType::Integer64 if !matches!(buffer, DType::I64 | DType::U64) => DType::I64,
         HostType::Integer | HostType::Integer64 => buffer,
         HostType::Double => {
             // SAFETY: R protects the data, and nobody writes into them.

@@ -3,6 +3,7 @@
 use crate::calls::custom_call;
 use crate::execution::execute::{buffers, move_weights, options_for, Inputs, NewOutputs};
 use crate::execution::inputs::InputObjects;
+use crate::execution::operators;
 use crate::memory;
 use crate::r::conditions::{flag, Failure, Result};
 use crate::r::describe::describe;
@@ -11,6 +12,7 @@ use crate::r::handle;
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_core::Executable;
+use std::mem::ManuallyDrop;
 
 /// `executable_execute_sharded(executable, inputs, options, simplify)`: launches the program on the buffers of each
 /// device and returns its outputs at once, in a list with one element for each device: the only output if `simplify` is
@@ -34,6 +36,9 @@ pub extern "C-unwind" fn executable_execute_sharded(
             sexp::set_at(results.sexp(), device, NewOutputs::new(executable, simplify).value());
         }
 
+        for device in 0..devices {
+            lay_out(executable, lists.sexp(), device)?;
+        }
         let of_device = |device| sexp::at(lists.sexp(), device);
         let values: Vec<InputObjects> =
             (0..devices).map(|device| sexp::elements(of_device(device)).collect()).collect();
@@ -71,6 +76,27 @@ fn input_lists(inputs: SEXP) -> Result<SEXP> {
         sexp::set_at(lists.sexp(), i, list);
     }
     Ok(lists.sexp())
+}
+
+/// Replaces the inputs of a device that have other layouts than the program expects by copies that have these. R may leave
+/// this by a long jump.
+fn lay_out(executable: &Executable, lists: SEXP, device: usize) -> Result<()> {
+    let list = sexp::at(lists, device);
+    let values = ManuallyDrop::new(sexp::elements(list).collect::<InputObjects>());
+    let relaid = match checked_inputs(executable, list, &values).map(ManuallyDrop::new) {
+        Ok(inputs) if !operators::are_laid_out(executable, &inputs) => {
+            let relaid = operators::relaid(executable, &inputs);
+            drop(ManuallyDrop::into_inner(inputs));
+            Some(relaid)
+        }
+        // What is wrong with them is said later.
+        _ => None,
+    };
+    drop(ManuallyDrop::into_inner(values));
+    if let Some(relaid) = relaid {
+        sexp::set_at(lists, device, relaid?);
+    }
+    Ok(())
 }
 
 fn checked_inputs<'a>(executable: &Executable, list: SEXP, values: &[SEXP]) -> Result<Inputs<'a>> {

@@ -53,8 +53,8 @@ struct Call {
 type Dims = SmallVec<[i64; 8]>;
 
 // R objects of a function, in a list in the handle's protected slot.
-/// What `executable_for()` takes.
-const SOURCE: usize = 0;
+/// The environment of the R function.
+const FUNCTION: usize = 0;
 /// The structure of the result.
 const TREE: usize = 1;
 /// The names of the last call's lists.
@@ -66,10 +66,11 @@ const PARTS: usize = 4;
 /// How many executables a function keeps. The package's cache has the others.
 const MOST: usize = 64;
 
-/// `function_new(source, formals, paths, is_input, tree, outputs, symbolic)`: `paths` are in normal form, `outputs` and
-/// `symbolic` count from 1. `tree` and `outputs` are nil for the result of `pjrt_execute()`.
+/// `function_new(function, formals, paths, is_input, tree, outputs, symbolic)`: `function` is the environment of the R function,
+/// `paths` are in normal form, `outputs` and `symbolic` count from 1. `tree` and `outputs` are nil for the result of
+/// `pjrt_execute()`.
 pub extern "C-unwind" fn function_new(
-    source: SEXP,
+    function: SEXP,
     formals: SEXP,
     paths: SEXP,
     is_input: SEXP,
@@ -79,7 +80,7 @@ pub extern "C-unwind" fn function_new(
 ) -> SEXP {
     entry(|| {
         let parts = Protected::new(sexp::vector(SEXPTYPE::VECSXP, PARTS));
-        sexp::set_at(parts.sexp(), SOURCE, source);
+        sexp::set_at(parts.sexp(), FUNCTION, function);
         sexp::set_at(parts.sexp(), TREE, tree);
         sexp::set_at(parts.sexp(), EXECUTABLES, sexp::vector(SEXPTYPE::VECSXP, 0));
         let handle = EmptyHandle::<Callable>::over(parts.sexp());
@@ -117,6 +118,8 @@ pub extern "C-unwind" fn function_new(
 /// `function_call(callable, args)`: runs the program with these arguments, a list with one element for each formal.
 pub extern "C-unwind" fn function_call(callable: SEXP, args: SEXP) -> SEXP {
     entry(|| {
+        let made = Protected::new(if handle::is_null(callable) { made_again(callable) } else { callable });
+        let callable = made.sexp();
         let (callable, parts) = (handle::get::<Callable>(callable, "f")?, parts_of(callable));
         let given = ManuallyDrop::new(callable.arguments.inputs(args, parts, NAMES)?);
         // R may jump while it makes objects: nothing may wait to be dropped meanwhile.
@@ -124,6 +127,17 @@ pub extern "C-unwind" fn function_call(callable: SEXP, args: SEXP) -> SEXP {
         drop(ManuallyDrop::into_inner(given));
         outcome
     })
+}
+
+/// The handle of a function that R has read, as `make_callable()` in R/function.R makes it again; not protected. R may leave
+/// this by a long jump.
+#[cold]
+fn made_again(callable: SEXP) -> SEXP {
+    let parts = parts_of(callable);
+    match sexp::kind(parts) {
+        SEXPTYPE::VECSXP if sexp::len(parts) == PARTS => sexp::call_ours(c"make_callable", sexp::at(parts, FUNCTION)),
+        _ => callable,
+    }
 }
 
 /// The R objects of a handle.
@@ -143,7 +157,21 @@ impl Callable {
         let mut call = ManuallyDrop::new(Call::default());
         let outcome = self.launch(parts, executable, values, &mut call);
         drop(ManuallyDrop::into_inner(call));
-        outcome
+        outcome.map_err(|failure| self.renamed(executable, failure))
+    }
+
+    /// An error that names an argument of the program also names it as the function does.
+    #[cold]
+    fn renamed(&self, executable: &Executable, Failure(error): Failure) -> Failure {
+        let mut message = error.message().to_owned();
+        for (input, path) in executable.signature().inputs.iter().zip(self.arguments.inputs_in_order()) {
+            let known = format!("(`{}`)", input.name);
+            if names::normal(&input.name) != *path && message.contains(&known) {
+                let own = names::in_r(path);
+                message = message.replace(&known, &format!("(`{}`, `{own}` of the function)", input.name));
+            }
+        }
+        Failure(if message == error.message() { error } else { error.reworded(message) })
     }
 
     fn launch(&self, parts: SEXP, executable: &Executable, values: &InputObjects, call: &mut Call) -> Result<SEXP> {
@@ -212,7 +240,7 @@ impl Callable {
         }
         let inputs = Protected::new(tree::list_of(values));
         let pair = Protected::new(sexp::vector(SEXPTYPE::VECSXP, 2));
-        sexp::set_at(pair.sexp(), 0, sexp::at(parts, SOURCE));
+        sexp::set_at(pair.sexp(), 0, sexp::at(parts, FUNCTION));
         sexp::set_at(pair.sexp(), 1, inputs.sexp());
         let executable = Protected::new(sexp::call_ours(c"executable_for_call", pair.sexp()));
         let taken = handle::get::<Executable>(executable.sexp(), "executable")?.signature().inputs.len();

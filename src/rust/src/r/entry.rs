@@ -5,12 +5,14 @@ use crate::r::handle::sent;
 use crate::r::pins;
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::*;
+use pjrt_base::callbacks;
 use pjrt_base::console;
 use pjrt_base::error::{self, Error, Kind};
 use pjrt_base::trace::{self, Cause, Span};
 use pjrt_core::buffer::missing;
 use pjrt_core::dlpack;
 use pjrt_core::runtime::oom;
+use std::cell::Cell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::OnceLock;
 
@@ -81,6 +83,41 @@ pub fn interrupt_pending() -> bool {
     asked.is_err() || !sexp::is_nil(error)
 }
 
+thread_local! {
+    /// Whether R functions that programs call in a wait keep their warnings and messages, for the handlers around the wait.
+    static KEEPS: Cell<bool> = const { Cell::new(false) };
+    /// Whether such functions may have kept some.
+    static HAS_KEPT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether an R function that a program calls now must keep its warnings and messages until the wait is over: R shows
+/// them to no handler that was set up outside.
+pub fn keeps_conditions() -> bool {
+    let keeps = KEEPS.get();
+    HAS_KEPT.set(HAS_KEPT.get() || keeps);
+    keeps
+}
+
+/// Runs what calls R functions where no handlers are around that they should reach.
+pub fn without_handlers(body: impl FnOnce()) {
+    let before = KEEPS.replace(false);
+    body();
+    KEEPS.set(before);
+}
+
+/// The same as [`entry`] for routines that wait, or may run R functions of programs otherwise.
+pub fn waiting_entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
+    if !callbacks::is_host() {
+        return entry(body);
+    }
+    // R may leave this by a long jump. It then stays as it is, until the next routine sets it.
+    let has_handlers = sexp::flag(sexp::call_ours(c"has_handlers", sexp::nil())) == Some(true);
+    let before = KEEPS.replace(has_handlers);
+    let value = entry(body);
+    KEEPS.set(before);
+    value
+}
+
 /// Runs the body of an entry point that R calls with plain values. A failure or a panic becomes an R condition. Runs
 /// the body again if a user interrupts and then resumes it, and after it needed a handle of another session that came with
 /// its content.
@@ -90,7 +127,7 @@ pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
     sent::forget_needed();
     loop {
         let failed = match run(&body) {
-            Ok(value) if console::is_waiting() || missing::is_noted() => return after_notes(value),
+            Ok(value) if console::is_waiting() || missing::is_noted() || HAS_KEPT.get() => return after_notes(value),
             Ok(value) => return value,
             Err(failed) => failed,
         };
@@ -126,7 +163,8 @@ fn run(body: impl Fn() -> Result<SEXP>) -> error::Result<SEXP> {
     }
 }
 
-/// A value, after what programs printed meanwhile is written, and R is warned of missing values. An interrupt is R's, as at
+/// A value, after what programs printed meanwhile is written, and R knows of the conditions of R functions and of missing
+/// values. An interrupt is R's, as at
 /// any other time.
 #[cold]
 fn after_notes(value: SEXP) -> SEXP {
@@ -134,6 +172,10 @@ fn after_notes(value: SEXP) -> SEXP {
     unsafe { Rf_protect(value) };
     while let Err(interrupted) = console::flush() {
         signal(interrupted);
+    }
+    if HAS_KEPT.replace(false) {
+        // R leaves this by a long jump if a handler does.
+        sexp::call_ours(c"signal_kept", sexp::nil());
     }
     let notes = missing_list();
     if !sexp::is_nil(notes) {

@@ -19,10 +19,12 @@ pub fn watch() {
 pub fn run() {
     idle::note_awake();
     // After an interrupt, callbacks wait until R waits or polls.
-    if callbacks::serve_idle().is_ok() {
-        // After an interrupt, the rest is written later.
-        let _ = console::flush();
-    }
+    entry::without_handlers(|| {
+        if callbacks::serve_idle().is_ok() {
+            // After an interrupt, the rest is written later.
+            let _ = console::flush();
+        }
+    });
     if entry::run_ready().is_err() {
         process::interrupt_again();
     }

@@ -7,6 +7,7 @@ use extendr_api::{GetSexp, Robj};
 use extendr_ffi::*;
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_data::convert::NA_INTEGER;
+use std::borrow::Cow;
 use std::ffi::{c_void, CStr};
 use std::marker::PhantomData;
 use std::os::raw::{c_char, c_int};
@@ -265,12 +266,17 @@ pub fn flags(x: SEXP) -> Option<Vec<bool>> {
     unsafe { integers(x) }.iter().map(|&value| if value == NA_INTEGER { None } else { Some(value != 0) }).collect()
 }
 
-/// Whole numbers of an integer vector, or of a double vector of whole numbers. `None` for anything else, for NA, and
-/// for an object with a class.
+/// Whole numbers of an integer or integer64 vector, or of a double vector of whole numbers. `None` for anything else, for
+/// NA, and for other objects with a class.
 #[inline]
 pub fn whole_numbers(x: SEXP) -> Option<Vec<i64>> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match kind(x) {
+        SEXPTYPE::REALSXP if inherits(x, c"integer64") => {
+            let number = |d: &f64| d.to_bits() as i64;
+            // SAFETY: the values are copied at once.
+            unsafe { doubles(x) }.iter().map(number).map(|n| (n.unsigned_abs() <= EXACT as u64).then_some(n)).collect()
+        }
         _ if is_object(x) => None,
         // SAFETY: the values are copied at once, here and below.
         SEXPTYPE::INTSXP => unsafe { integers(x) }.iter().map(|&i| (i != NA_INTEGER).then_some(i64::from(i))).collect(),
@@ -422,7 +428,7 @@ pub fn new_string(text: &str) -> SEXP {
 #[inline]
 pub fn new_char(text: &str) -> SEXP {
     // R's strings hold no NUL and at most 2^31 - 1 bytes.
-    let text = text.split('\0').next().unwrap_or_default();
+    let text = if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { Cow::Borrowed(text) };
     let size = text.len().min(c_int::MAX as usize) as c_int;
     // SAFETY: the text has `size` bytes at least, and no NUL.
     unsafe { Rf_mkCharLenCE(text.as_ptr().cast(), size, cetype_t::CE_UTF8) }

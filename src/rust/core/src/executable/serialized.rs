@@ -11,6 +11,7 @@ use crate::executable::options::{CompileOptions, UsedOptions};
 use crate::executable::{Deserialized, Executable, Origin, Placement, Provenance, Signature};
 use pjrt_base::container::{Container, Problem};
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::foreign;
 use pjrt_base::private_fs;
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
@@ -210,7 +211,8 @@ impl<'a> Serialized<'a> {
     /// format.
     pub fn read(container: &'a [u8]) -> Result<Serialized<'a>> {
         let damaged = || unreadable(Problem::Damaged);
-        let (header, payload) = CONTAINER.read(container).map_err(unreadable)?;
+        let (header, payload) =
+            CONTAINER.read(container).map_err(|problem| foreign::named(unreadable(problem), "The file", container))?;
         let header = ExecutableHeader::read(header).ok_or_else(damaged)?;
         let used = UsedOptions::decode(&header.options).ok_or_else(damaged)?;
         Ok(Serialized { header, used, payload })

@@ -7,6 +7,7 @@ use crate::stored::{Form, Stored};
 use decode::Decoder;
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::foreign;
 use pjrt_base::mmap::MappedFile;
 use pjrt_base::reason::Reason;
 use pjrt_data::array::Spec;
@@ -100,7 +101,10 @@ impl ArrayFile {
         let mut start = [0; npy::START];
         let known = usize::try_from(member.len).map_or(npy::START, |len| len.min(npy::START));
         self.read(&member, &mut start[..known])?;
-        let size = npy::size(&start[..known]).map_err(problem)?;
+        let size = npy::size(&start[..known]).map_err(|found| match self.is_archive {
+            true => problem(found),
+            false => foreign::named_file(problem(found), &self.file),
+        })?;
         if size as u64 > member.len {
             return Err(self.invalid(&member, "it is truncated"));
         }

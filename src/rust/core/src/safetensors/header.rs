@@ -6,6 +6,7 @@ use ::safetensors::tensor::{Metadata as Validated, TensorInfo};
 use ::safetensors::{Dtype, SafeTensorError};
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::foreign;
 use pjrt_base::mmap::MappedFile;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
@@ -104,7 +105,7 @@ impl Header {
         if length > LONGEST || length > file.len() - LENGTH {
             let limit = LONGEST.min(file.len() - LENGTH);
             let message = format!("its header claims {length} bytes; the limit is {limit}");
-            return Err(invalid(file.path(), &message));
+            return Err(foreign::named_file(invalid(file.path(), &message), file));
         }
         // Not longer than the file.
         let mut text = vec![0; length as usize];

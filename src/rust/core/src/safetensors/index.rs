@@ -3,6 +3,7 @@
 use super::header::{invalid, shortened, Text, Unique};
 use super::Metadata;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::foreign;
 use pjrt_base::mmap::MappedFile;
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{SerializeMap, Serializer};
@@ -62,7 +63,7 @@ impl Index {
         }
         let mut text = vec![0; file.len() as usize];
         file.read(0, &mut text)?;
-        Index::parse(&text).map_err(|what| invalid(path, &what))
+        Index::parse(&text).map_err(|what| foreign::named_file(invalid(path, &what), &file))
     }
 
     /// Parses an index. The error says what is wrong.

@@ -13,7 +13,7 @@ use ::safetensors::Dtype;
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::parallel::InterruptTimer;
-use pjrt_base::private_fs::{check_target, temporary};
+use pjrt_base::private_fs::{check_target, close, temporary};
 use pjrt_base::process;
 use pjrt_base::trace::{self, Activity, Details};
 use serde::de::value::{Error as NoSuchName, StrDeserializer};
@@ -308,20 +308,6 @@ impl Drop for Drafts {
             let _ = fs::remove_file(draft);
         }
     }
-}
-
-/// Closes a file; some systems report a full disk only then.
-fn close(file: File) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        // SAFETY: the descriptor is ours, and closed once.
-        if unsafe { libc::close(std::os::fd::IntoRawFd::into_raw_fd(file)) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    #[cfg(not(unix))]
-    drop(file);
-    Ok(())
 }
 
 /// The file that a path names, or its index.

@@ -55,7 +55,7 @@ impl Logical {
 const NA_DOUBLE: f64 = f64::from_bits(0x7ff0_0000_0000_07a2);
 
 #[inline(always)]
-fn is_na(x: f64) -> bool {
+pub(crate) fn is_na(x: f64) -> bool {
     x.is_nan() & (x.to_bits() as u32 == NA_DOUBLE.to_bits() as u32)
 }
 

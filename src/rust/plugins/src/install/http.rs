@@ -88,6 +88,9 @@ impl Http {
         }
         // An error means that the process already has a provider, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        if limits.proxies {
+            check_proxies(machine)?;
+        }
         let certificates = certificates(machine);
         let builder = || {
             let builder = reqwest::Client::builder()
@@ -231,6 +234,22 @@ fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
 
 /// The certificates that variables and pip's settings name. Skips unreadable ones: a connection that needs them fails
 /// with its own error.
+/// Refuses proxies without a valid address: requests would go without them.
+///
+/// # Errors
+/// `InvalidInput`.
+fn check_proxies(machine: &dyn Machine) -> Result<()> {
+    for name in ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
+        let Some(proxy) = machine.variable(name).filter(|proxy| !proxy.trim().is_empty()) else { continue };
+        if reqwest::Proxy::all(proxy.trim()).is_err() {
+            let message =
+                format!("The environment variable {name} is not the address of a proxy: '{}'.", redact(&proxy));
+            return Err(Error::new(Kind::InvalidInput, message).hint("Such as http://proxy.example.org:3128."));
+        }
+    }
+    Ok(())
+}
+
 fn certificates(machine: &dyn Machine) -> Vec<Certificate> {
     let files =
         CERTIFICATE_FILES.iter().filter_map(|name| machine.variable(name)).chain(index::pip_setting(machine, "cert"));

@@ -67,10 +67,24 @@ impl InstallFolder {
         self.objection(&found.library).is_none().then_some(found)
     }
 
-    /// The complete plugins that are not used because others could have changed them: their libraries, with the reasons.
+    /// The plugins that are not used because they are damaged, or others could have changed them: their libraries, with the
+    /// reasons.
     pub fn refused(&self) -> Vec<(PathBuf, String)> {
-        let complete = self.folders().into_iter().filter_map(|name| self.complete(&name));
-        complete.filter_map(|found| self.objection(&found.library).map(|reason| (found.library, reason))).collect()
+        let reason = |name: &String| match self.complete(name) {
+            Some(found) => self.objection(&found.library).map(|reason| (found.library, reason)),
+            None => self.damaged(name),
+        };
+        self.folders().iter().filter_map(reason).collect()
+    }
+
+    /// The plugin in a folder, if its library is not the one that was installed.
+    fn damaged(&self, folder: &str) -> Option<(PathBuf, String)> {
+        let record = self.record(folder)?;
+        let library = self.root.join(folder).join(&record.library);
+        let bytes = fs::symlink_metadata(&library).map_or(0, |found| found.len());
+        let wanted = record.library_bytes;
+        is_below(&record.library)
+            .then(|| (library, format!("it is damaged: it has {bytes} bytes, but {wanted} were installed")))
     }
 
     /// Why others could have changed a file here.
@@ -80,13 +94,15 @@ impl InstallFolder {
 
     /// The plugin in a folder, if it is complete.
     fn complete(&self, folder: &str) -> Option<Installed> {
-        let path = self.root.join(folder);
-        let text = fs::read_to_string(path.join(RECORD)).ok()?;
-        let record: Record = basic_toml::from_str(&text).ok()?;
-        let library = path.join(&record.library);
+        let record = self.record(folder)?;
+        let library = self.root.join(folder).join(&record.library);
         let bytes = fs::symlink_metadata(&library).ok().filter(fs::Metadata::is_file)?.len();
         let whole = bytes == record.library_bytes && is_below(&record.library);
         whole.then(|| Installed { folder: folder.to_string(), library, record })
+    }
+
+    fn record(&self, folder: &str) -> Option<Record> {
+        basic_toml::from_str(&fs::read_to_string(self.root.join(folder).join(RECORD)).ok()?).ok()
     }
 
     /// The names of the folders that may have plugins.

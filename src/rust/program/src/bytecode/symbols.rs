@@ -28,16 +28,20 @@ pub(crate) fn symbols(code: &[u8]) -> Result<Symbols> {
         |_| Ok(()),
         |operation| {
             if let Some(target) = operation.attribute("call_target_name").and_then(Attribute::as_text) {
-                found.targets.push(target.to_owned());
+                found.targets.push(without_nul(target));
             } else if let (Some(name), Some(block)) = (operation.symbol(), operation.block(0)) {
-                let names = block.names.iter().map(|name| name.as_ref().map(|name| name.to_string()));
-                found.functions.push((name.to_owned(), names.collect()));
+                let names = block.names.iter().map(|name| name.as_ref().map(|name| without_nul(name)));
+                found.functions.push((without_nul(name), names.collect()));
             }
         },
     )?;
     found.targets.sort_unstable();
     found.targets.dedup();
     Ok(found)
+}
+
+fn without_nul(name: &str) -> String {
+    name.replace('\0', "\u{fffd}")
 }
 
 #[cfg(test)]

@@ -65,6 +65,8 @@ operations! {
     Aperm "aperm", Dim "dim", Rev "rev", Cbind "cbind", Rbind "rbind", Diag "diag", Sort "sort", Order "order",
     WhichMax "which.max", WhichMin "which.min", Matmul "%*%", Crossprod "crossprod", Tcrossprod "tcrossprod",
     Outer "outer",
+    Take "[",
+    Layout "layout",
 }
 
 /// The program of an operation: StableHLO text, with one result. `float` is the dtype of results that are not whole where
@@ -77,6 +79,9 @@ operations! {
 pub fn program(operation: Operation, operands: &[Operand], parameters: &[i64], float: DType) -> Result<String> {
     let body = Body::default();
     let values = arguments(&body, operands, float)?;
+    if let (Operation::Layout, [x]) = (operation, &values[..]) {
+        return shape::in_layout(x, parameters);
+    }
     let result = build(operation, &values, parameters, float)?;
     Ok(body.program(&values, &result))
 }
@@ -108,6 +113,7 @@ fn arguments<'b>(body: &'b Body, operands: &[Operand], float: DType) -> Result<V
 fn build<'b>(operation: Operation, values: &[Value<'b>], parameters: &[i64], float: DType) -> Result<Value<'b>> {
     match values {
         parts if matches!(operation, Operation::Cbind | Operation::Rbind) => shape::bind(operation, parts),
+        [x, indices @ ..] if operation == Operation::Take => shape::take(x, indices, parameters),
         [x] => of_one(operation, x, parameters, float),
         [x, y] => of_two(operation, x, y, float),
         [condition, yes, no] if operation == Operation::Ifelse => shape::choose(condition, yes, no),
@@ -154,7 +160,7 @@ fn of_one<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64], float: DT
         Op::Sum | Op::Prod | Op::Mean | Op::Max | Op::Min | Op::Any | Op::All => {
             reduce::summary(operation, x, parameters, float)
         }
-        Op::Range => reduce::range(x),
+        Op::Range => reduce::range(x, parameters),
         Op::RowSums | Op::ColSums | Op::RowMeans | Op::ColMeans => {
             reduce::rows_or_columns(operation, x, parameters, float)
         }
@@ -162,6 +168,7 @@ fn of_one<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64], float: DT
         Op::Transpose => shape::transpose(x),
         Op::Aperm => shape::permute(x, parameters),
         Op::Dim => shape::reshape(x, parameters),
+        Op::Layout => Ok(x.clone()),
         Op::Rev => Ok(shape::reverse(x)),
         Op::Diag => shape::diagonal(x, parameters),
         Op::Sort => order::sort(x, parameters),

@@ -95,22 +95,69 @@ fn axes(operation: Operation, x: &Value, parameters: &[i64]) -> Result<Vec<i64>>
     Ok(axes)
 }
 
-/// `sum`, `prod`, `mean`, `max`, `min`, `any`, `all`: along the axes in `parameters`, counted from 0, or all.
-pub(super) fn summary<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64], float: DType) -> Result<Value<'b>> {
-    let axes = axes(operation, x, parameters)?;
-    along(operation, x, &axes, float)
+/// What stands in the parameters of a summary that leaves out NaN, after the others.
+const WITHOUT_NAN: i64 = -1;
+
+/// The parameters without this mark, and whether it is there.
+fn without_mark(parameters: &[i64]) -> (&[i64], bool) {
+    match parameters {
+        [others @ .., WITHOUT_NAN] => (others, true),
+        all => (all, false),
+    }
 }
 
-fn along<'b>(operation: Operation, x: &Value<'b>, axes: &[i64], float: DType) -> Result<Value<'b>> {
-    match operation {
-        Operation::Sum => Ok(total(Fold::Sum, x, axes)),
-        Operation::Prod => Ok(total(Fold::Product, x, axes)),
-        Operation::Mean => Ok(mean(x, axes, float)),
-        Operation::Max => extreme(operation, Fold::Maximum, x, axes),
-        Operation::Min => extreme(operation, Fold::Minimum, x, axes),
-        Operation::Any => Ok(fold(Fold::Or, &x.convert(DType::Pred), axes)),
-        _ => Ok(fold(Fold::And, &x.convert(DType::Pred), axes)),
+/// `x` with another number in place of NaN.
+fn without_nan<'b>(x: &Value<'b>, kind: Fold) -> Value<'b> {
+    if !(x.dtype.is_float() || x.dtype.is_complex()) {
+        return x.clone();
     }
+    let x = x.widened();
+    let neutral = kind.neutral(x.body(), x.dtype).spread(&x.dims);
+    x.compare("NE", &x).select(neutral, &x)
+}
+
+/// `sum`, `prod`, `mean`, `max`, `min`, `any`, `all`: along the axes in `parameters`, counted from 0, or all; without NaN
+/// if -1 comes last.
+pub(super) fn summary<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64], float: DType) -> Result<Value<'b>> {
+    let (parameters, skips_nan) = without_mark(parameters);
+    let axes = axes(operation, x, parameters)?;
+    along(operation, x, &axes, skips_nan, float)
+}
+
+fn along<'b>(operation: Operation, x: &Value<'b>, axes: &[i64], skips_nan: bool, float: DType) -> Result<Value<'b>> {
+    let known = |kind| if skips_nan { without_nan(x, kind) } else { x.clone() };
+    match operation {
+        Operation::Sum => Ok(total(Fold::Sum, &known(Fold::Sum), axes).convert(summed(x.dtype))),
+        Operation::Prod => Ok(total(Fold::Product, &known(Fold::Product), axes).convert(summed(x.dtype))),
+        Operation::Mean if skips_nan => Ok(known_mean(x, axes, float)),
+        Operation::Mean => Ok(mean(x, axes, float)),
+        Operation::Max => most(operation, Fold::Maximum, x, axes, skips_nan),
+        Operation::Min => most(operation, Fold::Minimum, x, axes, skips_nan),
+        Operation::Any => Ok(fold(Fold::Or, &known(Fold::Or).convert(DType::Pred), axes)),
+        _ => Ok(fold(Fold::And, &known(Fold::And).convert(DType::Pred), axes)),
+    }
+}
+
+/// The largest or smallest element, without NaN if these are skipped.
+fn most<'b>(operation: Operation, kind: Fold, x: &Value<'b>, axes: &[i64], skips_nan: bool) -> Result<Value<'b>> {
+    if !skips_nan {
+        return extreme(operation, kind, x, axes);
+    }
+    let found = extreme(operation, kind, &without_nan(x, kind), axes)?;
+    Ok(if x.dtype.is_float() { found.convert(x.dtype) } else { found })
+}
+
+/// The mean of the elements that are not NaN.
+fn known_mean<'b>(x: &Value<'b>, axes: &[i64], float: DType) -> Value<'b> {
+    if !(x.dtype.is_float() || x.dtype.is_complex()) {
+        return mean(x, axes, float);
+    }
+    let dtype = floating(x.dtype, float);
+    let x = x.convert(working(x.dtype));
+    let count = fold(Fold::Sum, &x.compare("EQ", &x).convert(DType::I64), axes);
+    let sum = fold(Fold::Sum, &without_nan(&x, Fold::Sum), axes);
+    let count = count.convert(sum.dtype);
+    (sum / count).convert(dtype)
 }
 
 /// Sums of pred are i32, and of integers have 64 bits. Half floats add up in f32.
@@ -164,21 +211,23 @@ fn extreme<'b>(operation: Operation, kind: Fold, x: &Value<'b>, axes: &[i64]) ->
     Ok(fold(kind, &x.convert(dtype).widened(), axes).convert(dtype))
 }
 
-/// The smallest and the largest element.
-pub(super) fn range<'b>(x: &Value<'b>) -> Result<Value<'b>> {
+/// The smallest and the largest element; without NaN if the only parameter is -1.
+pub(super) fn range<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
     let axes: Vec<i64> = (0..x.dims.len() as i64).collect();
-    let low = extreme(Operation::Range, Fold::Minimum, x, &axes)?;
-    let high = extreme(Operation::Range, Fold::Maximum, x, &axes)?;
+    let (_, skips_nan) = without_mark(parameters);
+    let low = most(Operation::Range, Fold::Minimum, x, &axes, skips_nan)?;
+    let high = most(Operation::Range, Fold::Maximum, x, &axes, skips_nan)?;
     Ok(x.body().concatenate(&[&low.reshape(&[1]), &high.reshape(&[1])], 0))
 }
 
-/// `rowSums` and its kin: the first `dims` dimensions stay, or go.
+/// `rowSums` and its kin: the first `dims` dimensions stay, or go; without NaN if -1 comes after this number.
 pub(super) fn rows_or_columns<'b>(
     operation: Operation,
     x: &Value<'b>,
     parameters: &[i64],
     float: DType,
 ) -> Result<Value<'b>> {
+    let (parameters, skips_nan) = without_mark(parameters);
     let rank = x.dims.len() as i64;
     let split = parameters.first().copied().unwrap_or(1);
     if rank < 2 || !(1..rank).contains(&split) {
@@ -193,7 +242,7 @@ pub(super) fn rows_or_columns<'b>(
     let is_rows = matches!(operation, Operation::RowSums | Operation::RowMeans);
     let axes: Vec<i64> = if is_rows { (split..rank).collect() } else { (0..split).collect() };
     let is_sum = matches!(operation, Operation::RowSums | Operation::ColSums);
-    along(if is_sum { Operation::Sum } else { Operation::Mean }, x, &axes, float)
+    along(if is_sum { Operation::Sum } else { Operation::Mean }, x, &axes, skips_nan, float)
 }
 
 /// `cumsum` and its kin, of all elements in column-major order: rank 1. Sums have the dtype of `sum`, products of integers the

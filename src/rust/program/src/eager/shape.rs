@@ -1,7 +1,7 @@
 //! Operations that move elements. Elements are in column-major order: the first index varies fastest.
 
 use super::arithmetic::one_shape;
-use super::body::Value;
+use super::body::{integers, tensor, Value};
 use super::Operation;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::array::Spec;
@@ -64,6 +64,56 @@ pub(super) fn permute<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>
         );
     }
     Ok(x.transpose(&order))
+}
+
+/// `[`: the elements at some places, in one dimension for each of `indices`, which have rank 1 and count from 0.
+/// `parameters` are these dimensions, counted from 0.
+pub(super) fn take<'b>(x: &Value<'b>, indices: &[Value<'b>], parameters: &[i64]) -> Result<Value<'b>> {
+    let rank = x.dims.len() as i64;
+    if parameters.len() != indices.len() {
+        bail!(ArgumentCount, "`[` takes places for each of {} dimensions, not {}.", parameters.len(), indices.len());
+    }
+    let are_valid = parameters.iter().all(|axis| (0..rank).contains(axis))
+        && indices.iter().all(|index| index.dims.len() == 1 && index.dtype.is_integer());
+    if !are_valid {
+        bail!(InvalidInput, "`[` takes whole numbers for dimensions of {}.", format_type(x.dtype, &x.dims));
+    }
+    let dtype = x.dtype;
+    let mut x = x.widened();
+    for (&axis, index) in parameters.iter().zip(indices) {
+        let mut dims = x.dims.clone();
+        let mut sizes = x.dims.clone();
+        (dims[axis as usize], sizes[axis as usize]) = (index.len(), sizes[axis as usize].min(1));
+        let others: Vec<String> = (0..rank).filter(|&dim| dim != axis).map(|dim| dim.to_string()).collect();
+        let attributes = format!(
+            "{{dimension_numbers = #stablehlo.gather<offset_dims = [{}], collapsed_slice_dims = [{axis}], \
+             start_index_map = [{axis}], index_vector_dim = 1>, slice_sizes = {}, indices_are_sorted = false}}",
+            others.join(", "),
+            integers(&sizes)
+        );
+        x = x.body().emit("stablehlo.gather", &[&x, index], "", &attributes, x.dtype, &dims);
+    }
+    Ok(x.convert(dtype))
+}
+
+/// The program that copies an array to another layout. `parameters` are the dimensions from the fastest to the slowest
+/// varying, before and after.
+pub(super) fn in_layout(x: &Value, parameters: &[i64]) -> Result<String> {
+    let (before, after) = parameters.split_at(parameters.len() / 2);
+    if ![before, after].iter().all(|order| is_permutation(order, x.dims.len())) {
+        bail!(Internal, "A layout must be a permutation of the dimensions.");
+    }
+    let of = tensor(x.dtype, &x.dims);
+    let mode = |order: &[i64]| {
+        let order: Vec<_> = order.iter().map(i64::to_string).collect();
+        format!("{of} {{mhlo.layout_mode = \"{{{}}}\"}}", order.join(","))
+    };
+    Ok(format!(
+        "module attributes {{mhlo.layout_mode = \"default\"}} {{\n  func.func public @main(%x: {}) -> ({}) {{\n    \
+         return %x : {of}\n  }}\n}}\n",
+        mode(before),
+        mode(after)
+    ))
 }
 
 /// `rev`: all elements in the opposite order, in one dimension.

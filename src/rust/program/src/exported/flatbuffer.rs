@@ -74,7 +74,11 @@ impl<'a> Buffer<'a> {
     fn string(&self, at: usize) -> Result<&'a str> {
         let (start, len) = self.elements(at, 1)?;
         self.spend(len + 4)?;
-        std::str::from_utf8(self.bytes(start, len)?).map_err(|_| damaged("a text is not UTF-8"))
+        let text = std::str::from_utf8(self.bytes(start, len)?).map_err(|_| damaged("a text is not UTF-8"))?;
+        if text.contains('\0') {
+            return Err(damaged("a text has a NUL character"));
+        }
+        Ok(text)
     }
 }
 

@@ -12,6 +12,7 @@ pub use tree::Tree;
 use crate::bytecode::{self, MAGIC};
 use flatbuffer::{Buffer, Table};
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::foreign;
 use pjrt_base::reason::Reason;
 use std::sync::Arc;
 
@@ -108,6 +109,7 @@ impl Exported {
         if is_pickle(content) && module(content).is_none() {
             return Err(not_exported("it is a Python pickle, which only Python can read").hint(EXPORT));
         }
+        foreign::check(Kind::InvalidFile, "The exported function", content)?;
         let buffer = Buffer::new(content);
         let mut root = buffer.root().map_err(|error| error.hint(EXPORT))?;
         let mut exported = Self::of(root)?;

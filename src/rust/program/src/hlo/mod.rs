@@ -185,7 +185,7 @@ impl HloModuleProto {
     /// The names of the inputs: those of the source if a compiler recorded them, otherwise the parameters' own.
     pub fn input_names(&self) -> Vec<String> {
         let parameters = self.parameters();
-        parameters.into_iter().map(|p| p.name_in_source().unwrap_or(&p.name).to_owned()).collect()
+        parameters.into_iter().map(|p| p.name_in_source().unwrap_or(&p.name).replace('\0', "\u{fffd}")).collect()
     }
 
     /// The names of the inputs in the source, if a compiler recorded them.
@@ -304,7 +304,10 @@ impl HloInstructionProto {
 
     /// Its name in the program's source, if a compiler recorded it.
     fn name_in_source(&self) -> Option<&str> {
-        self.metadata.as_ref().map(|metadata| metadata.op_name.as_str()).filter(|name| !name.is_empty())
+        self.metadata
+            .as_ref()
+            .map(|metadata| metadata.op_name.as_str())
+            .filter(|name| !name.is_empty() && !name.contains('\0'))
     }
 
     /// Whether the compiler has recorded the number of iterations of this loop.

@@ -1,6 +1,6 @@
 //! The annotations of a program's source: how many devices it is for, the shardings of its arrays, and which it takes over.
 
-use crate::module::{Attribute, Name, Operation, Type};
+use crate::module::{Attribute, Element, Name, Operation, Tensor, Type};
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 
@@ -25,6 +25,8 @@ pub struct Array {
     pub dims: Option<Vec<i64>>,
     /// The type of an array that has no fixed dimensions, nor bounds for them: `f32[?x3]`.
     pub dynamic: Option<String>,
+    /// The type of an array whose elements no compiler has: `f80[2]`.
+    pub unknown: Option<String>,
     /// Whether the program has a sharding for it.
     pub has_sharding: bool,
     /// For an output, the path to it in what the function returns.
@@ -95,7 +97,8 @@ fn array(kind: &Type, attributes: Option<&Attribute>) -> Array {
         name: None,
         dtype: kind.as_tensor().and_then(|tensor| tensor.element.dtype()),
         dims: kind.dims().filter(|_| kind.is_static()).map(<[i64]>::to_vec),
-        dynamic: dynamic(kind),
+        dynamic: shown(kind).filter(|_| is_dynamic(kind)),
+        unknown: shown(kind).filter(|_| has_unknown_elements(kind)),
         has_sharding: has_sharding(attributes) || has_sharding(item("mhlo.frontend_attributes")),
         path: path.map(str::to_owned),
         is_donated: item(ALIAS).is_some() || item(DONOR).is_some(),
@@ -103,10 +106,20 @@ fn array(kind: &Type, attributes: Option<&Attribute>) -> Array {
     }
 }
 
-/// An array of unknown size, which no compiler takes: `f32[?x3]`.
-fn dynamic(kind: &Type) -> Option<String> {
-    let tensor = kind.as_tensor().filter(|tensor| !matches!(tensor.encoding, Some(Attribute::Bounds(_))))?;
+/// Whether this is an array of unknown size, which no compiler takes.
+fn is_dynamic(kind: &Type) -> bool {
+    let is_bounded = |tensor: &Tensor| matches!(tensor.encoding, Some(Attribute::Bounds(_)));
+    kind.as_tensor().is_some_and(|tensor| !is_bounded(tensor)) && !kind.is_static()
+}
+
+fn has_unknown_elements(kind: &Type) -> bool {
+    kind.as_tensor().is_some_and(|tensor| matches!(tensor.element, Element::Index | Element::Other(_)))
+}
+
+/// The type of an array: `f32[?x3]`.
+fn shown(kind: &Type) -> Option<String> {
+    let tensor = kind.as_tensor()?;
     let size = |&dim: &i64| if dim < 0 { "?".to_owned() } else { dim.to_string() };
     let dims = tensor.dims.iter().map(size).collect::<Vec<_>>().join("x");
-    (!kind.is_static()).then(|| format!("{}[{dims}]", tensor.element))
+    Some(format!("{}[{dims}]", tensor.element))
 }

@@ -2,6 +2,7 @@
 
 use memchr::memmem;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::foreign;
 use pjrt_base::reason::Reason;
 
 /// How much is read to recognize a format.
@@ -12,7 +13,10 @@ const START: usize = 1024;
 /// # Errors
 /// `InvalidFile`, which names the format of the data.
 pub(crate) fn check(code: &[u8]) -> Result<()> {
-    recognize(code).map_or(Ok(()), |(message, reason)| Err(Error::new(Kind::InvalidFile, message).hint(reason)))
+    if let Some((message, reason)) = recognize(code) {
+        return Err(Error::new(Kind::InvalidFile, message).hint(reason));
+    }
+    foreign::check(Kind::InvalidFile, "The program", code)
 }
 
 fn recognize(code: &[u8]) -> Option<(&'static str, Reason)> {

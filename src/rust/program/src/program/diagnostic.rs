@@ -35,6 +35,12 @@ const SILENT: &str = "Unknown MLIR failure";
 const LONG_CHAINS: &str = "Newer compilers of XLA fail like this on long chains of operations on each element. Put a \
                            `stablehlo.optimization_barrier` after every few hundred of them, or write a loop.";
 
+/// XLA's message about elements of a type that it lacks.
+const UNKNOWN_TYPE: &str = "primitive_type_invalid";
+
+/// XLA's message about operations that compute with elements narrower than a byte, and give wider ones.
+const NARROW: &str = "custom element sizes on non-sub-byte types";
+
 /// Explains an error about a program that the compiler cannot parse or verify; others stay as they are.
 pub(crate) fn explain(program: &Program, error: Error) -> Error {
     if program.format() != Format::Mlir || !matches!(error.code(), Some(UNKNOWN | INVALID_ARGUMENT)) {
@@ -45,6 +51,12 @@ pub(crate) fn explain(program: &Program, error: Error) -> Error {
     }
     if error.message().trim_end() == SILENT {
         return error.hint(LONG_CHAINS);
+    }
+    if error.message().contains(UNKNOWN_TYPE) {
+        return called_as(unknown_type(&program.arrays_of_unknown_types()), &error);
+    }
+    if error.message().contains(NARROW) {
+        return error.hint("Convert operands that are narrower than a byte first: `stablehlo.convert` to i8.");
     }
     let Some(found) = Diagnostic::read(error.message()) else { return error };
     let text = if program.bytecode().is_some() { &[] } else { program.code() };
@@ -68,6 +80,16 @@ fn dynamic(program: &Program, error: Error) -> Error {
     let found = if of_text.is_empty() { vec![shape_of_parameter(error.message())] } else { of_text };
     let explained = dynamic_shape(&found).hint(format!("The compiler said: {}", error.message().trim_end()));
     called_as(explained, &error)
+}
+
+/// The error about arrays with elements that compilers lack, in words.
+fn unknown_type(arrays: &[String]) -> Error {
+    let which = if arrays.is_empty() { "an argument or result".to_owned() } else { arrays.join(", ") };
+    let message = format!("The program has elements of a type that the compiler lacks: {which}.");
+    Error::new(Kind::UnsupportedDtype, message).hint(
+        "Use a type that it has, with a `stablehlo.convert` where that is needed: i64 for `index` and i128, f64 for f80, \
+         f32 for tf32, f8 for f6.",
+    )
 }
 
 /// The error about these arrays, in words.

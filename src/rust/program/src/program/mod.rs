@@ -19,6 +19,9 @@ use pjrt_base::room;
 use prost::Message;
 use std::sync::Arc;
 
+/// What some editors write in front of text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The format of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -56,7 +59,10 @@ impl Program {
     /// `InvalidFile` for empty code, data in other formats and `hlo` programs that are not HLO modules; `InvalidInput` for
     /// exported functions whose program cannot be compiled as it is, and `hlo` programs that are optimized already; and the
     /// errors of the checks of text and bytecode.
-    pub fn new(code: Vec<u8>, format: Format) -> Result<Program> {
+    pub fn new(mut code: Vec<u8>, format: Format) -> Result<Program> {
+        if format == Format::Mlir && code.starts_with(BYTE_ORDER_MARK) {
+            code.drain(..BYTE_ORDER_MARK.len());
+        }
         if code.is_empty() {
             bail!(InvalidFile, "The program is empty.");
         }
@@ -231,11 +237,20 @@ impl Program {
 
     /// The arguments and results of its main function without a fixed shape, in words; empty if unknown.
     pub(crate) fn dynamic_arrays(&self) -> Vec<String> {
+        self.arrays_in_words(|array| array.dynamic.as_ref())
+    }
+
+    /// Those with elements of unknown types.
+    pub(crate) fn arrays_of_unknown_types(&self) -> Vec<String> {
+        self.arrays_in_words(|array| array.unknown.as_ref())
+    }
+
+    fn arrays_in_words(&self, kind: fn(&Array) -> Option<&String>) -> Vec<String> {
         let words = |what: &str, arrays: &Option<Vec<Array>>| {
             let arrays = arrays.iter().flatten().enumerate();
             let word = |(i, array): (usize, &Array)| {
                 let name = array.name.as_ref().map(|name| format!(" (`{name}`)")).unwrap_or_default();
-                Some(format!("{what} {}{name} is {}", i + 1, array.dynamic.as_ref()?))
+                Some(format!("{what} {}{name} is {}", i + 1, kind(array)?))
             };
             arrays.filter_map(word).collect::<Vec<_>>()
         };
@@ -269,8 +284,9 @@ impl Program {
             Format::Mlir if self.bytecode().is_some() => {
                 format!("<MLIR bytecode, {} bytes>\n", self.code.len())
             }
-            Format::Mlir => String::from_utf8_lossy(&self.code).into_owned(),
-            Format::Hlo => self.hlo().map(|module| module.debug_text()).unwrap_or_default(),
+            // A NUL character is a space in MLIR.
+            Format::Mlir => String::from_utf8_lossy(&self.code).replace('\0', " "),
+            Format::Hlo => self.hlo().map(|module| module.debug_text()).unwrap_or_default().replace('\0', "\u{fffd}"),
         }
     }
 }

@@ -90,6 +90,11 @@ impl Arguments {
         Arguments { formals, places, inputs, last: RefCell::default() }
     }
 
+    /// The paths of the program's inputs.
+    pub fn inputs_in_order(&self) -> &[String] {
+        &self.inputs
+    }
+
     /// The inputs among the arguments of a call, a list that the caller protects. The last call's names are in the list
     /// `kept`, at `place`. R may leave this by a long jump.
     ///

@@ -29,7 +29,33 @@ pub(super) fn on(message: &str, source: Option<&Source<'_>>, text: &[u8]) -> Opt
     if message.contains("undefined symbol alias id '") {
         return Some("Define the name before its use, as in `!t = tensor<2xf32>`, or write the type.".into());
     }
+    if let Some((_, types)) = message.split_once("expects different type than prior uses: ") {
+        return fitted(quoted(), types);
+    }
+    if message.contains("requires the same shape for all operands") {
+        return Some("Scalars are not repeated by themselves: use `stablehlo.broadcast_in_dim`.".into());
+    }
     in_line(message, source?, text)
+}
+
+/// How to make a value fit where another type is needed: `'tensor<2xf32>' vs 'tensor<f64>'`.
+fn fitted(value: &str, types: &str) -> Option<String> {
+    let mut types = types.split('\'').skip(1).step_by(2);
+    let (needed, given) = (types.next()?, types.next()?);
+    let parts = |array: &'static str, text: &str| -> Option<(String, String)> {
+        let inner = text.strip_prefix(array)?.strip_suffix('>')?;
+        let at = inner.find(|c: char| !c.is_ascii_digit() && c != 'x').unwrap_or(0);
+        Some((inner[..at].to_owned(), inner[at..].to_owned()))
+    };
+    let ((to, wanted), (from, element)) = (parts("tensor<", needed)?, parts("tensor<", given)?);
+    if wanted != element {
+        let converted = format!("tensor<{from}{wanted}>");
+        let then = if to == from { "" } else { ", and then repeat it with `stablehlo.broadcast_in_dim`" };
+        return Some(format!("Convert it first: `stablehlo.convert {value} : ({given}) -> {converted}`{then}."));
+    }
+    let is_repeated = from.is_empty() && !to.is_empty();
+    is_repeated
+        .then(|| format!("Repeat the scalar: `stablehlo.broadcast_in_dim {value}, dims = [] : ({given}) -> {needed}`."))
 }
 
 /// The same for messages about a place.

@@ -1,0 +1,46 @@
+# Before R 4.3, an operator has no method if those of its operands differ. So bit64's operators and ours become the same
+# functions there, which leave numbers of bit64 to its own.
+
+connect_bit64 <- function() {
+  if (getRversion() < "4.3.0") {
+    setHook(packageEvent("bit64", "onLoad"), share_operators)
+    if (isNamespaceLoaded("bit64")) {
+      share_operators()
+    }
+  }
+}
+
+disconnect_bit64 <- function() {
+  remove_hook(packageEvent("bit64", "onLoad"), share_operators)
+  if (isNamespaceLoaded("bit64")) {
+    for (name in names(the$bit64_methods)) {
+      registerS3method(name, "integer64", the$bit64_methods[[name]], asNamespace("bit64"))
+    }
+  }
+}
+
+share_operators <- function(...) {
+  names <- c("+", "-", "*", "/", "^", "%%", "%/%", "==", "!=", "<", "<=", ">", ">=", "&", "|")
+  names <- names[vapply(paste0(names, ".integer64"), exists, NA, asNamespace("bit64"), inherits = FALSE)]
+  the$bit64_methods <- mget(paste0(names, ".integer64"), asNamespace("bit64"))
+  names(the$bit64_methods) <- names
+  for (name in names) {
+    method <- shared_operator(name, the$bit64_methods[[name]])
+    registerS3method(name, "integer64", method, baseenv())
+    registerS3method(name, "PJRTBuffer", method, baseenv())
+  }
+}
+
+shared_operator <- function(name, theirs) {
+  force(name)
+  force(theirs)
+  function(e1, e2) {
+    if (missing(e2)) {
+      if (inherits(e1, "PJRTBuffer")) .Call(ffi_operator_1, name, e1, NULL) else theirs(e1)
+    } else if (inherits(e1, "PJRTBuffer") || inherits(e2, "PJRTBuffer")) {
+      .Call(ffi_operator_2, name, e1, e2)
+    } else {
+      theirs(e1, e2)
+    }
+  }
+}
