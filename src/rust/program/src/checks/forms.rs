@@ -18,7 +18,7 @@ fn said(program: &Program) -> (Annotations, Findings, Vec<String>) {
     annotations.inputs = annotations.inputs.map(|inputs| inputs.into_iter().map(unnamed).collect());
     let narrow = narrow::check(program).err();
     let collectives = collectives::check(program, 1, 1).err();
-    let dynamic: Vec<String> = program.dynamic_arrays().iter().map(|array| array.replace(|c| c == '%', "")).collect();
+    let dynamic: Vec<String> = program.dynamic_arrays().iter().map(|array| array.replace('%', "")).collect();
     let without_names = |array: String| match array.split_once(" (`") {
         Some((what, rest)) => what.to_owned() + rest.split_once("`)").map_or("", |(_, rest)| rest),
         None => array,
