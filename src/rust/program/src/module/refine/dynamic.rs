@@ -192,7 +192,8 @@ impl<'m> Refiner<'m> {
             "mhlo.topk" => {
                 let declared = source.results.first().and_then(|&first| self.source.type_of(first).as_tensor());
                 let mut dims = operands.first().map(|&first| self.dims(first).to_vec()).unwrap_or_default();
-                let (Some(last), Some(k)) = (dims.last_mut(), declared.and_then(|kind| kind.dims.last().copied())) else {
+                let (Some(last), Some(k)) = (dims.last_mut(), declared.and_then(|kind| kind.dims.last().copied()))
+                else {
                     return Err(strange("a selection of the largest of nothing"));
                 };
                 *last = k;
