@@ -25,8 +25,7 @@ add_program <- function(type, x = "") {
 donates <- " {tf.aliasing_output = 0 : i32}"
 
 # A chain of operations on a number, each on the two previous results. Compiling 10,000 takes about a second. Newer
-# compilers
-# fail on such a chain of operations on an array.
+# compilers fail on such a chain of operations on an array.
 chain_program <- function(operations) {
   n <- seq_len(operations)
   sprintf("func.func @main(%%0: tensor<f32>) -> tensor<f32> {\n%s\nreturn %%%d : tensor<f32>\n}", paste0(

@@ -139,6 +139,7 @@ known_benchmark <- function(seconds = (11:19) / 1e4, ...) {
   found$from_r <- data.frame(from_r = c(12, 14, 16) / 1e4, without_r = c(11, 12, 13) / 1e4)
   found$limits[c("flops", "n", "bandwidth", "array_bytes")] <- list(1e9, 1024, 1e8, 2^27)
   found$bytes <- 49152
+  found$estimated_by <- "plugin"
   changes <- list(...)
   found[names(changes)] <- changes
   found

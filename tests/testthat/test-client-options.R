@@ -87,6 +87,10 @@ test_that("a plugin receives options of every type", {
     cpu_device_count = 3L, text = "caf\u00e9", nothing = "", flag = TRUE, number = -1, many = 1:3, none = integer(),
     fraction = 0.1
   )
+  if (plugin_api(115)) {
+    expect_refused(new_client(plugin, options), "invalid_argument", "Unexpected option name")
+    options <- options["cpu_device_count"]
+  }
   expect_length(devices(new_client(plugin, options)), 3L)
   # this one would abort the process
   options$cpu_device_count <- "3"

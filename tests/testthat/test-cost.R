@@ -43,8 +43,10 @@ test_that("padding and groups of convolutions are counted as the plugin counts t
 
 test_that("costs that a plugin does not estimate are this package's, and say so", {
   child <- run_child(quote({
-    product <- pjrt_compile(pjrt_program("func.func @main(%x: tensor<30x40xf32>, %y: tensor<40x50xf32>) -> tensor<30x50xf32> {
-      %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<30x40xf32>, tensor<40x50xf32>) -> tensor<30x50xf32>
+    product <- pjrt_compile(pjrt_program("func.func @main(%x: tensor<30x40xf32>, %y: tensor<40x50xf32>) ->
+        tensor<30x50xf32> {
+      %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+        : (tensor<30x40xf32>, tensor<40x50xf32>) -> tensor<30x50xf32>
       return %0 : tensor<30x50xf32>
     }"))
     print(executable_cost(product))

@@ -77,11 +77,11 @@ impl Buffer {
         let client = device.client();
         client.handle()?;
         let index = memory.as_ref().map(MemorySpace::index);
-        let (api, spec) = (client.plugin().api(), self.spec().clone());
+        let spec = self.spec().clone();
         let backing = Backing::of(&[self])?.map(Arc::new);
         let Some(launch) = self.unfinished_launch() else {
             let handle = self.start_copy(&device, memory.as_ref())?;
-            let spec = order::found(api, handle, &spec);
+            let spec = order::of_copy(client, self.raw_handle(), handle, &spec);
             let copy = Buffer::make(client.clone(), device.index(), index, spec, handle, None, backing);
             copy.count_in_flight()?;
             return Ok(copy);
@@ -95,7 +95,8 @@ impl Buffer {
             let asked = || holdings::arrays([&**source.spec()]);
             let started = with_retry(asked, || source.start_copy(&device, memory.as_ref()));
             let handle = started.map_err(|error| promised.failed(error))?;
-            promised.fulfil(handle, &order::found(api, handle, source.spec()));
+            let spec = order::of_copy(&source.0.client, source.raw_handle(), handle, source.spec());
+            promised.fulfil(handle, &spec);
             promised.count_in_flight()
         })?;
         Ok(copy)

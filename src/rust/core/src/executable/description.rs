@@ -17,7 +17,7 @@ use prost::Message;
 use std::sync::Arc;
 
 /// Estimates of the costs of a run: `flops`, `bytes accessed` and more.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Costs {
     /// They are estimates of this package from the optimized program, because the plugin has none.
     pub are_own: bool,
@@ -178,8 +178,8 @@ impl Description {
     /// The compiler's estimates of the costs of a run, or those of this package.
     pub fn costs(&self, module: impl FnOnce() -> Result<HloModuleProto>) -> Result<Costs> {
         match call!(self.api, PJRT_Executable_GetCostAnalysis { executable: self.handle }) {
-            // SAFETY: the plugin has just returned this array.
             Ok(found) => {
+                // SAFETY: the plugin has just returned this array.
                 Ok(Costs { are_own: false, values: unsafe { named_values(found.properties, found.num_properties) } })
             }
             Err(error) if error.is_unsupported() => {
