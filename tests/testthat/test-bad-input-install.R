@@ -29,7 +29,8 @@ rows <- list(
   ),
   pjrt_sitrep = row(),
   pjrt_check_plugin = row(
-    plugin = of("path", library, "a file of bytes", "/proc/self/mem"), quick = of("flag", TRUE, "!FALSE"), file = of("index", NULL, "NULL")
+    plugin = of("path", library, "a file of bytes", "/proc/self/mem"),
+    quick = of("flag", TRUE, "!FALSE"), file = of("index", NULL, "NULL")
   ),
   format.PJRTPluginReport = row(x = of("printed", sound_report())),
   print.PJRTPluginReport = row(x = of("printed", sound_report())),
