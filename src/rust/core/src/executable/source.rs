@@ -2,7 +2,7 @@
 
 use crate::host::memory::HostMemory;
 use crate::runtime::plugin::Plugin;
-use pjrt_base::error::{Error, Result};
+use pjrt_base::error::{Error, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
 use pjrt_ffi::api::{Api, Args};
 use pjrt_plugins::cuda;
 use pjrt_program::narrow;
@@ -15,6 +15,8 @@ use std::sync::Arc;
 /// A program, adapted to a platform.
 pub(crate) struct AdaptedProgram<'a> {
     program: &'a Program,
+    /// The program with barriers, if this machine's compiler would compute wrong numbers from its constants.
+    guarded: Option<Program>,
     is_host: bool,
     /// The program rewritten with operations that the plugin knows, if the plugin refused the original.
     rewritten: OnceCell<Program>,
@@ -38,7 +40,8 @@ impl<'a> AdaptedProgram<'a> {
         if is_host {
             narrow::check(program)?;
         }
-        Ok(AdaptedProgram { program, is_host, rewritten: OnceCell::new() })
+        let guarded = if is_host { program.with_barriers()? } else { None };
+        Ok(AdaptedProgram { program, guarded, is_host, rewritten: OnceCell::new() })
     }
 
     pub fn program(&self) -> &Program {
@@ -50,12 +53,23 @@ impl<'a> AdaptedProgram<'a> {
     /// # Errors
     /// Those of `compile` and of [`Program::rewritten`].
     pub fn compile_with<T>(&self, plugin: &Plugin, compile: impl Fn(&Program) -> Result<T>) -> Result<T> {
-        let error = match compile(self.program) {
+        let error = match self.compile_once(&compile) {
             Ok(compiled) => return Ok(compiled),
             Err(error) => error,
         };
         let Some(rewritten) = self.program.rewritten(plugin.stablehlo_versions(), &error)? else { return Err(error) };
-        compile(AdaptedProgram::new(self.rewritten.get_or_init(|| rewritten), self.is_host)?.program)
+        AdaptedProgram::new(self.rewritten.get_or_init(|| rewritten), self.is_host)?.compile_once(&compile)
+    }
+
+    /// Compiles the program with barriers, if there are any. Errors about a program are those about it without them.
+    fn compile_once<T>(&self, compile: impl Fn(&Program) -> Result<T>) -> Result<T> {
+        if let Some(guarded) = &self.guarded {
+            match compile(guarded) {
+                Err(error) if matches!(error.code(), Some(INVALID_ARGUMENT | UNKNOWN | UNIMPLEMENTED)) => {}
+                other => return other,
+            }
+        }
+        compile(self.program)
     }
 
     /// A compiler's error, with what the program shows about it.

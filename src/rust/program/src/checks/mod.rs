@@ -3,6 +3,7 @@
 pub mod collectives;
 #[cfg(test)]
 mod fixtures;
+pub(crate) mod folding;
 #[cfg(test)]
 mod forms;
 pub mod narrow;

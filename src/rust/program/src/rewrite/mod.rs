@@ -1,5 +1,7 @@
-//! A program for a plugin that is older, or reads other forms of programs: the same in words that the plugin knows.
+//! A program for a plugin that is older, or reads other forms of programs: the same in words that the plugin knows. And one for a
+//! compiler that misreads constants.
 
+mod barrier;
 mod older;
 pub mod refine;
 
@@ -55,6 +57,11 @@ fn older_text(text: &[u8], current: Version) -> Option<Vec<u8>> {
     if changes.is_empty() {
         return None;
     }
+    changed(text, changes)
+}
+
+/// Text with these changes.
+fn changed(text: &[u8], mut changes: Vec<Change>) -> Option<Vec<u8>> {
     changes.sort_by_key(|change| change.from);
     let mut out = Vec::with_capacity(text.len());
     let mut done = 0;

@@ -15,7 +15,7 @@ mod nesting;
 mod read;
 mod values;
 
-pub(crate) use read::module;
+pub(crate) use read::{constants, module};
 
 /// The nesting from which on the compiler would overflow the stack, with a margin; also the limit of dimensions, which
 /// take it seconds.
@@ -30,6 +30,11 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// The text with everything, for positions in it.
+    pub fn whole(text: &[u8]) -> Source<'_> {
+        Source { text: Cow::Borrowed(text), code: blank_strings_and_comments(text) }
+    }
+
     pub fn new(text: &[u8]) -> Source<'_> {
         let text = without_data(text);
         let code = blank_strings_and_comments(&text);

@@ -6,6 +6,7 @@ use super::{is_in_name, split, Source};
 use crate::module::{Attribute, Block, Module, Operation, Region, Type, Value};
 use memchr::memmem;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Regions nest less deep: the reader uses recursion.
@@ -25,12 +26,28 @@ pub(crate) fn module(text: &[u8]) -> Module {
     Module { root, types: reader.types }
 }
 
+/// Where a constant is in the text: its name without `%`, and its type.
+pub(crate) struct Constant {
+    pub value: Value,
+    pub name: Range<usize>,
+    pub kind: Range<usize>,
+}
+
+/// The constants of a program, whose values have the same numbers as in its module.
+pub(crate) fn constants(text: &[u8]) -> Vec<Constant> {
+    let source = Source::whole(text);
+    let mut reader = Reader::new(&source);
+    reader.functions(true);
+    reader.constants
+}
+
 #[derive(Default)]
 pub(super) struct Reader<'a> {
     text: &'a [u8],
     code: &'a [u8],
     at: usize,
     types: Vec<Type>,
+    constants: Vec<Constant>,
     /// The values of the regions that are being read, by name: the first of an operation's results.
     scopes: Vec<HashMap<&'a [u8], Value>>,
 }
@@ -247,6 +264,9 @@ impl<'a> Reader<'a> {
         let mut types = if count > 0 { self.result_types(&places) } else { Vec::new() };
         types.drain(..types.len().saturating_sub(count));
         types.resize(count, Type::None);
+        if let ("stablehlo.constant", &[(name, 1)]) = (&*operation.name, &names[..]) {
+            self.note_constant(name, &places);
+        }
         let mut types = types.into_iter();
         for (name, count) in names {
             let first = Value(self.types.len() as u32);
@@ -257,6 +277,19 @@ impl<'a> Reader<'a> {
             }
         }
         block.operations.push(operation);
+    }
+
+    /// Notes where the constant is that gets the next value.
+    fn note_constant(&mut self, name: &[u8], places: &Places) {
+        let Some(after) = places.arrow.or(places.colon) else { return };
+        let start = name.as_ptr() as usize - self.code.as_ptr() as usize;
+        let kind_at = after + self.code[after..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let (_, len) = kind(&self.code[kind_at..]);
+        self.constants.push(Constant {
+            value: Value(self.types.len() as u32),
+            name: start..start + name.len(),
+            kind: kind_at..kind_at + len,
+        });
     }
 
     /// The types of results: after the arrow, or else after the colon.
@@ -370,6 +403,8 @@ impl<'a> Reader<'a> {
                         self.at = self.end_of_brackets().unwrap_or(self.code.len());
                         let text = String::from_utf8_lossy(&self.text[before..self.at]);
                         operation.set("value", Attribute::Other(text.into()));
+                    } else if matches!(word, b"SIGNED" | b"UNSIGNED" | b"FLOAT" | b"TOTALORDER") {
+                        operation.set("compare_type", Attribute::Other(String::from_utf8_lossy(word).into()));
                     } else if depth == 0 && self.peek_token() == Some(b'=') {
                         self.at += 1;
                         self.setting(word, operation);

@@ -1,0 +1,108 @@
+//! Barriers behind constants that a compiler would misread.
+
+use super::{changed, Change};
+use crate::checks::folding::misread_constants;
+use crate::module::{Block, Module, Operation, Value};
+use crate::program::{Format, Program};
+use crate::text;
+use pjrt_base::error::Result;
+use std::collections::HashSet;
+
+impl Program {
+    /// The program for XLA's CPU compiler, with barriers behind the constants from which it would compute wrong numbers. `None`
+    /// if there are none, and for HLO.
+    ///
+    /// # Errors
+    /// As for [`Program::new`].
+    pub fn with_barriers(&self) -> Result<Option<Program>> {
+        if self.format() != Format::Mlir {
+            return Ok(None);
+        }
+        let Ok(module) = self.module() else { return Ok(None) };
+        let constants = misread_constants(&module);
+        if constants.is_empty() {
+            return Ok(None);
+        }
+        let text = match self.bytecode() {
+            None => in_text(self.code(), &constants),
+            Some(_) => Module::decode(self.code()).and_then(in_module).ok().map(String::into_bytes),
+        };
+        text.map(|text| Program::new(text, Format::Mlir)).transpose()
+    }
+}
+
+fn in_text(code: &[u8], constants: &HashSet<Value>) -> Option<Vec<u8>> {
+    let places = text::constants(code);
+    let places = places.iter().filter(|place| constants.contains(&place.value));
+    let changes = places.flat_map(|place| {
+        let name = String::from_utf8_lossy(&code[place.name.clone()]);
+        let kind = String::from_utf8_lossy(&code[place.kind.clone()]);
+        let barrier = format!("\n%{name} = stablehlo.optimization_barrier %pjrt_{name} : {kind}");
+        [
+            Change { from: place.name.start, to: place.name.start, text: "pjrt_".into() },
+            Change { from: place.kind.end, to: place.kind.end, text: barrier },
+        ]
+    });
+    changed(code, changes.collect())
+}
+
+/// The text of a module with barriers. Its values have other numbers than those of the lenient reading.
+fn in_module(mut module: Module) -> Result<String> {
+    let constants = misread_constants(&module);
+    let Module { root, types } = &mut module;
+    let mut add = |value: Value| {
+        types.push(types[value.0 as usize].clone());
+        Value(types.len() as u32 - 1)
+    };
+    in_operation(root, &constants, &mut add);
+    root.without_regions_of_composites();
+    module.text()
+}
+
+fn in_operation(operation: &mut Operation, constants: &HashSet<Value>, add: &mut impl FnMut(Value) -> Value) {
+    for block in operation.regions.iter_mut().flat_map(|region| &mut region.blocks) {
+        in_block(block, constants, add);
+    }
+}
+
+fn in_block(block: &mut Block, constants: &HashSet<Value>, add: &mut impl FnMut(Value) -> Value) {
+    let mut operations = Vec::with_capacity(block.operations.len());
+    for mut operation in std::mem::take(&mut block.operations) {
+        in_operation(&mut operation, constants, add);
+        match operation.results[..] {
+            [value] if constants.contains(&value) => {
+                let hidden = add(value);
+                operation.results = vec![hidden];
+                operations.push(operation);
+                operations.push(Operation::new("stablehlo.optimization_barrier", vec![hidden], vec![value]));
+            }
+            _ => operations.push(operation),
+        }
+    }
+    block.operations = operations;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_of_text_get_a_barrier() {
+        let text = "func.func @main() -> tensor<2xf32> {
+  %0 = stablehlo.constant dense<1.0> : tensor<2xf32> loc(\"a\")
+  %cst = \"stablehlo.constant\"() <{value = dense<2.0> : tensor<2xf32>}> : () -> tensor<2xf32>
+  %1 = stablehlo.maximum %0, %cst : tensor<2xf32>
+  return %1 : tensor<2xf32>
+}";
+        let program = Program::new(text.into(), Format::Mlir).unwrap();
+        let found = program.with_barriers().unwrap().unwrap().text();
+        assert!(found.contains("%pjrt_0 = stablehlo.constant dense<1.0> : tensor<2xf32>\n%0 = "), "{found}");
+        assert!(
+            found.contains("-> tensor<2xf32>\n%cst = stablehlo.optimization_barrier %pjrt_cst : tensor<2xf32>\n"),
+            "{found}"
+        );
+        assert!(Program::new(found.into(), Format::Mlir).unwrap().with_barriers().unwrap().is_none());
+        let plain = text.replace("maximum", "add");
+        assert!(Program::new(plain.into(), Format::Mlir).unwrap().with_barriers().unwrap().is_none());
+    }
+}
