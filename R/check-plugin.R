@@ -71,15 +71,11 @@ plugin_part_limit <- 120
 # Runs the checks of a part in a new process and returns their results.
 run_plugin_part <- function(part, path, folder) {
   results <- file.path(folder, paste0(part, ".rds"))
-  code <- sprintf(
-    "pjrt:::check_plugin_part(%s)", paste(encodeString(c(part, path, folder), quote = "\""), collapse = ", ")
-  )
-  script <- file.path(folder, paste0(part, ".R"))
-  writeLines(enc2utf8(code), script, useBytes = TRUE)
   log <- file.path(folder, paste0(part, ".log"))
   environment <- paste0("R_LIBS=", shQuote(paste(.libPaths(), collapse = .Platform$path.sep)))
   status <- suppressWarnings(system2(
-    file.path(R.home("bin"), "Rscript"), c("--vanilla", shQuote(script)),
+    file.path(R.home("bin"), "Rscript"),
+    c("--vanilla", "-e", shQuote("pjrt:::check_plugin_part()"), shQuote(c(part, path, folder))),
     stdout = log, stderr = log, env = environment, timeout = plugin_part_limit
   ))
   found <- if (file.exists(results)) readRDS(results) else list()
@@ -117,7 +113,10 @@ ended_text <- function(status, log) {
 # In the new process: runs the checks of a part, and writes the results after each, so that the one that ends the
 # process
 # is known.
-check_plugin_part <- function(part, path, folder) {
+check_plugin_part <- function(arguments = commandArgs(trailingOnly = TRUE)) {
+  part <- arguments[[1L]]
+  path <- arguments[[2L]]
+  folder <- arguments[[3L]]
   options(pjrt.cache = FALSE, pjrt.progress = FALSE)
   results <- file.path(folder, paste0(part, ".rds"))
   checks <- plugin_checks[[part]](path, folder)

@@ -6,7 +6,7 @@ pjrt_tensor_from_raw <- function(raw, meta, device = NULL) {
   if (!is.raw(raw)) {
     abort_type("`raw` must be a raw vector with the bytes of the tensor, not ", given(raw), ".")
   }
-  if (!is.list(meta) || !is_shape(meta$shape)) {
+  if (!is.list(meta) || !is_shape(meta$shape) || any(unlist(meta$shape) < 0)) {
     abort_input("`meta` must be a list with `shape` and `dtype`, as in the header of a safetensors file.")
   }
   shape <- as.double(unlist(meta$shape))

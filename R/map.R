@@ -48,7 +48,7 @@ pjrt_map_file <- function(path, dtype = NULL, shape = NULL, offset = 0, row_majo
   unknown <- NULL
   if (!is.null(shape)) {
     shape <- plain_shape(shape)
-    if (is.numeric(shape)) shape[shape %in% -1] <- NA
+    if (is.numeric(shape) && !is.object(shape)) shape[shape %in% -1] <- NA
     check_part_shape(shape)
     unknown <- which(is.na(shape))
     shape <- replace(shape, unknown, 0L)

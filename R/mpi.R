@@ -2,7 +2,7 @@
 #'
 #' `mpi_init()` connects this process with the processes that `mpirun` or a cluster's scheduler started together with
 #' it. All of them must call it. Then programs on the CPU and functions such as [mpi_all_reduce()] can exchange arrays.
-#' `mpi_finalize()` disconnects the process; this also happens when R quits.
+#' `close()` disconnects the process; this also happens when R quits.
 #'
 #' A process that was started alone is a world of one process.
 #'
@@ -46,7 +46,7 @@
 #' with a status other than 0, `mpirun` ends the others. With Slurm's `srun`, add `--kill-on-bad-exit`.
 #' @return `mpi_init()` returns a list of class `PJRTMPI` with the `rank` of this process, counted from 0, the `size` of
 #' the world, the `library`'s file, its `abi` and `version`, the version of the MPI `standard`, the level of support for
-#' `threads`, and whether MPI was initialized before (`joined`). A second call returns the same. `mpi_finalize()`
+#' `threads`, and whether MPI was initialized before (`joined`). A second call returns the same. `close()`
 #' returns `NULL`, invisibly.
 #' @seealso [mpi_all_reduce()], [mpi_program()], [pjrt_distributed()], `vignette("cluster")` (see [pjrt_articles])
 #' @examplesIf pjrt::plugins_downloaded("cpu") && nzchar(Sys.which("mpirun"))
@@ -65,14 +65,15 @@ mpi_init <- function() {
 
 #' @rdname mpi_init
 #' @export
-mpi_finalize <- function() {
+close.PJRTMPI <- function(con, ...) {
+  check_unused(...)
   call_native(ffi_mpi_finish)
   if (!is.null(the$mpi)) the$mpi <- "ended"
   invisible()
 }
 
 #' @rdname mpi_init
-#' @param x A `PJRTMPI`.
+#' @param x,con A `PJRTMPI`.
 #' @param ... Not used.
 #' @export
 print.PJRTMPI <- function(x, ...) {
@@ -191,7 +192,7 @@ mpi_world <- function() {
     abort_input("MPI is not initialized: call `mpi_init()` first.")
   }
   if (!is.environment(the$mpi)) {
-    abort_input("`mpi_finalize()` has ended MPI in this process, and it cannot be initialized again.")
+    abort_input("`close()` has ended MPI in this process, and it cannot be initialized again.")
   }
   the$mpi$world
 }

@@ -22,7 +22,7 @@
 #' * [shape()], [elt_type()] and [device()] describe a buffer. [print()][print.PJRTBuffer] shows its elements, R
 #'   Markdown shows them [as a table][documents], and [format_buffer()] formats them for programs.
 #' * R's functions for arrays also work ([`?"buffer-methods"`][buffer-methods]), and subscripts read a part: `x[2, ]`
-#'   ([`?"buffer-slice"`][buffer-slice]).
+#'   ([`?"buffer-slice"`][buffer-slice]). [`?vectors`][vectors] lists functions of vectors.
 #' * [copy_buffer()] copies a buffer to another device, and [pjrt_delete()] frees it.
 #' * [as_dlpack()] shares arrays with Python, and [pjrt_buffer()] also takes arrays of [Arrow][arrow].
 #'

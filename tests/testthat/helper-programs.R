@@ -220,3 +220,10 @@ readers <- list(
   first = quote(pjrt_execute(add, x, y)), second = quote(pjrt_execute(add, y, x)),
   sharded = quote(pjrt_execute_sharded(add, list(list(x, y))))
 )
+
+# Whether `test` becomes true within some seconds.
+comes_true <- function(test, seconds = 20) {
+  end <- Sys.time() + seconds
+  while (!test() && Sys.time() < end) Sys.sleep(0.02)
+  test()
+}

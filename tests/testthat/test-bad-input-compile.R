@@ -32,7 +32,7 @@ rows <- list(
     device_assignment = of("index", NULL, "NULL", "1L", "0L", "-1L", "-1", "-2^31"),
     use_spmd_partitioning = "flag_or_null", use_shardy_partitioner = "flag_or_null",
     compile_portable_executable = "flag",
-    optimization_level = of("index", NULL, "NULL", "1L", "0L"),
+    optimization_level = of("index", NULL, "NULL", "1L", "0L", "integer64"),
     debug_options = of("list", list(), "NULL", "list()", vectors),
     allow_spmd_sharding_propagation_to_parameters = of("flag_or_null", NULL, "c(TRUE, FALSE)"),
     allow_spmd_sharding_propagation_to_output = of("flag_or_null", NULL, "c(TRUE, FALSE)")
@@ -42,7 +42,7 @@ rows <- list(
     vjp = of("flag", FALSE, "!TRUE", "0L")
   ),
   pjrt_program = row(
-    src = of("string", text, "as.raw(0:2)", "character()", "c(\"a\", \"b\")", "\"\"", "bytes", "invalid UTF-8"),
+    src = of("string", text, "as.raw(0:2)", "character()", "c(\"a\", \"b\")", "\"\"", "bytes"),
     path = of("path", NULL, "NULL"), format = of("choice", "mlir"),
     types = of("list", NULL, "NULL", "list()", "character()")
   ),

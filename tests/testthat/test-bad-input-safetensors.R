@@ -9,7 +9,8 @@ rows <- list(
   pjrt_map_file = row(
     path = of("path", npy_file, "a file of bytes"), dtype = of("dtype", "ui8"),
     shape = of(
-      "shape", 2L, "!NULL", "NA", "NA_integer_", "NA_real_", "a matrix", "integer()", "double()", "1L", "0L", "c(1, NA)"
+      "shape", 2L, "!NULL", "NA", "NA_integer_", "NA_real_", "a matrix", "integer()", "double()", "1L", "0L", "-1",
+      "c(1, NA)"
     ),
     offset = of("none", 0, "1L", "0L"), row_major = "flag", device = "device"
   ),

@@ -94,7 +94,7 @@ test_that("failures return a sentinel and a message, and never raise", {
       c_dtype(1), c_dims(restored), c_first("a"), c_device(client), c_canonical(x), c_dtype_code("f31"),
       c_dtype_name(999L),
       c_buffer(client, NULL, c(1, 2), 3, f64), c_buffer(NULL, NULL, "a", 1, f64), c_buffer(1, NULL, 1, 1, f64),
-      c_buffer(NULL, NULL, 1, -1, f64), c_buffer(NULL, NULL, 1, 1, 999L), c_empty(NULL, NULL, c(2^31, 2^31, 2^31), f64),
+      c_buffer(NULL, NULL, 1, -2, f64), c_buffer(NULL, NULL, 1, 1, 999L), c_empty(NULL, NULL, c(2^31, 2^31, 2^31), f64),
       c_copy(1, NULL, client, 0L), c_execute(add, list(x), NULL), c_execute(add, 1, NULL),
       c_execute(add, list(x, 1), NULL),
       c_execute(x, list(x, x), NULL), c_execute(add, list(x, x), 1), c_options(-1L, 0L), c_options("a", 0L),

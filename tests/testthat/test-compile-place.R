@@ -47,13 +47,6 @@ with_limit <- function(code, seconds = 0.5) {
   code
 }
 
-# Whether `test` becomes true within some seconds.
-comes_true <- function(test, seconds = 20) {
-  end <- Sys.time() + seconds
-  while (!test() && Sys.time() < end) Sys.sleep(0.02)
-  test()
-}
-
 test_that("a program that crashes the compiler raises an error, and everything else goes on", {
   kept <- pjrt_buffer(c(1, 2, 3))
   double <- compile(unary_program("3xf32"))

@@ -277,5 +277,5 @@ test_that("readers refuse arguments that they do not have", {
     summary(executable, nonsense = 2), summary(memory_space(x), nonsense = 2), as.character(client, nonsense = 2)
   )
   for (use in uses) expect_refused(eval(use), "invalid_input", "Unused arguments: nonsense.")
-  expect_refused(await(x, 2), "invalid_input", "Unused arguments: <unnamed>.")
+  expect_refused(await(x, 2, 3), "invalid_input", "Unused arguments: <unnamed>.")
 })

@@ -252,6 +252,8 @@ test_that("a function that closes the client ends the wait that called it", {
 test_that("Ctrl-C in a function ends the wait, and the other functions are called later", {
   skip_on_os("windows")
   child <- run_child(quote({
+    # R loads a function at its first use, and an interrupt of that leads to a warning
+    Sys.sleep(0)
     y <- pjrt_execute(compile(loop_program(1e6)), pjrt_scalar(1, "f64"))
     z <- pjrt_execute(compile(loop_program(2e7)), y)
     pjrt_on_ready(y, function(y) {

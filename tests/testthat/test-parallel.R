@@ -93,7 +93,6 @@ fork_uses <- list(
   shape = quote(shape(x)),
   pjrt_topology = quote(tryCatch(pjrt_topology("cpu"), pjrt_error_unimplemented = function(e) "refused")),
   mpi_init = quote(mpi_init()),
-  mpi_finalize = quote(mpi_finalize()),
   mpi_all_reduce = quote(mpi_all_reduce(x)),
   mpi_all_gather = quote(mpi_all_gather(x)),
   mpi_reduce_scatter = quote(mpi_reduce_scatter(x)),
@@ -164,7 +163,7 @@ fork_uses <- list(
 # Functions that work in a fork because they do not call the device runtime.
 known_in_forks <- c(
   grep("tree|flatten", names(fork_uses), value = TRUE), "pjrt_register_custom_call", "pjrt_distributed", "dispatcher",
-  "dispatcher_size", "pjrt_register_r_call", "pjrt_unregister_custom_call", "as_dot", "mpi_finalize",
+  "dispatcher_size", "pjrt_register_r_call", "pjrt_unregister_custom_call", "as_dot",
   "as_pjrt_client", "as_pjrt_device", "as_pjrt_plugin", "client_info", "device", "device_info", "devices", "dtype",
   "elt_type", "executable_info", "install_pjrt", "is_deleted", "memory_spaces", "pjrt_clear_cache", "pjrt_cache_info",
   "pjrt_check_plugin",

@@ -123,7 +123,7 @@ test_that("files that are not libraries for this machine are refused", {
   }
   expect_refused(load(whole[seq_len(5000)]), "plugin_invalid", "Download or copy it again")
   expect_refused(load(raw()), "plugin_invalid", "it is empty")
-  expect_refused(load(charToRaw("<html>404</html>")), "plugin_invalid", "it is a text file")
+  expect_refused(load(charToRaw("<html>404</html>")), "plugin_invalid", "it is an HTML page, not the file itself")
   expect_refused(load_plugin(tempdir(), "fake"), "plugin_invalid", "it is a folder")
   skip_if_not(identical(whole[1:4], as.raw(c(0x7f, 0x45, 0x4c, 0x46))), "the library is an ELF file")
   other <- whole
