@@ -3,7 +3,6 @@
 pub mod collectives;
 #[cfg(test)]
 mod fixtures;
-pub(crate) mod folding;
 #[cfg(test)]
 mod forms;
 pub mod narrow;

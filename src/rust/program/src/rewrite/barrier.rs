@@ -1,7 +1,7 @@
 //! Barriers behind constants that a compiler would misread.
 
+use super::folding::misread_constants;
 use super::{changed, Change};
-use crate::checks::folding::misread_constants;
 use crate::module::{Block, Module, Operation, Value};
 use crate::program::{Format, Program};
 use crate::text;

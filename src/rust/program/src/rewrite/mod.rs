@@ -2,6 +2,7 @@
 //! compiler that misreads constants.
 
 mod barrier;
+mod folding;
 mod older;
 pub mod refine;
 

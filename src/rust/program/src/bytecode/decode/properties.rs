@@ -146,7 +146,7 @@ const KINDS: &[(&str, &str)] = &[
     ("G", "rng_algorithm"),
     ("L", "operand_layouts result_layouts"),
     ("P", "precision_config"),
-    ("R", "rng_distribution"),
+    ("I", "rng_distribution"),
     ("T", "compare_type"),
     ("X", "transpose_a"),
     ("a", "called_computations layout output_operand_aliases result_tilings"),
@@ -307,7 +307,7 @@ fn fits(decoder: &mut Decoder<'_, '_>, attribute: &Entry<'_>, kind: &str) -> Res
         "C" => &[5],
         "F" => &[7],
         "G" => &[12],
-        "R" => &[13],
+        "I" => &[13],
         "X" => &[16],
         _ => &[20],
     };
