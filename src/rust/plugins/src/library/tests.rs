@@ -70,7 +70,8 @@ fn a_file_that_is_not_a_shared_library_is_named() {
         other => panic!("{other:?}"),
     };
     assert_eq!(what(b""), "empty");
-    assert_eq!(what(b"<html>\n"), "a text file");
+    assert_eq!(what(b"<html>\n"), "an HTML page, not the file itself");
+    assert_eq!(what(b"text\n"), "a text file");
     assert_eq!(what("gr\u{fc}n".as_bytes()), "a text file");
     assert_eq!(what(&[1, 2, 3, 0, 255]), "a file of another kind");
     assert_eq!(what(b"!<arch>\n"), "a static library");
