@@ -34,7 +34,7 @@
 #' summary(report)
 #' @export
 pjrt_check_plugin <- function(plugin = default_platform(), quick = FALSE, file = NULL) {
-  check_string(plugin, "plugin")
+  check_encoded(plugin, "plugin")
   check_flag(quick, "quick")
   check_json_path(file, "file")
   path <- if (grepl("[/\\\\]", plugin)) full_path(plugin) else plugin_path(plugin)

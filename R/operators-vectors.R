@@ -5,8 +5,8 @@
 #' `duplicated()`, `table()`, `match()`, `%in%`, `which()`, `median()`, `quantile()` and `sd()` read the buffers, and
 #' return what R returns for their elements.
 #'
-#' `which.max()`, `which.min()`, `which()`, `pmax()`, `pmin()`, `var()`, `cov()` and `cor()`, and before R 4.3 also
-#' `match()` and `%in%`, have no methods: they take buffers where this package is attached, as by `library(pjrt)`.
+#' `which.max()`, `which.min()`, `which()`, `pmax()`, `pmin()`, `var()`, `cov()`, `cor()`, `match()` and `%in%` have no
+#' methods: they take buffers where this package is attached, as by `library(pjrt)`.
 #'
 #' @param x A `PJRTBuffer`.
 #' @param incomparables,na.rm As for R's functions.
@@ -26,6 +26,7 @@
 #' x %in% 3
 #' table(x)
 #' @name vectors
+#' @aliases which.max which.min which pmax pmin var cov cor match %in%
 NULL
 
 #' @rdname vectors
@@ -82,7 +83,7 @@ vector_functions <- list(
   cor = function(x, y = NULL, ...) if (has_buffer(x, y)) covariance("cor", x, y, ...) else stats::cor(x, y, ...)
 )
 
-# R 4.3 has methods for what these compare.
+# R takes only vectors here, though it has methods for what it compares since 4.3.
 match_functions <- list(
   match = function(x, table, nomatch = NA_integer_, incomparables = NULL) {
     base::match(read_vector(x), read_vector(table), nomatch, incomparables)
@@ -91,7 +92,7 @@ match_functions <- list(
 )
 
 attach_vector_functions <- function(attached) {
-  functions <- c(vector_functions, if (getRversion() < "4.3.0") c(match_functions, list("%*%" = matmul)))
+  functions <- c(vector_functions, match_functions, if (getRversion() < "4.3.0") list("%*%" = matmul))
   for (name in names(functions)) {
     f <- functions[[name]]
     environment(f) <- topenv()

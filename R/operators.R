@@ -95,7 +95,6 @@ register_new_methods <- function() {
   if (getRversion() >= "4.3.0") {
     registerS3method("chooseOpsMethod", "PJRTBuffer", choose_ours, baseenv())
     registerS3method("matrixOps", "PJRTBuffer", multiply, baseenv())
-    registerS3method("mtfrm", "PJRTBuffer", bare_values, baseenv())
   }
 }
 

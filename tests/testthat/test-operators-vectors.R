@@ -47,10 +47,8 @@ test_that("other functions of vectors read the buffer", {
   expect_identical(median(x), median(values))
   expect_identical(quantile(x), quantile(values))
   expect_identical(attached("which")(x > 2), c(1L, 4L))
-  if (getRversion() < "4.3.0") {
-    `%in%` <- attached("%in%")
-    match <- attached("match")
-  }
+  `%in%` <- attached("%in%")
+  match <- attached("match")
   expect_identical(x %in% c(3, 5), values %in% c(3, 5))
   expect_identical(3 %in% x, TRUE)
   expect_identical(match(2, x), 3L)
