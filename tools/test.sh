@@ -80,8 +80,8 @@ rust_tests() {
 # Runs `R CMD check` on the source package, without the parts that have already run. Errors and warnings fail. The crates are
 # not optimized, which is soon done.
 package_check() {
-    tar -cf - --exclude=./.git --exclude=./.lib --exclude=./.python --exclude=./.releases --exclude=./.cross --exclude=./.arm64 --exclude=./.plugins \
-        --exclude=./src/rust/target . | (mkdir "$work/pjrt" && tar -xf - -C "$work/pjrt")
+    tar -cf - --exclude=./.git --exclude=./.lib --exclude=./.python --exclude=./.releases --exclude=./.cross --exclude=./.arm64 \
+        --exclude=./.plugins --exclude=./src/rust/target . | (mkdir "$work/pjrt" && tar -xf - -C "$work/pjrt")
     sed -i 's/^opt-level = .*/opt-level = 0/' "$work/pjrt/$manifest"
     (
         cd "$work" || exit 1
