@@ -10,7 +10,8 @@ test_that("a check passes, fails, is skipped or is not supported", {
   expect_identical(outcome(function() TRUE), c(result = "pass", detail = ""))
   expect_identical(outcome(function() "it is wrong"), c(result = "fail", detail = "it is wrong"))
   expect_identical(outcome(function() stop("one\ntwo")), c(result = "fail", detail = "one"))
-  expect_identical(outcome(function() skipped("there is one device")), c(result = "skipped", detail = "there is one device"))
+  one <- "there is one device"
+  expect_identical(outcome(function() skipped(one)), c(result = "skipped", detail = one))
   lacks <- function() pjrt_abort("it lacks a call", "unsupported_call")
   expect_identical(outcome(lacks), c(result = "unsupported", detail = "it lacks a call"))
 })
