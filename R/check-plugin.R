@@ -41,11 +41,7 @@ pjrt_check_plugin <- function(plugin = default_platform(), quick = FALSE, file =
   if (!file.exists(path)) {
     pjrt_abort(paste0("There is no library at '", plugin, "'."), "plugin_not_found")
   }
-  folder <- tempfile("pjrt-check-")
-  dir.create(folder)
-  on.exit(unlink(folder, recursive = TRUE))
-  parts <- if (quick) "quick" else setdiff(names(plugin_checks), "quick")
-  found <- do.call(rbind, lapply(parts, run_plugin_part, path = path, folder = folder))
+  found <- run_plugin_parts(if (quick) "quick" else setdiff(names(plugin_checks), "quick"), path)
   found$is_crash <- NULL
   report <- structure(found, class = c("PJRTPluginReport", "data.frame"), plugin = path)
   if (!is.null(file)) {
@@ -56,13 +52,18 @@ pjrt_check_plugin <- function(plugin = default_platform(), quick = FALSE, file =
 
 # The quick checks that a plugin fails, other than by an error when it starts.
 broken_checks <- function(path) {
-  folder <- tempfile("pjrt-check-")
-  dir.create(folder)
-  on.exit(unlink(folder, recursive = TRUE))
-  found <- run_plugin_part("quick", path, folder)
+  found <- run_plugin_parts("quick", path)
   starts <- names(check_quick())[[1L]]
   has_started <- any(found$check == starts & found$result == "pass")
   found[found$result == "fail" & (has_started | found$is_crash), ]
+}
+
+# The results of parts, which share a folder.
+run_plugin_parts <- function(parts, path) {
+  folder <- tempfile("pjrt-check-")
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
+  do.call(rbind, lapply(parts, run_plugin_part, path = path, folder = folder))
 }
 
 # How many seconds a part may take.

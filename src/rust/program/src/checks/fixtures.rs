@@ -35,10 +35,6 @@ fn every_program_is_decoded() {
     for (path, code) in programs() {
         let module = Module::decode(&code).unwrap_or_else(|error| panic!("{path}: {error}"));
         let text = module.text().unwrap_or_else(|error| panic!("{path}: {error}"));
-        // With `PJRT_DUMP`, the texts can be compared with those of MLIR.
-        if let Ok(folder) = std::env::var("PJRT_DUMP") {
-            std::fs::write(format!("{folder}/{}.mlir", path.replace('/', "_")), &text).unwrap();
-        }
         let program = Program::new(text.into_bytes(), Format::Mlir).unwrap_or_else(|error| panic!("{path}: {error}"));
         check_alike(&Program::new(code, Format::Mlir).unwrap(), &program, &path);
     }

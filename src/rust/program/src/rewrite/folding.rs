@@ -30,6 +30,7 @@ pub(crate) fn misread_constants(module: &Module) -> HashSet<Value> {
     search.is_known.resize(module.types.len(), false);
     for _ in 0..ROUNDS {
         search.risky.clear();
+        search.calls.clear();
         search.operation(&module.root);
         if !search.pass_to_functions(module) {
             break;
@@ -69,10 +70,7 @@ impl<'m> Search<'m> {
         let all_known = !operation.operands.is_empty() && operation.operands.iter().all(|&value| self.knows(value));
         if base == "call" {
             if let Some(name) = operation.attribute("callee").and_then(|callee| callee.as_symbol()) {
-                let calls = self.calls.entry(name.to_string()).or_default();
-                if !calls.iter().any(|call| std::ptr::eq(*call, &operation.operands[..])) {
-                    calls.push(&operation.operands);
-                }
+                self.calls.entry(name.to_string()).or_default().push(&operation.operands);
             }
         }
         if all_known && self.is_wrong(operation) {
@@ -92,7 +90,7 @@ impl<'m> Search<'m> {
     fn know(&mut self, value: Value, sources: &[Value]) {
         if let Some(known) = self.is_known.get_mut(value.0 as usize) {
             *known = true;
-            self.sources.entry(value).or_default().extend(sources);
+            self.sources.insert(value, sources.to_vec());
         }
     }
 
