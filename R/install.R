@@ -14,8 +14,9 @@
 #'   * `"rocm"` (AMD GPUs) and `"intel"` (Intel GPUs): Linux on x86_64, with the vendor's system libraries installed.
 #'   * `"tpu"`: Linux on x86_64.
 #'   * `"metal"`: macOS.
-#' @param version A string: a version of the plugin from the index, instead of this package's default. It is used until
-#'   you call `install_pjrt(platforms)` without `version`.
+#' @param version A string: a version of the plugin from the index, instead of this package's default, or one of
+#'   [`pjrt_plugins(available = TRUE)`][pjrt_plugins]. It is used until you call `install_pjrt(platforms)` without
+#'   `version`.
 #' @param source A string: where the plugin comes from.
 #'   * `"auto"`: the URL in `PJRT_PLUGIN_URL_<PLATFORM>`, or else an index.
 #'   * `"index"`: a Python package index.

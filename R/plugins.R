@@ -4,6 +4,11 @@
 #' the plugin that is used, unless its source says that it is not in use. Installed plugins that others could have
 #' changed are listed as not in use, with the reason. Nothing is loaded or downloaded.
 #'
+#' `pjrt_plugins(available = TRUE)` lists the plugins that [install_pjrt()] can download for this machine, of which the
+#' first for a platform is the default: `install_pjrt(platform, version)` installs another from an index,
+#' `install_pjrt(platform, source = "release")` an archive.
+#'
+#' @param available A flag: whether to list the plugins that can be downloaded.
 #' @return A data frame with a row for each plugin:
 #' * `platform`: the platform's name.
 #' * `path`: the plugin's library.
@@ -13,11 +18,20 @@
 #' * `api_version`: its version of the PJRT C API, `NA` if it is known only after loading.
 #' * `size`: the size in bytes of its files; outside the cache, of its library.
 #' * `loaded`: whether this session has loaded it. `FALSE` for a plugin whose hardware is missing.
+#'
+#' With `available = TRUE`, the columns are `platform`, `version`, `source` (as in [install_pjrt()]), `api_version`,
+#' `stablehlo` (the versions of StableHLO that it reads), `size` (the bytes of the download), each `NA` if unknown, and
+#' `installed`: whether it is in this package's cache or the site's folder.
 #' @seealso [install_pjrt()], [uninstall_pjrt()], [pjrt_sitrep()]
 #' @examples
 #' pjrt_plugins()
+#' pjrt_plugins(available = TRUE)
 #' @export
-pjrt_plugins <- function() {
+pjrt_plugins <- function(available = FALSE) {
+  check_flag(available, "available")
+  if (available) {
+    return(available_plugins())
+  }
   stored <- stored_plugins()
   idle <- endsWith(stored$source, "not in use")
   refused <- refused_plugins()
@@ -37,6 +51,15 @@ pjrt_plugins <- function() {
   all <- all[c("platform", "path", "source", "version", "api_version", "size", "loaded")]
   all <- all[order(match(all$platform, known_platforms), all$platform), , drop = FALSE]
   row.names(all) <- NULL
+  all
+}
+
+# The plugins that can be downloaded for this machine.
+available_plugins <- function() {
+  all <- as.data.frame(call_with_text(ffi_plugins_available, manifest_path()))
+  stored <- stored_plugins()
+  all$installed <- paste(sub("^cuda[0-9]+$", "cuda", all$platform), all$version) %in%
+    paste(stored$platform, stored$version)
   all
 }
 

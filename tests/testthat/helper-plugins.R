@@ -64,15 +64,19 @@ idle_plugin <- function(
 }
 
 # Uses a manifest in which platform "idle" is an archive in `folder` with this SHA-256.
-local_manifest <- function(folder, sha256 = NULL, env = parent.frame()) {
+local_manifest <- function(folder, sha256 = NULL, versions = "1.0", env = parent.frame()) {
   here <- c(
     os = switch(Sys.info()[["sysname"]], Darwin = "macos", tolower(Sys.info()[["sysname"]])), arch = R.version$arch
   )
-  file <- withr::local_tempfile(.local_envir = env, lines = c(
-    "[[plugin]]", "platform = 'idle'", sprintf("os = '%s'", here[["os"]]), sprintf("arch = '%s'", here[["arch"]]),
-    "version = '1.0'", "api = '0.90'", sprintf("url = 'file://%s'", file.path(folder, "idle.tar.gz")),
-    if (!is.null(sha256)) sprintf("sha256 = '%s'", sha256)
-  ))
+  entry <- function(version) {
+    c(
+      "[[plugin]]", "platform = 'idle'", sprintf("os = '%s'", here[["os"]]), sprintf("arch = '%s'", here[["arch"]]),
+      sprintf("version = '%s'", version), "api = '0.90'",
+      sprintf("url = 'file://%s'", file.path(folder, "idle.tar.gz")),
+      if (!is.null(sha256)) sprintf("sha256 = '%s'", sha256)
+    )
+  }
+  file <- withr::local_tempfile(.local_envir = env, lines = unlist(lapply(versions, entry)))
   withr::local_options(pjrt.manifest = file, .local_envir = env)
 }
 

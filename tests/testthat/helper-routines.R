@@ -109,6 +109,7 @@ routine_uses <- function() {
     plugins_refused = pjrt:::refused_plugins(),
     processors_allowed = is.integer(pjrt:::call_native(pjrt:::ffi_processors_allowed)$count),
     plugins_fetchable = pjrt:::fetchable_plugins(),
+    plugins_available = pjrt_plugins(available = TRUE),
     plugin_installed = pjrt:::stored_plugin_path("abacus"),
     plugin_install = basename(pjrt:::fetch_plugin("idle", source = "file", path = idle)),
     plugin_uninstall = is.character(suppressMessages(uninstall_pjrt("idle"))),

@@ -38,3 +38,30 @@ test_that("after an installation the new plugin is listed first", {
   expect_identical(pjrt_plugins()$source, c("cache (from release)", "cache (from file), not in use"))
   expect_identical(pjrt_plugins()$path[[1L]], plugin_path("idle"))
 })
+
+test_that("another version in the manifest is used until the default is installed again", {
+  local_empty_cache()
+  folder <- idle_archive()
+  local_manifest(folder, sha256(file.path(folder, "idle.tar.gz")), versions = c("1.0", "2.0"))
+  expect_identical(pjrt_plugins(available = TRUE), data.frame(
+    platform = "idle", version = c("1.0", "2.0"), source = "release", api_version = "0.90", stablehlo = NA_character_,
+    size = NA_real_, installed = FALSE
+  ))
+  suppressMessages(install_pjrt("idle"))
+  suppressMessages(install_pjrt("idle", version = "2.0"))
+  expect_identical(pjrt_plugins()$version, c("2.0", "1.0"))
+  expect_identical(pjrt_plugins(available = TRUE)$installed, c(TRUE, TRUE))
+  suppressMessages(install_pjrt("idle"))
+  expect_identical(pjrt_plugins()$version, c("1.0", "2.0"))
+})
+
+test_that("the plugins that can be installed here are listed with their versions", {
+  skip_on_os(c("mac", "windows"))
+  all <- pjrt_plugins(available = TRUE)
+  first <- all[all$platform == "cpu", ][1L, ]
+  expect_identical(first[c("version", "source", "api_version", "stablehlo")], data.frame(
+    version = "0.0.1", source = "index", api_version = "0.81", stablehlo = "0.9.0 to 1.13.3"
+  ))
+  expect_gt(first$size, 4e7)
+  expect_refused(pjrt_plugins(available = 1), "invalid_type")
+})

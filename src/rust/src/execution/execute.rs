@@ -217,16 +217,19 @@ pub unsafe fn launch(
     outputs: NewOutputs,
 ) -> Result<()> {
     let inputs = buffers(executable, values)?;
-    if !operators::are_laid_out(executable, &inputs) {
-        // R may leave this by a long jump.
-        let inputs = ManuallyDrop::new(inputs);
-        let relaid = operators::relaid(executable, &inputs).map(Protected::new);
-        drop(ManuallyDrop::into_inner(inputs));
-        let relaid = relaid?;
-        let values: InputObjects = sexp::elements(relaid.sexp()).collect();
-        return run(executable, &buffers(executable, &values)?, &values, options, outputs);
+    // SAFETY: by the caller.
+    match unsafe { run(executable, &inputs, values, options, outputs) } {
+        Err(Failure(error)) if operators::is_by_layout(&error, executable, &inputs) => drop(error),
+        outcome => return outcome,
     }
-    run(executable, &inputs, values, options, outputs)
+    // R may leave this by a long jump.
+    let inputs = ManuallyDrop::new(inputs);
+    let relaid = operators::relaid(executable, &inputs).map(Protected::new);
+    drop(ManuallyDrop::into_inner(inputs));
+    let relaid = relaid?;
+    let values: InputObjects = sexp::elements(relaid.sexp()).collect();
+    // SAFETY: by the caller.
+    unsafe { run(executable, &buffers(executable, &values)?, &values, options, outputs) }
 }
 
 /// # Safety

@@ -134,15 +134,20 @@ fn compute(operation: Operation, operands: &[&Buffer], parameters: &[i64]) -> Re
     let executable = ManuallyDrop::new(executable);
     let outputs = NewOutputs::new(&executable, true);
     let _protected = Protected::new(outputs.value());
-    let relaid =
-        Protected::new(if are_laid_out(&executable, operands) { sexp::nil() } else { relaid(&executable, operands)? });
-    let executable = ManuallyDrop::into_inner(executable);
-    let made = if sexp::is_nil(relaid.sexp()) {
-        run(&executable, operands)?
-    } else {
-        let operands: Result<SmallVec<[&Buffer; 8]>> =
-            sexp::elements(relaid.sexp()).map(|x| handle::get(x, "x")).collect();
-        run(&executable, &operands?)?
+    let made = match run(&executable, operands) {
+        Err(Failure(error)) if is_by_layout(&error, &executable, operands) => {
+            drop(error);
+            let relaid = relaid(&executable, operands).map(Protected::new);
+            let executable = ManuallyDrop::into_inner(executable);
+            let relaid = relaid?;
+            let operands: Result<SmallVec<[&Buffer; 8]>> =
+                sexp::elements(relaid.sexp()).map(|x| handle::get(x, "x")).collect();
+            run(&executable, &operands?)?
+        }
+        made => {
+            drop(ManuallyDrop::into_inner(executable));
+            made?
+        }
     };
     // SAFETY: protected above.
     unsafe { outputs.fill(made) };
@@ -152,6 +157,11 @@ fn compute(operation: Operation, operands: &[&Buffer], parameters: &[i64]) -> Re
 fn run(executable: &Executable, operands: &[&Buffer]) -> Result<Outputs> {
     let run = || executable.execute(operands, &ExecuteOptions::default());
     Ok(memory::with_retry(|| executable.needs(), run)?)
+}
+
+/// Whether an execution failed because inputs have other layouts in device memory than the program expects.
+pub fn is_by_layout(error: &Error, executable: &Executable, inputs: &[&Buffer]) -> bool {
+    error.kind() == Kind::LayoutMismatch && !are_laid_out(executable, inputs)
 }
 
 /// Whether buffers have the layouts in device memory that a program expects of its inputs.

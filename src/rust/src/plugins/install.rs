@@ -117,6 +117,21 @@ fn plugins_fetchable(manifest: &str) -> Result<Robj> {
     Ok(list!(name = names, bytes = bytes).into())
 }
 
+/// All plugins that can be downloaded for this machine, as columns.
+#[extendr]
+fn plugins_available(manifest: &str) -> Result<Robj> {
+    let all = Manifest::read(Path::new(manifest))?.available();
+    Ok(list!(
+        platform = all.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(),
+        version = all.iter().map(|one| one.version.as_str()).collect::<Vec<_>>(),
+        source = all.iter().map(|one| one.source).collect::<Vec<_>>(),
+        api_version = all.iter().map(|one| one.api.as_deref()).collect::<Vec<_>>(),
+        stablehlo = all.iter().map(|one| one.stablehlo.as_deref()).collect::<Vec<_>>(),
+        size = all.iter().map(|one| one.bytes.map(|bytes| bytes as f64)).collect::<Vec<_>>()
+    )
+    .into())
+}
+
 fn text(path: &Path) -> Robj {
     path.to_string_lossy().as_ref().into()
 }
@@ -129,4 +144,5 @@ extendr_module! {
     fn plugins_refused;
     fn plugin_uninstall;
     fn plugins_fetchable;
+    fn plugins_available;
 }

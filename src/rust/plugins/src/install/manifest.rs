@@ -29,6 +29,7 @@ pub(super) struct ManifestEntry {
     pub arch: String,
     pub version: String,
     pub api: Option<String>,
+    stablehlo: Option<String>,
     pub cuda: Option<u32>,
     pub project: Option<String>,
     pub file: Option<String>,
@@ -55,6 +56,22 @@ pub(super) struct Library {
     pub unpacked: u64,
     #[serde(default)]
     pub files: Vec<String>,
+}
+
+/// A plugin that can be downloaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Available {
+    /// The platform, or one CUDA version.
+    pub name: String,
+    pub version: String,
+    /// The value of `source` with which it can be installed.
+    pub source: &'static str,
+    /// The version of the PJRT C API.
+    pub api: Option<String>,
+    /// The StableHLO versions that it reads, such as `0.9.0 to 1.13.3`.
+    pub stablehlo: Option<String>,
+    /// The size of the download.
+    pub bytes: Option<u64>,
 }
 
 /// The operating system and processor of a plugin, as named in `std::env::consts`.
@@ -129,6 +146,21 @@ impl Manifest {
         found
     }
 
+    /// All plugins that can be downloaded for this machine.
+    pub fn available(&self) -> Vec<Available> {
+        let target = PlatformRelease::HERE;
+        let here = self.plugins.iter().filter(|e| e.os == target.os && e.arch == target.arch);
+        let available = |e: &ManifestEntry| Available {
+            name: e.name(),
+            version: e.version.clone(),
+            source: e.source(),
+            api: e.api.clone(),
+            stablehlo: e.stablehlo.clone(),
+            bytes: self.bytes(e),
+        };
+        here.map(available).collect()
+    }
+
     /// The total download size of a plugin.
     fn bytes(&self, plugin: &ManifestEntry) -> Option<u64> {
         plugin.bytes.map(|bytes| bytes + self.libraries(plugin).map(|l| l.bytes).sum::<u64>())
@@ -161,6 +193,14 @@ impl ManifestEntry {
 
     pub fn is_release(&self) -> bool {
         self.url.is_some()
+    }
+
+    pub fn source(&self) -> &'static str {
+        if self.is_release() {
+            "release"
+        } else {
+            "index"
+        }
     }
 
     pub fn bytes(&self) -> Option<u64> {

@@ -199,10 +199,15 @@ fn from_entries(
     target: PlatformRelease,
     wanted: impl Fn(&ManifestEntry) -> bool,
 ) -> Result<Plan> {
-    let entries: Vec<_> = manifest.plugins(request.name, target).filter(|e| wanted(e)).collect();
+    let mut entries: Vec<_> = manifest.plugins(request.name, target).filter(|e| wanted(e)).collect();
+    let first = entries.first().copied();
+    if entries.iter().any(|e| request.version == Some(&e.version)) {
+        entries.retain(|e| request.version == Some(&e.version));
+    }
     let entry = choose(&entries, request.name, machine)?.ok_or_else(|| nothing_fits(request, manifest, target))?;
     let version = request.version.filter(|v| *v != entry.version);
     let named = entry.name() == request.name && entry.platform != request.name;
+    let is_other = request.version.is_some() && first.is_some_and(|first| !std::ptr::eq(first, entry));
     let own = Piece {
         url: entry.url.as_deref().map(|url| release_url(url, entry, version)).transpose()?,
         project: entry.project.clone().unwrap_or_default(),
@@ -229,11 +234,11 @@ fn from_entries(
         folder: version.map_or_else(|| entry.folder(), |v| entry.folder().replacen(&entry.version, &plain(v), 1)),
         version: own.version.clone(),
         api: entry.api.clone().filter(|_| version.is_none()),
-        source: if entry.is_release() { "release" } else { "index" },
+        source: entry.source(),
         library: entry.library.clone(),
         pieces: std::iter::once(own).chain(libraries).collect(),
         index: None,
-        select: version.is_some() || named || request.source == PluginSource::Release,
+        select: version.is_some() || is_other || named || request.source == PluginSource::Release,
         force: request.force,
         instead: archive_hint(request, manifest, target).filter(|_| !entry.is_release()),
     })
