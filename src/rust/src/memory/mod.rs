@@ -39,7 +39,8 @@ const FRESH_BYTES_PER_MICROSECOND: usize = 4 << 10;
 /// A full search that finds little makes the next one wait, but not for more than this.
 const FRESH_BYTES_AT_MOST: usize = 2 << 30;
 
-/// From this size on, nothing may keep a call from returning at once, not even a search for memory.
+/// From this size on, calls should return at once: R looks for young garbage only, which takes a small part of the time that
+/// fresh memory would take.
 const IMMEDIATE: usize = 64 << 20;
 
 /// Collects garbage when the client's new buffers have taken a quarter of the free memory, so that a loop which drops
@@ -84,7 +85,7 @@ pub fn collect_for_pool(bytes: usize) -> Result<()> {
         }
     }
     let (fresh, enough) = (pool::fresh(), ENOUGH.load(Ordering::Relaxed));
-    if fresh >= enough {
+    if fresh >= enough && bytes < IMMEDIATE {
         let start = Instant::now();
         collect()?;
         // Memory that is still in use was not garbage: the next search waits longer.
@@ -99,7 +100,7 @@ pub fn collect_for_pool(bytes: usize) -> Result<()> {
 /// Has R collect garbage as an upload needs it. R may leave this by a long jump.
 pub fn prepare(upload: &Upload) -> Result<()> {
     let (client, route, size) = (upload.device().client(), upload.route(), upload.spec().bytes());
-    if route.is_staged() && size < IMMEDIATE {
+    if route.is_staged() {
         collect_for_pool(size)?;
     }
     if route == UploadRoute::Background {
@@ -164,9 +165,7 @@ pub fn collect_for_others() -> pjrt_base::error::Result<()> {
 /// Makes room for a copy of a buffer in host memory, and gives what stands for it in R: nil where that is too large, and
 /// would have R collect all its garbage first. Such copies are counted with the client's buffers. Not protected.
 pub fn room_for_copy(client: &Client, bytes: usize) -> Result<SEXP> {
-    if bytes < IMMEDIATE {
-        collect_for_pool(bytes)?;
-    }
+    collect_for_pool(bytes)?;
     if bytes < BACKGROUND {
         collect_under_pressure(client)?;
         return Ok(weight(bytes));
