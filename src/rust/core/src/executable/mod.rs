@@ -1,6 +1,7 @@
 //! Executables: compiled programs, with their inputs and outputs, which are read once after compilation.
 
 pub mod apart;
+mod checks;
 mod description;
 pub mod execute;
 mod hint;
