@@ -45,7 +45,9 @@ pjrt_check_plugin <- function(plugin = default_platform(), quick = FALSE, file =
   found$is_crash <- NULL
   report <- structure(found, class = c("PJRTPluginReport", "data.frame"), plugin = path)
   if (!is.null(file)) {
-    write_report(report_json(report), full_path(file))
+    # what a plugin prints may be no text
+    json <- iconv(report_json(report), "UTF-8", "UTF-8", sub = "byte")
+    call_with_text(ffi_plugin_report_write, json, full_path(file))
   }
   report
 }
@@ -228,20 +230,4 @@ report_json <- function(report) {
     ",\n  \"pjrt\": ", text(as.character(utils::packageVersion("pjrt"))),
     ",\n  \"checks\": [\n", paste(rows, collapse = ",\n"), "\n  ]\n}\n"
   )
-}
-
-# Writes a file completely or not at all.
-write_report <- function(text, path) {
-  part <- paste0(path, ".part")
-  on.exit(unlink(part))
-  problem <- tryCatch(
-    {
-      writeBin(charToRaw(text), part)
-      if (!file.rename(part, path)) "it cannot be replaced"
-    },
-    error = conditionMessage, warning = conditionMessage
-  )
-  if (!is.null(problem)) {
-    pjrt_abort(paste0("Cannot write the report to '", path, "': ", problem, "."), "io")
-  }
 }

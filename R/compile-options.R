@@ -36,7 +36,7 @@
 #'   `list(xla_cpu_enable_fast_math = TRUE)`. Names start with `xla_`. The plugin refuses options that it does not have,
 #'   and values of the wrong type. For XLA's enumerations, use the name of the value.
 #' @return A `PJRTCompileOptions`.
-#' @section NaN in maxima and minima:
+#' @section Options that differ from XLA's defaults:
 #' The package sets `xla_cpu_enable_fast_min_max` and `xla_gpu_enable_fast_min_max` to `FALSE` in every compile, as JAX
 #' does. With XLA's own default for CPUs, maxima and minima drop `NaN`, and so do max-pooling, softmax, logsumexp and
 #' cumulative maxima. `debug_options` and the environment variable `XLA_FLAGS` override this. A plugin that does not
@@ -46,6 +46,9 @@
 #' transformer layer a tenth longer. A dense layer with relu is not slower. A reduction with
 #' `select(x > y | x != x, x, y)` keeps `NaN` and is as fast as XLA's default, whatever the options, but treats -0 and 0
 #' as equal.
+#'
+#' The package also sets `xla_cpu_enable_concurrency_optimized_scheduler` to `FALSE`, as JAX does: programs of many small
+#' operations then take up to a third less time.
 #'
 #' All other options have XLA's defaults, which are also JAX's:
 #'

@@ -17,6 +17,7 @@ complex_1e6 <- matrix(as.complex(matrix_1e6), 1000)
 matrix_1e7 <- matrix(rep_len(matrix_1e6, 1e7), 2000)
 vector_1e7 <- rep_len(c(matrix_1e6), 1e7)
 integer_1e7 <- rep_len(1:1000, 1e7)
+integer_matrix_1e7 <- matrix(integer_1e7, 2000)
 
 upload <- function(...) await(pjrt_buffer(...))
 upload_time <- function(...) median_time(20L, upload(...))
@@ -47,12 +48,15 @@ ours <- c(
   upload_1e7_f64_fresh = fresh_time(function() upload(matrix_1e7, "f64")),
   upload_1e7_f32_warm = median_time(2L, upload(matrix_1e7)),
   upload_1e7_f64_warm = median_time(2L, upload(matrix_1e7, "f64")),
+  upload_1e7_i32_warm = median_time(2L, upload(integer_matrix_1e7)),
+  upload_vector_1e7_f32_warm = median_time(2L, upload(vector_1e7)),
   alias_1e7_f64 = median_time(2L, upload(vector_1e7, "f64")),
   alias_1e7_i32 = median_time(2L, upload(integer_1e7)),
   download_1e6_f32 = download_time(matrix_1e6),
   download_1e6_f64 = download_time(matrix_1e6, "f64"),
   download_1e7_f32_warm = median_time(2L, as_array(large)),
   download_1e7_f32_fresh = fresh_time(function() as_array(large)),
+  as_raw_1e7_f32_warm = median_time(2L, as_raw(large)),
   upload_4d_f32 = upload_time(array_1e6),
   download_4d_f32 = download_time(array_1e6),
   upload_1e6_f16 = upload_time(matrix_1e6, "f16"),
@@ -73,7 +77,7 @@ checked <- c(
   check_1e6_f32 = upload_time(matrix_1e6, check = TRUE) / ours[["upload_1e6_f32"]],
   check_1e6_i32 = upload_time(whole_1e6, "i32", check = TRUE) / upload_time(whole_1e6, "i32")
 )
-rm(matrix_1e7, vector_1e7, integer_1e7, large)
+rm(matrix_1e7, vector_1e7, integer_1e7, integer_matrix_1e7, large)
 
 ours[c("upload_1e8_f32_returns", "upload_1e8_f32")] <- fresh_session(
   "library(pjrt); x <- rep_len(1.5, 1e8); await(pjrt_scalar(1)); start <- Sys.time()

@@ -44,6 +44,11 @@ chain <- function() {
   await(value)
 }
 
+chain_awaited <- function() {
+  value <- a
+  for (i in seq_len(1000L)) value <- await(pjrt_execute(step, value, a))
+}
+
 ours <- c(
   execute = median_time(20000L, pjrt_execute(add, x, x)),
   execute_unchecked = median_time(20000L, pjrt_execute(add, x, x, check = FALSE)),
@@ -55,6 +60,9 @@ ours <- c(
   device = median_time(20000L, device(x)),
   is_ready = median_time(20000L, is_ready(ready)),
   chain_1000 = median_time(1L, chain(), 15L),
+  chain_1000_awaited = median_time(1L, chain_awaited(), 15L),
+  print_2x2 = median_time(500L, utils::capture.output(print(x))),
+  print_nothing = median_time(500L, utils::capture.output(invisible())),
   launch_exp_1e7 = launch_time(),
   upload_1e6_f32 = median_time(20L, pjrt_buffer(matrix_1e6)),
   download_1e6_f32 = median_time(20L, as_array(big)),

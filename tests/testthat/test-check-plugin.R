@@ -73,5 +73,5 @@ test_that("wrong arguments are refused", {
   expect_refused(pjrt_check_plugin(1), "invalid_type", "`plugin` must be")
   expect_refused(pjrt_check_plugin("cpu", quick = NA), "invalid_type", "`quick` must be")
   no_folder <- "/no/such/folder/x.json"
-  expect_refused(pjrt_check_plugin("cpu", quick = TRUE, file = no_folder), "io", "Cannot write the report")
+  expect_refused(pjrt_check_plugin("cpu", quick = TRUE, file = no_folder), "io", "Cannot write")
 })

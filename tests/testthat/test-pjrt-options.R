@@ -25,6 +25,8 @@ test_that("the help page lists the options and variables that R code reads", {
 test_that("every documented option is checked or used", {
   documented <- unique(regmatches(page(), gregexpr("pjrt[.][a-z_]+", page()))[[1L]])
   x <- pjrt_buffer(c(1, 2))
+  # only separate compilers have limits
+  withr::local_options(pjrt.compile = "apart")
   # code that reads the option, and fails for another type
   readers <- alist(
     pjrt.cache = pjrt_cache_info(), pjrt.cache_max_size = pjrt_cache_info(), pjrt.check = pjrt_buffer(NA),

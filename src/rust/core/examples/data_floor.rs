@@ -78,14 +78,14 @@ impl Floor {
     }
 
     /// Times the upload of a matrix of `rows` rows, into memory that each upload makes or into one that all reuse.
-    fn upload<D: Copy + Default>(
+    fn upload<S: Copy + Default, D: Copy + Default>(
         &self,
         name: &str,
         dtype: DType,
-        from: &[f64],
+        from: &[S],
         rows: usize,
         fresh: bool,
-        convert: impl Fn(f64) -> D,
+        convert: impl Fn(S) -> D,
     ) -> Result<(), Failure> {
         let dims = [rows as i64, (from.len() / rows) as i64];
         let mut memory = HostMemory::new(size_of::<D>() * from.len())?;
@@ -98,6 +98,19 @@ impl Floor {
         } else {
             time(4, || one(&mut memory).map(drop))?
         };
+        println!("upload_{name} {took:.2}");
+        Ok(())
+    }
+}
+
+impl Floor {
+    /// Times the upload of a vector as floats, into memory that all uploads use.
+    fn upload_vector(&self, name: &str, from: &[f64]) -> Result<(), Failure> {
+        let mut memory = HostMemory::new(size_of::<f32>() * from.len())?;
+        let took = time(4, || {
+            elements::<f32>(&mut memory).iter_mut().zip(from).for_each(|(to, &x)| *to = x as f32);
+            self.hand_over(DType::F32, &[from.len() as i64], &memory).map(drop)
+        })?;
         println!("upload_{name} {took:.2}");
         Ok(())
     }
@@ -162,6 +175,9 @@ fn main() -> Result<(), Failure> {
         floor.upload(&format!("1e7_f64_{state}"), DType::F64, &doubles, 2000, fresh, |x| x)?;
         download(&format!("1e7_f32_{state}"), &floats, 2000, fresh, f64::from)?;
     }
+    let integers: Vec<i32> = (0..10_000_000).collect();
+    floor.upload("1e7_i32_warm", DType::I32, &integers, 2000, false, |x| x)?;
+    floor.upload_vector("vector_1e7_f32_warm", &doubles)?;
     download("1e6_f32", small_floats, 1000, false, f64::from)?;
     download("1e6_f64", small, 1000, false, |x| x)?;
 

@@ -93,6 +93,15 @@ fn main() -> Result<(), Failure> {
         Ok(())
     })?;
     println!("chain_1000 {chain:.1}");
+    let awaited = time(1, || {
+        let mut value = a.clone();
+        for _ in 0..1000 {
+            value = step.execute(&[&value, &b], &options)?.remove(0);
+            value.wait()?;
+        }
+        Ok(())
+    })?;
+    println!("chain_1000_awaited {awaited:.1}");
     pjrt_core::client::close_all();
     Ok(())
 }

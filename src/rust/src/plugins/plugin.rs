@@ -3,6 +3,7 @@
 use crate::r::conditions::Result;
 use crate::r::{handle, sexp};
 use extendr_api::prelude::*;
+use pjrt_core::executable::serialized;
 use pjrt_core::{Plugin, PluginValue};
 use std::path::Path;
 
@@ -54,6 +55,12 @@ fn plugin_extensions(plugin: Robj) -> Result<Robj> {
 fn plugin_functions(plugin: Robj) -> Result<Robj> {
     let (names, present): (Vec<&str>, Vec<bool>) = get(&plugin)?.api().functions().unzip();
     Ok(list!(name = names, present = present).into())
+}
+
+/// Writes a report on a plugin to a file, completely or not at all.
+#[extendr]
+fn plugin_report_write(report: &str, path: &str) -> Result<()> {
+    Ok(serialized::write(Path::new(path), report.as_bytes())?)
 }
 
 /// The oldest and the newest version of StableHLO that the plugin reads, or nothing.
@@ -108,5 +115,6 @@ extendr_module! {
     fn plugin_attributes;
     fn plugin_extensions;
     fn plugin_functions;
+    fn plugin_report_write;
     fn plugin_stablehlo_versions;
 }

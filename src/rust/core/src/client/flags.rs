@@ -1,5 +1,5 @@
-//! Flags of XLA that this package sets because XLA's defaults make results wrong, and which of them a client's compiler
-//! knows.
+//! Flags of XLA that this package sets because XLA's defaults make results wrong or programs slow, and which of them a
+//! client's compiler knows.
 
 use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Result, INVALID_ARGUMENT, UNIMPLEMENTED};
@@ -8,8 +8,13 @@ use std::sync::OnceLock;
 /// A flag of XLA, and the value that this package gives it.
 type Flag = (&'static str, bool);
 
-/// With fast minima and maxima, the result of NaN and a number may be the number. JAX turns them off, too.
-pub(crate) const FLAGS: [Flag; 2] = [("xla_cpu_enable_fast_min_max", false), ("xla_gpu_enable_fast_min_max", false)];
+/// With fast minima and maxima, the result of NaN and a number may be the number. An order of operations for concurrency makes
+/// programs of small operations slower. JAX turns these off, too.
+pub(crate) const FLAGS: [Flag; 3] = [
+    ("xla_cpu_enable_fast_min_max", false),
+    ("xla_gpu_enable_fast_min_max", false),
+    ("xla_cpu_enable_concurrency_optimized_scheduler", false),
+];
 
 /// The flags that a compiler knows; empty until it has compiled a program.
 pub(crate) type KnownFlags = OnceLock<Vec<Flag>>;
@@ -73,7 +78,7 @@ mod tests {
     fn a_flag_that_is_named_is_left_out() {
         let named = error(INVALID_ARGUMENT, "No such compile option: 'xla_gpu_enable_fast_min_max'");
         for is_xla in [false, true] {
-            assert_eq!(fewer(&FLAGS, &named, is_xla), Some(vec![FLAGS[0]]));
+            assert_eq!(fewer(&FLAGS, &named, is_xla), Some(vec![FLAGS[0], FLAGS[2]]));
             assert_eq!(fewer(&[], &named, is_xla), None);
         }
         assert_eq!(fewer(&FLAGS[..1], &named, true), None);
