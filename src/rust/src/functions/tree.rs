@@ -519,7 +519,7 @@ pub fn handle_of_copy(walked: &Walked) -> SEXP {
 }
 
 /// The handle of a tree; not protected.
-fn handle_of_tree(tree: Tree) -> SEXP {
+pub fn handle_of_tree(tree: Tree) -> SEXP {
     let tree = ManuallyDrop::new(tree);
     let lists = Protected::new(sexp::vector(SEXPTYPE::VECSXP, tree.named_lists().count()));
     for (i, (len, names)) in tree.named_lists().enumerate() {
