@@ -61,8 +61,8 @@
 #' @param like A nested list: the structure and names of the result, instead of `names`.
 #' @param extra A string: with `"error"`, a file with other tensors than `like` raises an error; with `"ignore"`, these
 #'   are not read.
-#' @param separator A string between the parts of a name, such as `"."` or `"/"`. `NULL` loads a list without nested
-#'   lists, which is the default without `like`.
+#' @param separator A string between the parts of a name, such as `"."` or `"/"`. To load, `NULL` is `"."` with `like`;
+#'   without it, the result has no nested lists.
 #' @param rename A function that takes all names and returns as many new ones: to save, those of the file from those of
 #'   the list; to load, those of the list from those of the file. `names` and `like` have the new names.
 #' @param tensors A named list of buffers, or of nested lists of buffers. `NULL` is ignored.
@@ -108,7 +108,7 @@
 #' )
 #' @export
 pjrt_load_safetensors <- function(path, device = NULL, names = NULL, like = NULL, extra = c("error", "ignore"),
-                                  separator = if (!is.null(like)) ".", rename = NULL) {
+                                  separator = NULL, rename = NULL) {
   extra <- check_choice(extra, c("error", "ignore"), "extra")
   if (!is.null(separator)) check_string(separator, "separator")
   check_rename(rename)
@@ -116,7 +116,7 @@ pjrt_load_safetensors <- function(path, device = NULL, names = NULL, like = NULL
     if (!is.null(names)) {
       abort_input("`names` and `like` must not both be given: `like` has the names.")
     }
-    names <- names_like(like, separator)
+    names <- names_like(like, separator %||% ".")
   }
   file <- open_safetensors(path, as_pjrt_device(device))
   on.exit(close(file))

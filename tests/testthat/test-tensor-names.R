@@ -42,6 +42,8 @@ test_that("a list of the same structure restores everything", {
       expect_identical(map_tree(loaded, as_array), map_tree(state, as_array))
     }
   }
+  pjrt_save_safetensors(state, path)
+  expect_named(pjrt_load_safetensors(path, like = state, separator = NULL), names(state))
   # the arrays of `like` do not matter, and its metadata are not kept
   pjrt_save_safetensors(state, path)
   like <- structure(map_tree(state, function(leaf) NA), metadata = c(old = "1"))
