@@ -59,7 +59,8 @@ test_that("a training that another session resumes equals one without a stop, bi
     loaded <- pjrt_load_safetensors(resumed, like = whole)
     expect_identical(attr(loaded, "metadata"), c(epoch = "6"))
     for (part in names(whole)) {
-      expect_identical(map_tree(loaded[[part]], raw_bits), map_tree(whole[[part]], raw_bits), label = paste(framework, part))
+      label <- paste(framework, part)
+      expect_identical(map_tree(loaded[[part]], raw_bits), map_tree(whole[[part]], raw_bits), label = label)
     }
   }
 })

@@ -65,9 +65,8 @@ test_that("names become nested lists", {
   # the order of a file does not matter, nor do gaps
   tensors <- stats::setNames(lapply(1:4, pjrt_scalar), c("h.1", "h.0", "g.0", "g.2"))
   pjrt_save_safetensors(tensors, path)
-  expect_identical(
-    map_tree(pjrt_load_safetensors(path, separator = "."), as_array), list(h = list(2L, 1L), g = list(`0` = 3L, `2` = 4L))
-  )
+  numbered <- pjrt_load_safetensors(path, separator = ".")
+  expect_identical(map_tree(numbered, as_array), list(h = list(2L, 1L), g = list(`0` = 3L, `2` = 4L)))
   pjrt_save_safetensors(list(a.b = pjrt_scalar(1), a = pjrt_scalar(2)), path)
   expect_refused(
     pjrt_load_safetensors(path, separator = "."), "invalid_input",
@@ -85,7 +84,9 @@ test_that("missing and superfluous tensors are named", {
   error <- expect_refused(
     pjrt_load_safetensors(path, like = like), "invalid_input", "There is no tensor \"params.dense.weight\"."
   )
-  expect_match(conditionMessage(error), "The file has 7 tensors: \"params.dense.w\", \"params.dense.b\", ", fixed = TRUE)
+  expect_match(
+    conditionMessage(error), "The file has 7 tensors: \"params.dense.w\", \"params.dense.b\", ", fixed = TRUE
+  )
   error <- expect_refused(
     pjrt_load_safetensors(path, like = state["params"]), "invalid_input",
     "The file has 4 tensors that `like` does not have: \"opt_state.0.count\", "
@@ -140,7 +141,8 @@ test_that("arguments that make no sense are refused", {
   refused("nested too deep", like = deep)
   expect_refused(pjrt_save_safetensors(deep, path), "invalid_input", "nested too deep")
   error <- expect_refused(
-    pjrt_save_safetensors(list(params = list(w = 1)), path), "invalid_input", "Tensor \"params.w\" must be a `PJRTBuffer`"
+    pjrt_save_safetensors(list(params = list(w = 1)), path), "invalid_input",
+    "Tensor \"params.w\" must be a `PJRTBuffer`"
   )
   expect_match(conditionMessage(error), "pjrt_buffer() converts R data", fixed = TRUE)
   both <- list(a.b = pjrt_scalar(1), a = list(b = pjrt_scalar(2)))
