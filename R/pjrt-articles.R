@@ -23,6 +23,7 @@
 #' @section Models:
 #' * `vignette("jax")`: A JAX model in R
 #' * `vignette("pytorch")`: A PyTorch model in R
+#' * `vignette("train")`: Train a flax model with optax in R
 #' * `vignette("python")`: Arrays shared with Python
 #' @section Hardware:
 #' * `vignette("plugins")`: Plugins and hardware
@@ -41,6 +42,7 @@
 #' * `asynchronous.Rmd`: Thinking asynchronously
 #' * `loading-a-model.Rmd`: Loading a model
 #' * `models-in-files.Rmd`: Models in files
+#' * `transformer.Rmd`: A transformer in Hugging Face's layout
 #' * `installation.Rmd`: Installation and settings
 #' * `many-processes.Rmd`: A thousand processes
 #' * `performance.Rmd`: Performance

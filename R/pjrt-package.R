@@ -52,7 +52,7 @@
 #' * [pjrt_step()] makes a function for a training loop: its outputs replace the arguments that they update.
 #' * [flatten()] and [map_tree()] work on nested lists of parameters, and [tree_size()] and others on their structure.
 #'
-#' Articles: `vignette("jax")`, "The demo".
+#' Articles: `vignette("jax")`, `vignette("train")`, "The demo".
 #'
 #' @section Save and load:
 #' * [pjrt_save_safetensors()] and [pjrt_load_safetensors()] exchange models with other frameworks.

@@ -20,13 +20,36 @@
 #' A tensor that is larger than this gets a separate file.
 #'
 #' Saving replaces earlier files of the same path after all data are written. If it fails, the earlier files are
-#' unchanged.
+#' unchanged. Metadata of the files are loaded with those of the index, which come first.
+#'
+#' @section Nested lists:
+#' The parameters of a model and the state of its training are nested lists. Files contain arrays with names, so
+#' `pjrt_save_safetensors()` joins the names on the way to each array with `separator`: `params$dense$w` becomes
+#' `"params.dense.w"`. Elements without names are numbered from 0, as in Python: `params$layers[[2]]$w` becomes
+#' `"params.layers.1.w"`. These are the names that Hugging Face and flax write, flax also with `separator = "/"`.
+#'
+#' There are two ways to load a nested list:
+#' * `like` is a list with the same structure, such as the first state of a training. The result has its structure,
+#'   including `NULL` and empty lists, which files do not contain. Its own arrays are not used. All of its names must be
+#'   in the file and, unless `extra` is `"ignore"`, no others.
+#' * `separator` splits the names. The elements of a list have no names if the file numbers them from 0 without gaps.
+#'
+#' `rename` translates names if the file and the list have different ones, for example
+#' `rename = function(names) sub("^model[.]", "", names)`.
+#'
+#' @section Tied tensors:
+#' A buffer that occurs several times in a list is written once, under its first name. The metadata of the file contain
+#' its other names, as PyTorch and Hugging Face write them: entries with the name of a tensor as their value. When such
+#' a file is loaded, the tensor has all of its names, and is one buffer. `attr(, "metadata")` does not contain these
+#' entries.
 #'
 #' @section Types:
 #' All types that both the format and PJRT have, by their names in the format: `BOOL`, `I8` to `I64`, `U8` to `U64`,
 #' `F16`, `BF16`, `F32`, `F64`, `C64`, `F8_E4M3` (`f8e4m3fn`), `F8_E5M2`, `F8_E8M0`, `F8_E4M3FNUZ`, `F8_E5M2FNUZ` and
 #' `F4` (`f4e2m1fn`, with an even number of elements). The format lacks `c128`, integers of 2 and 4 bits and the other
-#' 8-bit floats; PJRT lacks `F6_E2M3` and `F6_E3M2`.
+#' 8-bit floats; PJRT lacks `F6_E2M3` and `F6_E3M2`. `safetensors_info()` lists tensors of these two types, and of `I4`,
+#' `U4`, `I2` and `U2`, which some programs write although the format does not define them. To load the other tensors
+#' of such a file, name them in `names`.
 #'
 #' @param path A string.
 #'   * To load: a file, an index, or a folder with `model.safetensors`, `model.safetensors.index.json` or a single
@@ -35,14 +58,21 @@
 #' @param device A device: anything that [as_pjrt_device()] takes.
 #' @param names A character vector of names, or a numeric vector of positions from 1: the tensors to load. Default: all.
 #'   Other tensors are not read.
-#' @param tensors A named list of buffers.
+#' @param like A nested list: the structure and names of the result, instead of `names`.
+#' @param extra A string: with `"error"`, a file with other tensors than `like` raises an error; with `"ignore"`, these
+#'   are not read.
+#' @param separator A string between the parts of a name, such as `"."` or `"/"`. To load, `NULL` is `"."` with `like`;
+#'   without it, the result has no nested lists.
+#' @param rename A function that takes all names and returns as many new ones: to save, those of the file from those of
+#'   the list; to load, those of the list from those of the file. `names` and `like` have the new names.
+#' @param tensors A named list of buffers, or of nested lists of buffers. `NULL` is ignored.
 #' @param metadata A named character vector, or a named list of strings. Default: the metadata of `tensors`, if it was
 #'   loaded from a file; `character()` for none.
 #' @param max_shard_size A number of bytes, or a string such as `"5GB"` or `"500MiB"`: the maximum size of the tensors
 #'   in a file. Default: a single file of any size.
 #' @return
-#' * `pjrt_load_safetensors()`: a named list of `PJRTBuffer`s, in the order of `names` or of the file. If the file has
-#'   metadata, they are the attribute `"metadata"`, a named character vector.
+#' * `pjrt_load_safetensors()`: a named list of `PJRTBuffer`s, in the order of `names` or of the file; or a nested list,
+#'   see above. If the file has metadata, they are the attribute `"metadata"`, a named character vector.
 #' * `pjrt_save_safetensors()`: a string, the path to load from, invisibly: the file, or the index.
 #' * `safetensors_info()`: a data frame with a row for each tensor: `name`, `dtype` (the format's name for types that
 #'   PJRT lacks), `shape` (a list of integer vectors), `bytes`, `offset` (the position of the first byte in the file,
@@ -52,7 +82,9 @@
 #' * `pjrt_error_io`: a file cannot be read or written.
 #' * `pjrt_error_file_changed`: the file was changed while it was in use.
 #' * `pjrt_error_unsupported_dtype`: the format or PJRT lacks a type.
-#' * `pjrt_error_invalid_input`: an argument is invalid.
+#' * `pjrt_error_invalid_input`: an argument is invalid, or a tensor does not exist; the message contains the names in
+#'   the file, the most similar first.
+#' @seealso `vignette("train")` saves and resumes a training (see [pjrt_articles])
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- tempfile(fileext = ".safetensors")
 #' weights <- list(
@@ -65,13 +97,38 @@
 #' model$w
 #' attr(model, "metadata")
 #' pjrt_load_safetensors(path, names = "b")
+#'
+#' # nested lists
+#' state <- list(params = list(dense = weights), step = pjrt_scalar(7L))
+#' pjrt_save_safetensors(state, path)
+#' safetensors_info(path)$name
+#' pjrt_load_safetensors(path, separator = ".")$params$dense$b
+#' params <- pjrt_load_safetensors(
+#'   path, like = state["params"], extra = "ignore"
+#' )
 #' @export
-pjrt_load_safetensors <- function(path, device = NULL, names = NULL) {
+pjrt_load_safetensors <- function(path, device = NULL, names = NULL, like = NULL, extra = c("error", "ignore"),
+                                  separator = NULL, rename = NULL) {
+  extra <- check_choice(extra, c("error", "ignore"), "extra")
+  if (!is.null(separator)) check_string(separator, "separator")
+  check_rename(rename)
+  if (!is.null(like)) {
+    if (!is.null(names)) {
+      abort_input("`names` and `like` must not both be given: `like` has the names.")
+    }
+    names <- names_like(like, separator %||% ".")
+  }
   file <- open_safetensors(path, as_pjrt_device(device))
   on.exit(close(file))
-  known <- call_native(ffi_safetensors_names, file)
+  known <- renamed(call_native(ffi_safetensors_names, file), rename)
   chosen <- if (is.null(names)) seq_along(known) else tensor_positions(names, known)
+  if (!is.null(like) && extra == "error") check_no_more(known, chosen)
   tensors <- load_tensors(file, chosen, known)
+  if (!is.null(like)) {
+    tensors <- unflatten(build_tree(like), unname(tensors))
+  } else if (!is.null(separator)) {
+    tensors <- nested_tensors(tensors, separator)
+  }
   attr(tensors, "metadata") <- safetensors_metadata(file)
   tensors
 }
@@ -79,14 +136,19 @@ pjrt_load_safetensors <- function(path, device = NULL, names = NULL) {
 #' @rdname pjrt_load_safetensors
 #' @usage
 #' pjrt_save_safetensors(tensors, path, metadata = NULL,
-#'   max_shard_size = NULL)
+#'   max_shard_size = NULL, separator = ".", rename = NULL)
 #' @export
-pjrt_save_safetensors <- function(tensors, path, metadata = NULL, max_shard_size = NULL) {
+pjrt_save_safetensors <- function(tensors, path, metadata = NULL, max_shard_size = NULL, separator = ".",
+                                  rename = NULL) {
   check_string(path, "path")
+  check_string(separator, "separator")
+  check_rename(rename)
+  check_names(tensors)
+  tensors <- flat_tensors(tensors, separator, rename)
   check_tensors(tensors)
   metadata <- check_metadata(metadata %||% attr(tensors, "metadata"))
   saved <- call_with_text(
-    ffi_safetensors_save, unname(as.list(tensors)), as_utf8(names(tensors)), full_path(path),
+    ffi_safetensors_save, unname(tensors), as_utf8(names(tensors)), full_path(path),
     as_utf8(names(metadata)), as_utf8(metadata), shard_limit(max_shard_size), shows_progress(), console_columns()
   )
   invisible(saved)
@@ -275,7 +337,7 @@ abort_unknown <- function(unknown, known) {
     "There is no tensor ", toString(shorten_list(sprintf("\"%s\"", unknown), 3L)), ".",
     hints = if (length(known) > 0L) {
       sprintf(
-        "The file has %s: %s.", counted(length(known), "tensor"), toString(shorten_list(sprintf("\"%s\"", near), 3L))
+        "The file has %s: %s.", counted(length(known), "tensor"), toString(shorten_list(sprintf("\"%s\"", near), 5L))
       )
     } else {
       "The file has no tensors."
@@ -283,14 +345,37 @@ abort_unknown <- function(unknown, known) {
   )
 }
 
-check_tensors <- function(tensors) {
+# Checks that a file has no other tensors than these.
+check_no_more <- function(known, chosen) {
+  more <- known[-chosen]
+  if (length(chosen) == 0L) more <- known
+  if (length(more) > 0L) {
+    abort_input(
+      "The file has ", counted(length(more), "tensor"), " that `like` does not have: ",
+      toString(shorten_list(sprintf("\"%s\"", more), 3L)), ".",
+      hints = "`extra = \"ignore\"` leaves them out."
+    )
+  }
+}
+
+check_names <- function(tensors) {
   if (!is.list(tensors) || is.object(tensors)) {
     abort_type("`tensors` must be a named list of buffers, not ", given(tensors), ".")
   }
   names <- names(tensors)
   if (length(tensors) > 0L && (is.null(names) || anyNA(names) || !all(nzchar(names)))) {
-    abort_input("`tensors` must be a named list: every tensor needs a name.")
+    abort_input(
+      "`tensors` must be a named list: every tensor needs a name.",
+      hints = "Only the elements of lists in the list can be without names."
+    )
   }
+  if (!is.null(names) && !all(validEnc(names))) {
+    abort_input("'", names[!validEnc(names)][[1L]], "' is not valid UTF-8.")
+  }
+}
+
+check_tensors <- function(tensors) {
+  names <- names(tensors)
   is_buffer <- vapply(tensors, inherits, NA, "PJRTBuffer")
   if (!all(is_buffer)) {
     abort_type(

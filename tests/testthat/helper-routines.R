@@ -329,6 +329,8 @@ routine_uses <- function() {
     tree_child_names = tree_child_names(tree),
     tree_child_sizes = tree_child_sizes(tree),
     tree_concat = format(tree_concat(list(tree, tree), c("a", "b"))),
+    tensor_names_join = pjrt:::names_like(nested, "."),
+    tensor_names_nest = names(pjrt_load_safetensors(model, separator = ".")),
     tree_diff = tree_diff(tree, tree_concat(list(tree, tree))),
     tree_equal = tree_equal(tree, tree),
     tree_filter = format(tree_filter_by_names(tree, "l")),

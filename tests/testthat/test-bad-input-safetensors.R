@@ -17,12 +17,14 @@ rows <- list(
   safe_tensor_buffer.PJRTBuffer = row(x = "buffer"),
   safe_tensor_meta.PJRTBuffer = row(x = "known_buffer"),
   pjrt_load_safetensors = row(
-    path = of("path", model), device = "device", names = of("choice", "x", "NULL", tensors)
+    path = of("path", model), device = "device", names = of("choice", "x", "NULL", tensors),
+    extra = of("choice", "ignore"), separator = of("string", NULL, "NULL", "!\"\""), rename = of("ignored", NULL)
   ),
   pjrt_save_safetensors = row(
     tensors = of("list", list(x = x), "list()"), path = of("path", saved, file_names),
     metadata = of("list", NULL, "NULL", "list()", "character()", "c(n = \"a\")"),
     max_shard_size = of("size", NULL, "!0L", "!1e-300"),
+    separator = of("string", ".", "!\"\""), rename = of("ignored", NULL),
     after = renew_paths()
   ),
   safetensors_info = row(path = of("path", model)),
@@ -46,7 +48,9 @@ rows <- list(
 
 # Bad values inside an argument or an option; `.` in the name stands for the value.
 uses <- list(
-  `pjrt_save_safetensors(list(x = .))` = use(pjrt_save_safetensors(list(x = bad), saved), "buffer"),
+  `pjrt_save_safetensors(list(x = .))` = use(
+    pjrt_save_safetensors(list(x = bad), saved), of("buffer", x, "NULL", "list()", "list(a = NULL)")
+  ),
   `pjrt_save_safetensors(metadata = list(a = .))` = use(
     pjrt_save_safetensors(list(x = x), saved, list(a = bad)), of("string", NULL, "\"\"")
   )

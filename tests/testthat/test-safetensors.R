@@ -75,6 +75,11 @@ test_that("dtypes without a safetensors type are refused by name", {
   write_file(path, '{"x":{"dtype":"F6_E3M2","shape":[4],"data_offsets":[0,3]}}', raw(3))
   expect_identical(safetensors_info(path)$dtype, "F6_E3M2")
   expect_refused(pjrt_load_safetensors(path), "unsupported_dtype", "Tensor \"x\" is of type F6_E3M2, which PJRT lacks")
+  four <- '{"x":{"dtype":"I4","shape":[4],"data_offsets":[0,2]},"y":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}'
+  write_file(path, four, as.raw(1:3))
+  expect_identical(safetensors_info(path)$dtype, c("I4", "ui8"))
+  expect_refused(pjrt_load_safetensors(path), "unsupported_dtype", "Tensor \"x\" is of type I4, which the safetensors")
+  expect_identical(as_array(pjrt_load_safetensors(path, names = "y")$y), array(3L))
 })
 
 test_that("names, order, shapes and metadata are kept", {
@@ -558,8 +563,10 @@ test_that("interrupted saving and loading leaves no files behind", {
   child <- start_child(bquote({
     setwd(.(folder))
     pjrt_save_safetensors(list(old = pjrt_scalar(1)), "model.safetensors")
-    x <- pjrt_buffer(1, "f32", shape = 1e7)
-    many <- stats::setNames(rep(list(x), 200), 1:200)
+    zeros <- tempfile()
+    writeBin(raw(4e7), zeros)
+    many <- lapply(1:200, function(i) pjrt_map_file(zeros, "f32", 1e7))
+    names(many) <- 1:200
     # a sparse file of 3 GB
     n <- 7.5e8
     header <- charToRaw(sprintf('{"x":{"dtype":"F32","shape":[%.0f],"data_offsets":[0,%.0f]}}', n, 4 * n))

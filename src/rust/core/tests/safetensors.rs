@@ -94,6 +94,11 @@ fn an_invalid_file_is_refused_with_the_reason() {
         ),
         (longer, "24 bytes of data, but it has 27"),
         (
+            tensor(r#""dtype":"I4","shape":[24],"data_offsets":[0,24]"#),
+            "tensor \"a\" of type I4 and shape [24] has 24 bytes, which does not fit its type and shape",
+        ),
+        (tensor(r#""dtype":"U4","shape":[3],"data_offsets":[0,24]"#), "does not fit its type and shape"),
+        (
             file(&format!(r#"{{"a":{{{TENSOR}}},"a":{{{TENSOR}}}}}"#), 24),
             "its header is wrong: there are two tensors \"a\"",
         ),
@@ -136,9 +141,9 @@ fn a_valid_header_is_kept_in_its_order() {
     let header = r#" {"z":{"dtype":"BF16","shape":[2,1],"data_offsets":[10,14]},"é":{"shape":[],"data_offsets":[0,8],"dtype":"F64"},
         "__metadata__":{"y":"1","x":"ö"},"empty":{"dtype":"I8","shape":[0,5],"data_offsets":[8,8]},
         "six":{"dtype":"F6_E2M3","shape":[4],"data_offsets":[14,17]},
-        "":{"dtype":"F4","shape":[4],"data_offsets":[8,10]}}   "#;
-    let model = Model::open(&folder.file("sound.safetensors", &file(header, 17))).unwrap();
-    assert_eq!(model.names().collect::<Vec<_>>(), ["z", "é", "empty", "six", ""]);
+        "":{"dtype":"F4","shape":[4],"data_offsets":[8,10]},"four":{"dtype":"I4","shape":[3,2],"data_offsets":[17,20]}}   "#;
+    let model = Model::open(&folder.file("sound.safetensors", &file(header, 20))).unwrap();
+    assert_eq!(model.names().collect::<Vec<_>>(), ["z", "é", "empty", "six", "", "four"]);
     let texts = [("y", "1"), ("x", "ö")].map(|(name, text)| (name.to_string(), text.to_string()));
     assert_eq!(model.metadata().unwrap()[..], texts);
     let first = 8 + header.len() as u64;
@@ -151,9 +156,32 @@ fn a_valid_header_is_kept_in_its_order() {
     assert_eq!(described(2), ("i8".into(), vec![0, 5], 0, 8));
     assert_eq!(described(3), ("F6_E2M3".into(), vec![4], 3, 14));
     assert_eq!(described(4), ("f4e2m1fn".into(), vec![4], 2, 8));
-    assert_eq!(model.tensor(3).unwrap().spec().unwrap_err().kind(), Kind::UnsupportedDtype);
+    assert_eq!(described(5), ("I4".into(), vec![3, 2], 3, 17));
+    let refused = |i: usize| model.tensor(i).unwrap().spec().unwrap_err();
+    assert_eq!((refused(3).kind(), refused(5).kind()), (Kind::UnsupportedDtype, Kind::UnsupportedDtype));
+    assert_eq!(refused(5).message(), "Tensor \"four\" is of type I4, which the safetensors format does not define.");
     let none = Model::open(&folder.file("none.safetensors", &file("{}", 0))).unwrap();
     assert!(none.is_empty() && none.metadata().is_none());
+}
+
+#[test]
+fn metadata_give_tensors_other_names() {
+    let _alone = ALONE.lock().unwrap();
+    let folder = Folder::new("safetensors-ties");
+    let header = format!(r#"{{"__metadata__":{{"y":"x","b":"a","a":"c","c":"a"}},"a":{{{TENSOR}}}}}"#);
+    let path = folder.file("one.safetensors", &file(&header, 24));
+    let model = Model::open(&path).unwrap();
+    assert_eq!(model.names().collect::<Vec<_>>(), ["a", "b", "c"]);
+    assert_eq!((model.len(), model.stored_at(2), model.tensor(2).unwrap().name.as_str()), (3, 0, "a"));
+    let texts = [("y", "x"), ("a", "c")].map(|(name, text)| (name.to_string(), text.to_string()));
+    assert_eq!(model.metadata().unwrap()[..], texts);
+    // The entries of an index count for all files, those of a file are metadata.
+    let index = r#"{"metadata":{"n":1,"d":"a"},"weight_map":{"a":"one.safetensors"}}"#;
+    let model = Model::open(&folder.file("model.safetensors.index.json", index.as_bytes())).unwrap();
+    assert_eq!(model.names().collect::<Vec<_>>(), ["a", "d"]);
+    assert_eq!(model.file_name(1), "one.safetensors");
+    let names: Vec<String> = model.metadata().unwrap().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["n", "y", "b", "a", "c"]);
 }
 
 #[test]
@@ -257,7 +285,7 @@ const NUMBERS: [&str; 12] = [
     "99999999999999999999999",
 ];
 
-const WORDS: [&str; 14] = [
+const WORDS: [&str; 15] = [
     "{",
     "}",
     "[",
@@ -270,6 +298,7 @@ const WORDS: [&str; 14] = [
     "\\ud800",
     "\"__metadata__\":{},",
     "\"F6_E2M3\"",
+    "\"I4\"",
     "\"shape\"",
     "\u{fffd}",
 ];
@@ -320,7 +349,7 @@ fn damaged(random: &mut Random, sound: &[u8]) -> Vec<u8> {
 fn no_damage_does_more_than_an_error() {
     let _alone = ALONE.lock().unwrap();
     let folder = Folder::new("safetensors-damaged");
-    let header = r#"{"__metadata__":{"a":"1","b":"2"},"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},
+    let header = r#"{"__metadata__":{"a":"1","b":"w"},"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},
         "e":{"dtype":"BOOL","shape":[0,7],"data_offsets":[24,24]},"q":{"dtype":"F4","shape":[2,2],"data_offsets":[24,26]},
         "s":{"dtype":"F64","shape":[],"data_offsets":[26,34]}}"#;
     let whole = file(header, 34);

@@ -19,5 +19,6 @@ pub mod print;
 pub mod promote;
 pub mod registers;
 pub mod scalar;
+pub mod tensor_names;
 pub mod transpose;
 pub mod tree;

@@ -10,10 +10,11 @@ use crate::r::progress::Bar;
 use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::{SEXP, SEXPTYPE};
-use pjrt_core::safetensors::{save, Metadata, Model, Saving};
+use pjrt_core::safetensors::{save, saved_bytes, Metadata, Model, Saving};
 use pjrt_core::stored::Loading;
-use pjrt_core::{Buffer, Device};
+use pjrt_core::Device;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -112,20 +113,35 @@ pub extern "C-unwind" fn safetensors_load(file: SEXP, positions: SEXP, show: SEX
         let show = flag(show, "show")?;
         let columns = sexp::number(columns).unwrap_or(0.0) as usize;
         memory::collect_under_pressure(device.client())?;
-        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(positions)));
+        let all = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(positions)));
 
         let model = open.model()?;
         // SAFETY: R protects the argument.
         let tensors = unsafe { sexp::integers(positions) };
-        let tensors: Vec<usize> = tensors.iter().map(|&position| position as usize - 1).collect();
-        let loading = Loading::new(model.stored(&tensors)?, device)?;
+        let (stored, places) = distinct(tensors.iter().map(|&position| model.stored_at(position as usize - 1)));
+        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, stored.len()));
+        let loading = Loading::new(model.stored(&stored)?, device)?;
         let total = loading.moved_bytes();
         let mut bar = Bar::of_long_work("loading", show, columns);
         let loaded = stored::load(list.sexp(), 0, &loading, device, &mut |done| bar.show(done, Some(total)));
         bar.finish();
         loaded?;
-        Ok(list.sexp())
+        places.iter().enumerate().for_each(|(i, &place)| sexp::set_at(all.sexp(), i, sexp::at(list.sexp(), place)));
+        Ok(all.sexp())
     })
+}
+
+/// Positions without duplicates, and for each position its place among them.
+fn distinct(positions: impl Iterator<Item = usize>) -> (Vec<usize>, Vec<usize>) {
+    let (mut found, mut known) = (Vec::new(), HashMap::new());
+    let place = |position| {
+        *known.entry(position).or_insert_with(|| {
+            found.push(position);
+            found.len() - 1
+        })
+    };
+    let places = positions.map(place).collect();
+    (found, places)
 }
 
 /// Saves buffers by name, and returns the path to load them from. A negative limit of a file's size means no limit.
@@ -146,8 +162,7 @@ fn safetensors_save(
         buffers.push((name, buffer::get(sexp::of(&tensor))?.clone()));
     }
     let metadata: Metadata = metadata_names.into_iter().zip(metadata_values).collect();
-    let bits = |buffer: &Buffer| buffer.spec().len() * buffer.dtype().info().bits as usize;
-    let total = buffers.iter().map(|(_, buffer)| bits(buffer) / 8).sum::<usize>() as u64;
+    let total = saved_bytes(&buffers);
     let saving = Saving {
         path: Path::new(path),
         metadata: &metadata,

@@ -4,9 +4,11 @@ use extendr_api::prelude::*;
 
 pub mod dispatcher;
 pub mod function;
+pub mod tensor_names;
 pub mod tree;
 
 extendr_module! {
     mod functions;
     use function;
+    use tensor_names;
 }

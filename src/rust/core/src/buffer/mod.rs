@@ -306,6 +306,11 @@ impl Buffer {
         let _ = self.ready_event().and_then(|event| event.on_ready(move |_| drop(callback)));
     }
 
+    /// A number that only clones of this buffer have, while it lives.
+    pub(crate) fn identity(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
     /// Waits until its content is complete, and can be read.
     ///
     /// # Errors

@@ -10,7 +10,8 @@ use pjrt_base::foreign;
 use pjrt_base::mmap::MappedFile;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::value::{Error as NoSuchName, StrDeserializer};
+use serde::de::{Deserialize, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::HashSet;
 use std::fmt;
@@ -30,7 +31,8 @@ pub(super) const METADATA: &str = "__metadata__";
 #[derive(Debug, Clone)]
 pub struct Tensor {
     pub name: String,
-    pub(super) dtype: Dtype,
+    /// The format's name of its type.
+    pub(super) dtype: String,
     pub dims: Box<[i64]>,
     /// Position of its first byte in the file.
     pub start: u64,
@@ -41,12 +43,12 @@ pub struct Tensor {
 impl Tensor {
     /// Its dtype, if PJRT has it.
     pub fn dtype(&self) -> Option<DType> {
-        DType::from_safetensors(&self.dtype.to_string())
+        DType::from_safetensors(&self.dtype)
     }
 
     /// The dtype's name: this crate's, or the format's own for a type that PJRT lacks.
     pub fn dtype_name(&self) -> String {
-        self.dtype().map_or_else(|| self.dtype.to_string(), |dtype| dtype.name().into())
+        self.dtype().map_or_else(|| self.dtype.clone(), |dtype| dtype.name().into())
     }
 
     /// Its dtype and shape as a buffer's.
@@ -56,6 +58,12 @@ impl Tensor {
     pub fn spec(&self) -> Result<Spec> {
         match self.dtype() {
             Some(dtype) => Spec::new(dtype, &self.dims).map_err(|error| self.about(error)),
+            None if narrow_bits(&self.dtype).is_some() => bail!(
+                UnsupportedDtype,
+                "Tensor \"{}\" is of type {}, which the safetensors format does not define.",
+                self.name,
+                self.dtype
+            ),
             None => bail!(UnsupportedDtype, "Tensor \"{}\" is of type {}, which PJRT lacks.", self.name, self.dtype),
         }
     }
@@ -121,7 +129,7 @@ impl Header {
         })?;
         check(&tensors, data)?;
         let first = LENGTH + text.len() as u64;
-        let tensor = |(name, info): (String, TensorInfo)| {
+        let tensor = |(name, info): (String, Info)| {
             let dim = |&dim: &usize| i64::try_from(dim);
             let Ok(dims) = info.shape.iter().map(dim).collect() else {
                 return Err(format!("tensor \"{}\" has a shape that no array can have", shortened(&name)));
@@ -134,14 +142,16 @@ impl Header {
 }
 
 /// Checks that the tensors are contiguous, have the sizes of their types and shapes, and fill the file.
-fn check(tensors: &[(String, TensorInfo)], data: u64) -> std::result::Result<(), String> {
-    let mut sorted = tensors.to_vec();
+fn check(tensors: &[(String, Info)], data: u64) -> std::result::Result<(), String> {
+    let known = |(name, info): &(String, Info)| Ok((name.clone(), info.checked().ok_or_else(|| misfit(name, info))?));
+    let tensors: Vec<_> = tensors.iter().map(known).collect::<std::result::Result<_, String>>()?;
+    let mut sorted = tensors.clone();
     sorted.sort_by_key(|(_, info)| info.data_offsets);
     if let Some((name, info)) = sorted.iter().find(|(_, info)| info.data_offsets.0 > info.data_offsets.1) {
         let (start, end) = info.data_offsets;
         return Err(format!("tensor \"{}\" ends at {end}, before its start at {start}", shortened(name)));
     }
-    let checked = Validated::new(None, sorted).map_err(|error| explained(&error, tensors))?;
+    let checked = Validated::new(None, sorted).map_err(|error| explained(&error, &tensors))?;
     let end = checked.data_len() as u64;
     if end > data {
         return Err(format!("its header declares {end} bytes of data, but it has {data}: it is truncated"));
@@ -168,10 +178,24 @@ fn explained(error: &SafeTensorError, tensors: &[(String, TensorInfo)]) -> Strin
     let what = match error {
         SafeTensorError::ValidationOverflow => "is larger than any memory".to_string(),
         SafeTensorError::MisalignedSlice => "has elements that do not fill whole bytes".into(),
-        _ => format!("has {} bytes, which does not fit its type and shape", info.data_offsets.1 - info.data_offsets.0),
+        _ => misfit_bytes(info.data_offsets),
     };
-    let shape = shortened(&format!("{:?}", info.shape));
-    format!("tensor \"{}\" of type {} and shape {shape} {what}", shortened(&name), info.dtype)
+    wrong(&name, &info.dtype.to_string(), &info.shape, &what)
+}
+
+/// What is wrong with a tensor of a narrow type.
+#[cold]
+fn misfit(name: &str, info: &Info) -> String {
+    wrong(name, &info.dtype, &info.shape, &misfit_bytes(info.data_offsets))
+}
+
+fn misfit_bytes((start, end): (usize, usize)) -> String {
+    format!("has {} bytes, which does not fit its type and shape", end.saturating_sub(start))
+}
+
+fn wrong(name: &str, dtype: &str, shape: &[usize], what: &str) -> String {
+    let shape = shortened(&format!("{shape:?}"));
+    format!("tensor \"{}\" of type {dtype} and shape {shape} {what}", shortened(name))
 }
 
 #[cold]
@@ -192,7 +216,57 @@ pub(super) fn shortened(text: &str) -> String {
 #[derive(Default)]
 struct HeaderEntries {
     metadata: Option<Metadata>,
-    tensors: Vec<(String, TensorInfo)>,
+    tensors: Vec<(String, Info)>,
+}
+
+/// A header's entry for a tensor.
+#[derive(serde::Deserialize)]
+struct Info {
+    #[serde(deserialize_with = "type_name")]
+    dtype: String,
+    shape: Vec<usize>,
+    data_offsets: (usize, usize),
+}
+
+/// The bits of an element of a type that some programs write although the format does not define it.
+fn narrow_bits(dtype: &str) -> Option<usize> {
+    match dtype {
+        "I4" | "U4" => Some(4),
+        "I2" | "U2" => Some(2),
+        _ => None,
+    }
+}
+
+/// A type of the format, or a narrow one.
+fn type_name<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    if narrow_bits(&name).is_none() {
+        Dtype::deserialize(IntoDeserializer::<D::Error>::into_deserializer(name.as_str()))?;
+    }
+    Ok(name)
+}
+
+impl Info {
+    /// The entry as the format's library checks it; `None` if it does not fit its narrow type.
+    fn checked(&self) -> Option<TensorInfo> {
+        let (start, end) = self.data_offsets;
+        let (dtype, shape) = match narrow_bits(&self.dtype) {
+            None => (dtype_named(&self.dtype)?, self.shape.clone()),
+            // any bytes, as many as it needs
+            Some(bits) => {
+                let count = self.shape.iter().try_fold(1_usize, |count, &dim| count.checked_mul(dim))?;
+                let bytes = end.checked_sub(start)?;
+                (count.checked_mul(bits)? == bytes.checked_mul(8)?).then_some((Dtype::U8, vec![bytes]))?
+            }
+        };
+        Some(TensorInfo { dtype, shape, data_offsets: self.data_offsets })
+    }
+}
+
+/// The type with a name of the format.
+pub(super) fn dtype_named(name: &str) -> Option<Dtype> {
+    let name: StrDeserializer<NoSuchName> = name.into_deserializer();
+    Dtype::deserialize(name).ok()
 }
 
 impl<'de> Deserialize<'de> for HeaderEntries {

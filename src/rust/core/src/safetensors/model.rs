@@ -2,7 +2,7 @@
 
 use super::header::{invalid, Header, Tensor};
 use super::index::{is_index, locate, Index};
-use super::Metadata;
+use super::{ties, Metadata};
 use crate::stored::Stored;
 use once_cell::unsync::OnceCell;
 use pjrt_base::error::Result;
@@ -41,6 +41,8 @@ pub struct Model {
     metadata: Option<Metadata>,
     /// Names of tensors and the positions of their files.
     tensors: Vec<(String, usize)>,
+    /// Other names of tensors, and their positions. They are numbered after the tensors.
+    ties: Vec<(String, usize)>,
     files: Vec<ModelFile>,
 }
 
@@ -56,16 +58,17 @@ struct ModelFile {
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) file: Arc<MappedFile>,
+    metadata: Option<Metadata>,
     tensors: Vec<Tensor>,
     positions: HashMap<String, usize>,
 }
 
 impl Opened {
-    fn new(path: &Path) -> Result<(Opened, Option<Metadata>)> {
+    fn new(path: &Path) -> Result<Opened> {
         let file = MappedFile::open(path)?;
         let Header { metadata, tensors } = Header::read(&file)?;
         let positions = tensors.iter().enumerate().map(|(i, tensor)| (tensor.name.clone(), i)).collect();
-        Ok((Opened { file, tensors, positions }, metadata))
+        Ok(Opened { file, metadata, tensors, positions })
     }
 }
 
@@ -78,16 +81,19 @@ impl Model {
         let path = locate(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if is_index(&name) {
-            let index = Index::read(&path)?;
+            let mut index = Index::read(&path)?;
+            let ties = ties::take(&mut index.metadata, &index.tensors);
             let folder = path.parent().unwrap_or(Path::new(""));
             let file = |name: String| ModelFile { path: folder.join(&name), name, opened: OnceCell::new() };
             let files = index.files.into_iter().map(file).collect();
-            return Ok(Model { path, is_index: true, metadata: index.metadata, tensors: index.tensors, files });
+            return Ok(Model { path, is_index: true, metadata: index.metadata, tensors: index.tensors, ties, files });
         }
-        let (opened, metadata) = Opened::new(&path)?;
-        let tensors = opened.tensors.iter().map(|tensor| (tensor.name.clone(), 0)).collect();
+        let opened = Opened::new(&path)?;
+        let mut metadata = opened.metadata.clone();
+        let tensors: Vec<_> = opened.tensors.iter().map(|tensor| (tensor.name.clone(), 0)).collect();
+        let ties = ties::take(&mut metadata, &tensors);
         let files = vec![ModelFile { path: path.clone(), name, opened: opened.into() }];
-        Ok(Model { path, is_index: false, metadata, tensors, files })
+        Ok(Model { path, is_index: false, metadata, tensors, ties, files })
     }
 
     /// The file that was opened.
@@ -100,13 +106,25 @@ impl Model {
         self.is_index
     }
 
-    pub fn metadata(&self) -> Option<&Metadata> {
-        self.metadata.as_ref()
+    /// The metadata of the file or, if there are several, those of the index and of all files that can be read.
+    pub fn metadata(&self) -> Option<Metadata> {
+        if !self.is_index {
+            return self.metadata.clone();
+        }
+        let mut all = self.metadata.clone().unwrap_or_default();
+        let opened = self.files.iter().filter_map(|file| file.open().ok());
+        for (name, text) in opened.filter_map(|opened| opened.metadata.as_ref()).flatten() {
+            let is_known = |(other, _): &(String, String)| other == name;
+            if !all.iter().any(is_known) && !self.ties.iter().any(|(tie, _)| tie == name) {
+                all.push((name.clone(), text.clone()));
+            }
+        }
+        (!all.is_empty()).then_some(all)
     }
 
-    /// The number of tensors.
+    /// The number of names of tensors.
     pub fn len(&self) -> usize {
-        self.tensors.len()
+        self.tensors.len() + self.ties.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -118,14 +136,22 @@ impl Model {
         self.files.len()
     }
 
-    /// The names of the tensors.
+    /// The names of the tensors, and last their other names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.tensors.iter().map(|(name, _)| name.as_str())
+        self.tensors.iter().chain(&self.ties).map(|(name, _)| name.as_str())
+    }
+
+    /// The position of the tensor with this name: another one for a tied tensor.
+    pub fn stored_at(&self, tensor: usize) -> usize {
+        match tensor.checked_sub(self.tensors.len()) {
+            Some(tie) => self.ties[tie].1,
+            None => tensor,
+        }
     }
 
     /// The name of a tensor's file in the index.
     pub fn file_name(&self, tensor: usize) -> &str {
-        &self.files[self.tensors[tensor].1].name
+        &self.files[self.tensors[self.stored_at(tensor)].1].name
     }
 
     /// The header's description of a tensor.
@@ -150,6 +176,7 @@ impl Model {
 
     /// A tensor and its file.
     pub(super) fn find(&self, tensor: usize) -> Result<(&Opened, &Tensor)> {
+        let tensor = self.stored_at(tensor);
         let (name, file) = &self.tensors[tensor];
         let opened = self.files[*file].open()?;
         // For a single file, the header's order of tensors is the model's.
@@ -167,6 +194,6 @@ impl Model {
 
 impl ModelFile {
     fn open(&self) -> Result<&Opened> {
-        self.opened.get_or_try_init(|| Ok(Opened::new(&self.path)?.0))
+        self.opened.get_or_try_init(|| Opened::new(&self.path))
     }
 }

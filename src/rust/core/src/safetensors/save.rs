@@ -1,7 +1,9 @@
 //! Saves tensors from a device to files: writes them under temporary names, and renames them when all are complete.
 
-use super::header::{NewHeader, METADATA};
+use super::header::{dtype_named, NewHeader, METADATA};
 use super::index::{self, shard_stem, with_suffix, Index, FILE, INDEX, TOTAL_SIZE};
+use super::ties;
+use super::Metadata;
 use crate::buffer::read::{HostView, Transfer};
 use crate::buffer::Buffer;
 use crate::host::array::HostOrder;
@@ -16,8 +18,6 @@ use pjrt_base::parallel::InterruptTimer;
 use pjrt_base::private_fs::{check_target, close, temporary};
 use pjrt_base::process;
 use pjrt_base::trace::{self, Activity, Details};
-use serde::de::value::{Error as NoSuchName, StrDeserializer};
-use serde::de::{Deserialize, IntoDeserializer};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -38,7 +38,7 @@ pub struct Saving<'a> {
 }
 
 /// Saves tensors by name, and returns the path to load them from: the file, or the index of several. Files with these
-/// names are replaced as a whole or, if saving fails, not at all.
+/// names are replaced as a whole or, if saving fails, not at all. A buffer with several names is written once.
 ///
 /// # Errors
 /// `InvalidInput` for names that the format does not allow, `UnsupportedDtype`, `Io`, `Interrupted`; and errors of the
@@ -51,6 +51,8 @@ pub fn save(tensors: &[(String, Buffer)], how: &Saving, progress: &mut Progress)
     let path = file_path(how.path);
     check_target(&path).map_err(|error| SaveFailure::from(error).about(&path))?;
     check_names(tensors)?;
+    let (tensors, ties) = ties::split(tensors);
+    ties::check(how.metadata, &tensors, &ties)?;
     let items = tensors.iter().map(|(name, buffer)| Item::new(name, buffer)).collect::<Result<Vec<_>>>()?;
     items.iter().try_for_each(Item::wait)?;
     let shards = divide(&items, how.max_shard_size);
@@ -58,10 +60,10 @@ pub fn save(tensors: &[(String, Buffer)], how: &Saving, progress: &mut Progress)
     let mut writer = Writer { progress, done: 0, timer: InterruptTimer::start() };
     let mut drafts = Drafts(Vec::new());
     let main = if let [only] = shards[..] {
-        drafts.add(&path, |file| writer.write(file, only, how.metadata))?;
+        drafts.add(&path, |file| writer.write(file, only, &[how.metadata, &ties].concat()))?;
         path
     } else {
-        write_shards(&path, &shards, how.metadata, &mut writer, &mut drafts)?
+        write_shards(&path, &shards, how.metadata, &ties, &mut writer, &mut drafts)?
     };
     (writer.progress)(writer.done);
     let written = drafts.publish()?;
@@ -69,11 +71,18 @@ pub fn save(tensors: &[(String, Buffer)], how: &Saving, progress: &mut Progress)
     Ok(main)
 }
 
+/// The number of bytes that [`save`] writes of these tensors.
+pub fn saved_bytes(tensors: &[(String, Buffer)]) -> u64 {
+    let bits = |buffer: &Buffer| buffer.spec().len() * buffer.dtype().info().bits as usize;
+    ties::split(tensors).0.iter().map(|(_, buffer)| bits(buffer) as u64 / 8).sum()
+}
+
 /// Writes several files and their index, and returns the index's path.
 fn write_shards(
     path: &Path,
     shards: &[&[Item]],
     metadata: &[(String, String)],
+    ties: &[(String, String)],
     writer: &mut Writer,
     drafts: &mut Drafts,
 ) -> Result<PathBuf> {
@@ -84,11 +93,12 @@ fn write_shards(
     let names: Vec<_> = (1..=count).map(|number| format!("{stem}-{number:05}-of-{count:05}{FILE}")).collect();
     let mut places = Vec::new();
     for (&shard, name) in shards.iter().zip(&names) {
-        drafts.add(&path.with_file_name(name), |file| writer.write(file, shard, metadata))?;
+        let inside: Metadata = ties::among(ties, |stored| shard.iter().any(|item| item.name == stored));
+        drafts.add(&path.with_file_name(name), |file| writer.write(file, shard, &[metadata, &inside].concat()))?;
         places.extend(shard.iter().map(|item| (item.name, name.as_str())));
     }
     let total = shards.iter().flat_map(|shard| shard.iter()).map(|item| item.bytes as u64).sum();
-    let text = index::written(metadata, total, &places)?;
+    let text = index::written(&[metadata, ties].concat(), total, &places)?;
     let index = with_suffix(path, INDEX);
     drafts.add(&index, |file| Ok(file.write_all(&text)?))?;
     Ok(index)
@@ -106,9 +116,7 @@ struct Item<'a> {
 impl<'a> Item<'a> {
     fn new(name: &'a str, buffer: &'a Buffer) -> Result<Self> {
         let spec = buffer.spec();
-        let known: Option<StrDeserializer<NoSuchName>> =
-            spec.dtype.info().safetensors.map(|name| name.into_deserializer());
-        let Some(dtype) = known.and_then(|name| Dtype::deserialize(name).ok()) else {
+        let Some(dtype) = spec.dtype.info().safetensors.and_then(dtype_named) else {
             bail!(UnsupportedDtype, "Tensor \"{name}\": the safetensors format has no type for {}.", spec.dtype)
         };
         let bits = spec.len() * spec.dtype.info().bits as usize;
