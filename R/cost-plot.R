@@ -34,9 +34,10 @@ plot.PJRTOperationCosts <- function(x, n = 10, main = "Estimated time of operati
 cost_bars <- function(x, n) {
   shown <- cost_table(x, n)
   rows <- utils::head(structure(x, class = "data.frame"), n)
+  sources <- shown$source %||% ""
   bars <- data.frame(
     label = shown$operation, share = rows$share,
-    text = paste0(shown$share, if (!is.null(shown$source)) ifelse(nzchar(shown$source), paste0(", ", shown$source), "")),
+    text = paste0(shown$share, ifelse(nzchar(sources), paste0(", ", sources), "")),
     colour = ifelse(compute_time(rows) > rows$bytes, "blue", "orange")
   )
   others <- nrow(x) - nrow(rows)

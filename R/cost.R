@@ -52,6 +52,7 @@
 #' print(costs, n = 3)
 #' plot(costs)
 #' costs[1, c("operation", "flops", "source")]
+#' @order 1
 #' @name operation-costs
 NULL
 
