@@ -1,9 +1,4 @@
-# Plots of benchmarks, and what all plots of the package share.
-
-# Colours that people with any colour vision can tell apart, and that differ in grey (Okabe and Ito).
-plot_colours <- c(
-  blue = "#0072B2", orange = "#E69F00", green = "#009E73", purple = "#CC79A7", sky = "#56B4E9", red = "#D55E00"
-)
+# Plots of benchmarks.
 
 #' @rdname pjrt_benchmark
 #' @export
@@ -28,29 +23,14 @@ plot.PJRTComparison <- function(x, main = "Time of a run", ...) {
     on.exit(graphics::layout(1), add = TRUE)
   }
   # layout() makes text smaller
-  graphics::par(cex = 1, las = 1, mgp = c(2, 0.6, 0), tcl = -0.3, mar = c(2.6, 1, 3.2, 1))
-  set_left_margin(rows$name)
+  graphics::par(cex = 1)
+  begin_plot(c(2.6, 1, 3.2, 2))
+  rows$name <- set_left_margin(rows$name)
   plot_runs(benchmarks, rows, main, ...)
   if (has_parts) {
-    graphics::par(mar = c(2.6, 1, 3.2, 1))
-    set_left_margin(rows$name)
     plot_parts(rows, parts)
   }
   invisible(x)
-}
-
-check_title <- function(main) {
-  if (!is.character(main) || length(main) != 1L || is.na(main) || !validEnc(main) || Encoding(main) == "bytes") {
-    abort_type("`main` must be one string, not ", given(main), ".")
-  }
-}
-
-# Makes room for these labels on the left.
-set_left_margin <- function(labels) {
-  margins <- graphics::par("mai")
-  widest <- max(graphics::strwidth(labels, units = "inches"))
-  margins[[2L]] <- min(widest + 0.25, 0.4 * graphics::par("din")[[1L]])
-  graphics::par(mai = margins)
 }
 
 # A row of dots for each program, with median and quartiles.
@@ -65,15 +45,14 @@ plot_runs <- function(benchmarks, rows, main, ...) {
   graphics::plot.new()
   graphics::plot.window(range, c(n + 0.5, 0.5), log = if (is_log) "x" else "", yaxs = "i")
   ticks <- graphics::axTicks(1L)
-  graphics::abline(v = ticks, col = "grey88")
-  graphics::axis(1L, ticks, format_seconds(ticks), col = NA, col.ticks = "grey40")
+  bottom_axis(ticks, format_seconds(ticks))
   graphics::mtext(rows$name, 2L, 0.5, at = seq_len(n))
   for (i in seq_len(n)) {
     seconds <- times[[i]]
     # a spread that is the same every time
     jitter <- (seq_along(seconds) * 0.618034) %% 1 - 0.5
     graphics::points(seconds, i + 0.22 + 0.25 * jitter, pch = 1L, cex = 0.6, col = plot_colours[["blue"]])
-    graphics::rect(rows$lower[[i]], i - 0.25, rows$upper[[i]], i - 0.05, col = "grey80", border = NA)
+    graphics::rect(rows$lower[[i]], i - 0.25, rows$upper[[i]], i - 0.05, col = shade(0.25), border = NA)
     graphics::segments(rows$median[[i]], i - 0.3, rows$median[[i]], i, lwd = 3, lend = 1L)
   }
   # beside the box, on the side with room
@@ -81,8 +60,7 @@ plot_runs <- function(benchmarks, rows, main, ...) {
   is_left <- rows$median < middle
   label_at <- ifelse(is_left, rows$upper, rows$lower)
   graphics::text(label_at, seq_len(n) - 0.15, format_seconds(rows$median), pos = ifelse(is_left, 4L, 2L), offset = 0.3)
-  graphics::title(main = main, line = 1.5, ...)
-  graphics::mtext("dots: runs, bar: quartiles, line: median", 3L, 0.3, cex = 0.8, col = "grey30")
+  plot_title(main, "dots: runs, bar: quartiles, line: median", ...)
 }
 
 # Bars for the parts of the limits.
@@ -92,26 +70,19 @@ plot_parts <- function(rows, parts) {
   graphics::plot.new()
   graphics::plot.window(c(0, 1.12 * most), c(n + 0.5, 0.5), yaxs = "i", xaxs = "i")
   ticks <- pretty(c(0, most), 4L)
-  graphics::abline(v = ticks, col = "grey88")
-  graphics::axis(1L, ticks, paste0(100 * ticks, "%"), col = NA, col.ticks = "grey40")
+  bottom_axis(ticks, paste0(100 * ticks, "%"))
+  graphics::abline(v = 1, lty = 2L, lwd = 1.5)
   graphics::mtext(rows$name, 2L, 0.5, at = seq_len(n))
+  fills <- plot_colours[c("blue", "orange")]
   for (i in seq_len(n)) {
     at <- i + c(-0.19, 0.19)
-    graphics::rect(0, at - 0.16, parts[, i], at + 0.16, col = plot_colours[c("blue", "orange")], border = NA)
+    graphics::rect(0, at - 0.16, parts[, i], at + 0.16, col = fills, border = NA)
     rates <- c(paste(signif_text(rows$gflops[[i]]), "GFLOP/s"), paste(signif_text(rows$gbs[[i]]), "GB/s"))
     known <- !is.na(parts[, i])
-    if (!any(known)) {
-      next
+    if (any(known)) {
+      labels <- sprintf("%s, %s", percent(parts[known, i]), rates[known])
+      bar_labels(parts[known, i], at[known], labels, fills[known])
     }
-    # inside the bar where there is no room beside it
-    is_long <- parts[, i] > 0.75 * most
-    graphics::text(
-      parts[known, i], at[known], sprintf("%s, %s", percent(parts[known, i]), rates[known]),
-      pos = ifelse(is_long[known], 2L, 4L), offset = 0.3, cex = 0.85,
-      col = ifelse(is_long[known] & c(TRUE, FALSE)[known], "white", "black")
-    )
   }
-  graphics::abline(v = 1, lty = 2L, lwd = 1.5)
-  graphics::title(main = "Parts of the device's measured limits", line = 1.5)
-  graphics::mtext("upper bar: compute, lower bar: memory", 3L, 0.3, cex = 0.8, col = "grey30")
+  plot_title("Parts of the device's measured limits", "upper bar: compute, lower bar: memory")
 }

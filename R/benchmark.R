@@ -94,6 +94,7 @@
 #'   executable, ..., times = 30L, inputs = NULL,
 #'   execution_options = NULL, limits = TRUE
 #' )
+#' @order 1
 #' @export
 pjrt_benchmark <- function(executable, ..., times = 30L, inputs = NULL, execution_options = NULL, limits = TRUE) {
   check_times(times)

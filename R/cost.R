@@ -27,7 +27,8 @@
 #'
 #' @param x A `PJRTOperationCosts`, from [executable_cost()].
 #' @param n A whole number: how many operations are shown.
-#' @param ... Not used.
+#' @param main A string: the title of the plot.
+#' @param ... For `plot()`, further arguments of [graphics::title()]. Otherwise not used.
 #' @return A data frame of class `PJRTOperationCosts` with a row for each operation, the most expensive first.
 #'   - `operation`: the name in [inspect_hlo()], `opcode` and `shape` of the result.
 #'   - `times`: how often it runs in an execution, or `NA` if that is not known.
@@ -38,6 +39,9 @@
 #'
 #'   The attribute `reported` has the plugin's own estimate for the whole program, or is `NULL`; `estimated` is the
 #'   total with every loop counted once, as XLA's own analysis does.
+#'
+#' `plot()` draws a bar for each of the `n` most expensive operations, the largest first, and one for all others. The
+#' colour shows whether flops or bytes take longer. `plot()` and `print()` return `x`, invisibly.
 #' @section Errors:
 #' The errors of [inspect_hlo()].
 #' @seealso [executable_cost()]
@@ -46,7 +50,9 @@
 #' step <- pjrt_compile(pjrt_program(path = path))
 #' costs <- executable_cost(step, by = "operation")
 #' print(costs, n = 3)
+#' plot(costs)
 #' costs[1, c("operation", "flops", "source")]
+#' @order 1
 #' @name operation-costs
 NULL
 
@@ -64,8 +70,7 @@ operation_costs <- function(executable) {
   for (name in c("flops", "transcendentals", "bytes")) {
     costs[[name]] <- costs[[name]] * times
   }
-  work <- ifelse(is.na(costs$flops), 0, costs$flops) + flops_per_transcendental * costs$transcendentals
-  time <- pmax(work / flops_per_byte, costs$bytes)
+  time <- pmax(compute_time(costs), costs$bytes)
   costs$share <- time / max(sum(time), 1e-300)
   # "-" is the program's own text
   costs$file[costs$file == "-"] <- "program"
@@ -80,6 +85,12 @@ operation_costs <- function(executable) {
     class = c("PJRTOperationCosts", "data.frame"), estimated = estimated,
     reported = reported_cost(executable)
   )
+}
+
+# How long the flops of operations take, in the time that a byte takes.
+compute_time <- function(costs) {
+  flops <- ifelse(is.na(costs$flops), 0, costs$flops)
+  (flops + flops_per_transcendental * costs$transcendentals) / flops_per_byte
 }
 
 # The plugin's own estimate, or NULL.
@@ -133,9 +144,8 @@ print.PJRTOperationCosts <- function(x, n = 10, ...) {
 }
 
 check_costs <- function(x, n = 10) {
-  check_intact(
-    x, "PJRTOperationCosts", parts = c("operation", "shape", "times", "flops", "bytes", "share", "op_name", "source")
-  )
+  parts <- c("operation", "shape", "times", "flops", "transcendentals", "bytes", "share", "op_name", "source")
+  check_intact(x, "PJRTOperationCosts", parts = parts)
   if (!is_whole_number(n) || n < 0) {
     abort_type("`n` must be a number of operations, not ", given(n), ".")
   }

@@ -27,6 +27,7 @@
 #' first <- pjrt_device("cpu:0")
 #' as.character(first)
 #' identical(device(pjrt_scalar(1, device = first)), first)
+#' @order 1
 #' @name devices
 NULL
 

@@ -7,14 +7,16 @@
 #' and functions are boxes inside the operation that runs them.
 #'
 #' A graph with more than `max_nodes` boxes is folded:
-#' 1. Loops, branches and functions become one box.
+#' 1. Loops, branches and functions become one box. If one of them has most of the operations, it is folded like the
+#'    program.
 #' 2. A chain of operations, each of which uses only the previous one and inputs, becomes one box, such as
 #'    `negate > exponential`.
 #' 3. The rest is divided into stretches, which begin at matrix products, convolutions, loops and calls, if possible.
 #'    Such a box shows the most important kinds of operations, and how many there are.
 #' 4. Inputs and outputs of the same operations become one box.
 #'
-#' @param x A `PJRTProgram`, or a `PJRTLoadedExecutable` for the program that the compiler has made of it.
+#' @param x A `PJRTProgram`, a function of [pjrt_load_exported()], or a `PJRTLoadedExecutable` for the program that the
+#'   compiler has made of it.
 #' @param max_nodes A number: the most boxes to return, or a few more if there is not much to fold. `Inf`: the whole
 #'   program.
 #' @param ... Not used.
@@ -42,7 +44,7 @@ as_dot <- function(x, ...) {
 
 #' @export
 as_dot.default <- function(x, ...) {
-  abort_class(x, c("PJRTProgram", "PJRTLoadedExecutable"))
+  abort_class(x, c("PJRTProgram", "PJRTExported", "PJRTLoadedExecutable"))
 }
 
 #' @rdname as_dot
@@ -56,6 +58,14 @@ as_dot.PJRTProgram <- function(x, max_nodes = 200, ...) {
 #' @rdname as_dot
 #' @export
 as_dot.PJRTLoadedExecutable <- as_dot.PJRTProgram
+
+#' @rdname as_dot
+#' @export
+as_dot.PJRTExported <- function(x, max_nodes = 200, ...) {
+  check_unused(...)
+  check_exported(x)
+  as_dot(x$program, max_nodes)
+}
 
 #' @export
 print.PJRTDot <- function(x, ...) {
@@ -77,11 +87,15 @@ program_graph <- function(x, max_nodes) {
   lapply(graph, as_table)
 }
 
-# Light colours that readers with any colour vision can tell apart, after Okabe and Ito.
-node_colours <- c(
-  input = "#CFE8F7", output = "#CFE8F7", product = "#F7C48D", reduction = "#F5EC9B", elementwise = "#FFFFFF",
-  movement = "#E3E3E3", control = "#C2E7D9", call = "#EBC9DE", constant = "#F3F3F3", group = "#FFFFFF"
-)
+# Light versions of the colours of plots, for boxes with black text.
+node_colours <- function() {
+  pale <- function(name) mixed(plot_colours[[name]], "white", 0.3)
+  c(
+    input = pale("sky"), output = pale("sky"), product = pale("orange"), reduction = pale("yellow"),
+    elementwise = "#FFFFFF", movement = "#E3E3E3", control = pale("green"), call = pale("purple"),
+    constant = "#F3F3F3", group = "#FFFFFF"
+  )
+}
 
 # The lines of a node's text.
 node_lines <- function(nodes) {
@@ -95,6 +109,7 @@ node_lines <- function(nodes) {
 
 dot_lines <- function(graph) {
   nodes <- graph$nodes
+  colours <- node_colours()
   nodes$expanded <- seq_len(nrow(nodes)) %in% nodes$parent
   text <- vapply(node_lines(nodes), function(lines) paste(dot_escape(lines), collapse = "\\n"), "")
   # an edge needs a node: inside of a box, its first or last one
@@ -107,7 +122,7 @@ dot_lines <- function(graph) {
         tooltip <- if (nzchar(nodes$source[[i]])) sprintf(", tooltip=\"%s\"", dot_escape(nodes$source[[i]])) else ""
         return(
           sprintf(
-            "%sn%d [label=\"%s\", fillcolor=\"%s\"%s%s];", indent, i, text[[i]], node_colours[[nodes$role[[i]]]], shape,
+            "%sn%d [label=\"%s\", fillcolor=\"%s\"%s%s];", indent, i, text[[i]], colours[[nodes$role[[i]]]], shape,
             tooltip
           )
         )
@@ -116,7 +131,7 @@ dot_lines <- function(graph) {
       c(
         sprintf("%ssubgraph cluster_%d {", indent, i),
         sprintf(
-          "%slabel=\"%s\"; style=\"filled,rounded\"; fillcolor=\"%s\";", inner, text[[i]], node_colours[["control"]]
+          "%slabel=\"%s\"; style=\"filled,rounded\"; fillcolor=\"%s\";", inner, text[[i]], colours[["control"]]
         ),
         level(i, inner),
         paste0(indent, "}")

@@ -343,8 +343,7 @@ ask_to_fetch <- function(platform) {
       question <- sprintf(
         "The %s plugin%s is not installed. Download it to %s?", platform, download_size(platform), cache_dir()
       )
-      question <- paste(c(store_hints(platform), question), collapse = "\n")
-      if (isTRUE(utils::askYesNo(question))) {
+      if (ask_yes(paste(c(store_hints(platform), question), collapse = "\n"))) {
         return(invisible())
       }
     }
@@ -364,6 +363,27 @@ ask_to_fetch <- function(platform) {
     ),
     platform = platform
   )
+}
+
+# Asks a question until the answer is yes or no. Editors may have a dialog for it.
+ask_yes <- function(question) {
+  if (is.function(getOption("askYesNo"))) {
+    return(isTRUE(utils::askYesNo(question)))
+  }
+  cat(question, "\n", sep = "")
+  repeat {
+    answer <- is_yes(readline("1: yes (Enter), 2: no: "))
+    if (!is.na(answer)) {
+      return(answer)
+    }
+    cat("Answer yes or no.\n")
+  }
+}
+
+# Whether an answer is yes; NA if it is neither yes nor no.
+is_yes <- function(answer) {
+  answer <- tolower(trimws(answer))
+  if (answer %in% c("", "1", "y", "yes")) TRUE else if (answer %in% c("0", "2", "n", "no")) FALSE else NA
 }
 
 # Raises an error if a platform's plugin was installed, but is damaged.

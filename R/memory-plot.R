@@ -9,7 +9,8 @@ plot.PJRTMemoryStats <- function(x, main = "Memory of buffers", ...) {
   if (nrow(history) == 0L) {
     abort_input("There is nothing to plot: the session has no client.")
   }
-  old <- graphics::par(las = 1, mgp = c(2, 0.6, 0), tcl = -0.3, mar = c(3, 1, 3.2, 1))
+  parts <- split(history, factor(history$client, unique(history$client)))
+  old <- begin_plot(c(if (length(parts) > 1L) 4.4 else 2.6, 1, 3.2, 2))
   on.exit(graphics::par(old))
   most <- max(history$highest, 1)
   ticks <- byte_ticks(most)
@@ -20,21 +21,19 @@ plot.PJRTMemoryStats <- function(x, main = "Memory of buffers", ...) {
   }
   graphics::plot.new()
   graphics::plot.window(as.numeric(times), c(0, 1.12 * max(most, ticks)), yaxs = "i")
-  graphics::abline(h = ticks, col = "grey88")
-  graphics::axis(2L, ticks, vapply(ticks, format_bytes, ""), col = NA, col.ticks = "grey40")
+  graphics::abline(h = ticks, col = shade(0.12))
+  graphics::axis(2L, ticks, vapply(ticks, format_bytes, ""), col = NA, col.ticks = shade(0.6))
   moments <- pretty(times, 5L)
   moments <- moments[moments >= times[[1L]] & moments <= times[[2L]]]
-  graphics::axis(1L, as.numeric(moments), format(moments, clock_format(moments)), col = NA, col.ticks = "grey40")
-  parts <- split(history, factor(history$client, unique(history$client)))
+  graphics::axis(1L, as.numeric(moments), format(moments, clock_format(moments)), col = NA, col.ticks = shade(0.6))
   colours <- rep_len(unname(plot_colours), length(parts))
   for (i in seq_along(parts)) {
     memory_curve(parts[[i]], times, colours[[i]], rep_len(1:6, length(parts))[[i]])
   }
   if (length(parts) > 1L) {
     platforms <- vapply(parts, function(part) part$platform[[1L]], "")
-    graphics::legend(
-      "topleft", paste("client", names(parts), platforms), col = colours, lty = rep_len(1:6, length(parts)), lwd = 2,
-      bty = "n", cex = 0.85
+    legend_below(
+      paste("client", names(parts), platforms), col = colours, lty = rep_len(1:6, length(parts)), lwd = 2, cex = 0.85
     )
   }
   peak <- history[which.max(history$highest), ]
@@ -44,10 +43,7 @@ plot.PJRTMemoryStats <- function(x, main = "Memory of buffers", ...) {
     as.numeric(peak$time), peak$highest, sprintf("most: %s", format_bytes(peak$highest)),
     adj = c(if (is_late) 1.1 else -0.1, -0.4), cex = 0.85
   )
-  graphics::title(main = main, line = 1.5, ...)
-  graphics::mtext(
-    "line: live bytes, area: from the lowest to the highest of quick changes", 3L, 0.3, cex = 0.8, col = "grey30"
-  )
+  plot_title(main, "line: live bytes, area: from the lowest to the highest of quick changes", ...)
   invisible(x)
 }
 

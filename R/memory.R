@@ -64,6 +64,7 @@
 #' kept <- NULL
 #' invisible(gc())
 #' plot(pjrt_memory_stats())
+#' @order 1
 #' @export
 pjrt_memory_stats <- function() {
   stats <- call_native(ffi_memory_stats)

@@ -112,16 +112,30 @@ local_plugin_path <- function(platform) {
   }
 }
 
-# Where a platform's plugin was looked for in vain: hints for the error.
+# Where a platform's plugin was looked for in vain: hints for the error. Places that the user set come first, all of
+# them.
 search_hints <- function(platform) {
   seen <- look_for_plugins(platform)
-  paths <- shorten_list(sprintf("%s (%s)", seen$places$path, seen$places$source), 3L)
+  set_first <- function(text, is_set) c(text[is_set], shorten_list(text[!is_set], 3L))
+  places <- rbind(stored_places(), seen$places)
+  paths <- set_first(sprintf("%s (%s)", places$path, places$source), grepl("^[A-Z_]+$", places$source))
   skipped <- seen$skipped
+  named <- strsplit(Sys.getenv(c("PJRT_PLUGIN_PATH", "TPU_LIBRARY_PATH")), .Platform$path.sep, fixed = TRUE)
+  reasons <- sprintf("Did not use '%s': %s.", skipped$path, sub("\\.$", "", skipped$reason))
   c(
     store_hints(platform),
     if (length(paths) > 0L) paste0("Looked for it in ", paste(paths, collapse = ", "), "."),
-    shorten_list(sprintf("Did not use '%s': %s.", skipped$path, sub("\\.$", "", skipped$reason)), 3L)
+    set_first(reasons, skipped$path %in% unlist(named))
   )
+}
+
+# The folders of installed plugins, as places.
+stored_places <- function() {
+  given <- nzchar(Sys.getenv("PJRT_CACHE_DIR"))
+  folders <- list(cache_dir(), if (is.null(site_dir_problem())) site_dir())
+  sources <- c(if (given) "PJRT_CACHE_DIR" else "cache", "PJRT_SITE_DIR")
+  is_there <- lengths(folders) > 0L
+  data.frame(path = as.character(unlist(folders)), source = sources[is_there])
 }
 
 # The first `n` elements, and the number of the others.

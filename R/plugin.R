@@ -137,6 +137,7 @@ as_pjrt_plugin <- function(x) {
 #' info$stablehlo_versions$current
 #' head(info$extensions)
 #' str(info$attributes)
+#' @order 1
 #' @export
 plugin_info <- function(plugin) {
   plugin <- as_pjrt_plugin(plugin)

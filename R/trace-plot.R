@@ -33,18 +33,18 @@ plot.PJRTTrace <- function(x, xlim = NULL, main = NULL, ...) {
   unit <- time_unit(xlim[[2L]] - xlim[[1L]])
   lanes <- trace_lanes(x)
   labels <- names(lanes)
-  old <- graphics::par(no.readonly = TRUE)
+  old <- begin_plot(c(7, 1, if (is.null(main)) 0.5 else 2.5, 1.5))
   on.exit(graphics::par(old))
-  left <- max(graphics::strwidth(labels, units = "inches")) / graphics::par("csi") + 1
-  graphics::par(mar = c(7, left, if (is.null(main)) 0.5 else 2.5, 1), mgp = c(2, 0.6, 0), las = 1)
+  labels <- set_left_margin(labels)
   graphics::plot.new()
   graphics::plot.window(xlim, c(length(lanes) + 0.5, 0.5), xaxs = "i", yaxs = "i")
-  graphics::abline(h = seq_along(lanes), col = "grey92")
+  graphics::abline(h = seq_along(lanes), col = shade(0.08))
   pixel <- (xlim[[2L]] - xlim[[1L]]) / max(graphics::par("pin")[[1L]] * 150, 1)
   shown <- trace_bars(x, lanes, xlim, pixel)
+  # grey and black depend on the background
+  colours <- replace(trace_colours, c("call", "gc"), c(shade(0.15), shade(1)))
   graphics::rect(
-    shown$start, shown$row - shown$half, shown$end, shown$row + shown$half, col = trace_colours[shown$group],
-    border = NA
+    shown$start, shown$row - shown$half, shown$end, shown$row + shown$half, col = colours[shown$group], border = NA
   )
   at <- pretty(xlim / unit$size)
   at <- at[at * unit$size >= xlim[[1L]] & at * unit$size <= xlim[[2L]]]
@@ -52,23 +52,16 @@ plot.PJRTTrace <- function(x, xlim = NULL, main = NULL, ...) {
   graphics::axis(2L, seq_along(lanes), labels, tick = FALSE)
   graphics::title(xlab = sprintf("time (%s)", unit$name), main = main)
   groups <- names(trace_colours)[names(trace_colours) %in% shown$group]
-  graphics::box(col = "grey70")
+  graphics::box(col = shade(0.3))
   if (length(groups) > 0L) {
-    width <- max(graphics::strwidth(groups, units = "inches")) + 4 * graphics::par("cin")[[1L]]
-    columns <- max(1L, min(length(groups), floor(graphics::par("fin")[[1L]] / width)))
-    graphics::par(xpd = NA)
-    graphics::legend(
-      graphics::grconvertX(0.5, "ndc"), graphics::grconvertY(0.01, "ndc"), groups, fill = trace_colours[groups],
-      border = NA, bty = "n", xjust = 0.5, yjust = 0, ncol = columns, x.intersp = 0.6
-    )
+    legend_below(groups, fill = colours[groups])
   }
   invisible(x)
 }
 
-# The colours of all plots and some more, ordered so that kinds that often meet differ in brightness. The legend
-# has their names.
+# The colours of kinds of events. Kinds that often meet differ in brightness. The legend has their names.
 trace_colours <- c(
-  call = "#D9D9D9", wait = plot_colours[["red"]], run = plot_colours[["green"]], launch = "#F0E442",
+  call = "#D9D9D9", wait = plot_colours[["red"]], run = plot_colours[["green"]], launch = plot_colours[["yellow"]],
   compile = plot_colours[["orange"]], convert = plot_colours[["blue"]], transfer = plot_colours[["sky"]],
   file = plot_colours[["purple"]], callback = "#8B4A6B", gc = "#000000"
 )

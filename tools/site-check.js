@@ -1,5 +1,6 @@
 // Opens each page of the site in frames as wide as a desktop and a phone, and reports:
 //   - a page that is wider than its frame
+//   - a block of code that does not fit a desktop
 //   - an image that did not load
 //   - an error of a script
 //   - a search that finds nothing, a table of contents that is missing, or a menu that does not open
@@ -48,6 +49,10 @@ async function checkPage(page, width) {
     note(`the page is ${doc.documentElement.scrollWidth} px wide`);
   }
   for (const element of tooWide(doc, width).slice(0, 3)) note(`too wide: ${describe(element)}`);
+  if (width > 1000) {
+    const cut = [...doc.querySelectorAll("main pre")].filter((block) => block.scrollWidth > block.clientWidth + 1);
+    for (const block of cut) note(`code is cut off, by ${block.scrollWidth - block.clientWidth} px: ${describe(block)}`);
+  }
   for (const image of doc.images) {
     if (!image.complete || image.naturalWidth === 0) note(`not loaded: ${image.getAttribute("src")}`);
   }

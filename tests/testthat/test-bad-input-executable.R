@@ -9,6 +9,10 @@ rows <- list(
     x = "executable", max_nodes = of("none", 50, "integer64", "1L", "1.5", "Inf", "1e300", "2^31", "2^53", "1e18")
   ),
   print.PJRTOperationCosts = row(x = of("printed", executable_cost(add, "operation")), n = of("none", 10, whole, "0L")),
+  plot.PJRTOperationCosts = row(
+    x = of("printed", executable_cost(add, "operation")), n = of("none", 10, whole, "0L"), main = of("string", "title"),
+    after = grDevices::graphics.off()
+  ),
   `[.PJRTOperationCosts` = row(x = of("printed", executable_cost(add, "operation"))),
   print.PJRTDot = row(x = of("printed", as_dot(add), "a string as PJRTDot")),
   knit_print.PJRTLoadedExecutable = row(x = of("any", add)),

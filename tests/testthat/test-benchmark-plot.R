@@ -34,11 +34,3 @@ test_that("benchmarks without limits, with one run, with long names and over 100
   part$flops <- NA_real_
   expect_no_warning(plot(part))
 })
-
-test_that("the colours can be told apart", {
-  colours <- pjrt:::plot_colours
-  expect_false(anyDuplicated(colours) > 0L)
-  # also in grey
-  grey <- c(0.299, 0.587, 0.114) %*% grDevices::col2rgb(colours[c("blue", "orange")])
-  expect_gt(abs(diff(grey[1L, ])), 50)
-})

@@ -43,10 +43,30 @@ test_that("large programs are folded, and keep all operations", {
   expect_true(all(whole$edges$from < whole$edges$to))
 })
 
+test_that("functions with symbolic dimensions show their operations, also if they are long", {
+  loss <- pjrt_load_exported(system.file("exported", "loss.jaxexport", package = "pjrt"))
+  dot <- as_dot(loss)
+  expect_identical(dot, as_dot(loss$program))
+  expect_match(dot, "dot_general\\nf32[?]", fixed = TRUE)
+  expect_match(dot, "subgraph cluster_", fixed = TRUE)
+  # one operation
+  square <- pjrt_load_exported(test_path("fixtures", "exported", "symbolic.jaxexport"))
+  expect_match(as_dot(square), "[label=\"multiply\\nf32[?x?x4]\"", fixed = TRUE)
+  # a call with more operations than fit
+  long <- paste0(
+    "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = func.call @f(%a) : (tensor<2xf32>) -> tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }",
+    sub("func.func @main", "func.func private @f", deep_text(300), fixed = TRUE)
+  )
+  expect_gt(dot_nodes(as_dot(pjrt_program(long), max_nodes = 40)), 10L)
+})
+
 test_that("wrong arguments are refused", {
   program <- pjrt_program(loop_text)
   for (bad in list(0, NA, "many", NULL, c(1, 2))) {
     expect_refused(as_dot(program, max_nodes = bad), "invalid_input", "`max_nodes` must be a number of at least 1")
   }
-  expect_refused(as_dot(1), "invalid_input", "`x` must be a `PJRTProgram` or `PJRTLoadedExecutable`")
+  expect_refused(as_dot(1), "invalid_input", "`x` must be a `PJRTProgram`, `PJRTExported` or `PJRTLoadedExecutable`")
 })

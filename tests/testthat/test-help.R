@@ -58,6 +58,14 @@ test_that("every exported function has a help page", {
   expect_identical(setdiff(our_exports(), unlist(lapply(pages(), aliases))), character())
 })
 
+test_that("the index of the help has each page under its own name", {
+  name <- function(page) as.character(parts(page, "\\name")[[1L]][[1L]])
+  expect_identical(unname(paste0(vapply(pages(), name, ""), ".Rd")), names(pages()))
+  index <- readLines(system.file("INDEX", package = "pjrt"))
+  listed <- sub(" .*", "", index[!startsWith(index, " ")])
+  expect_identical(setdiff(c("pjrt_step", "pjrt_benchmark", "pjrt_load_safetensors", "devices"), listed), character())
+})
+
 test_that("?pjrt leads to every page, and ?pjrt_articles to every article", {
   map <- pages()[["pjrt-package.Rd"]]
   is_linked <- vapply(pages(), function(page) any(aliases(page) %in% c(links(map), aliases(map))), NA)

@@ -54,6 +54,34 @@ test_that("a non-interactive session does not download plugins unasked", {
   expect_refused(plugin_path("cpu"), "plugin_not_found", "pjrt::install_pjrt(\"cpu\")")
 })
 
+test_that("the question of the first use takes 1, y, yes and Enter, and asks again", {
+  for (yes in c("", " ", "1", "y", "Y", "yes", "Yes ", "YES")) expect_true(is_yes(yes), info = yes)
+  for (no in c("2", "0", "n", "N", "no", "No")) expect_false(is_yes(no), info = no)
+  for (neither in c("maybe", "11", "yesno", "?")) expect_identical(is_yes(neither), NA, info = neither)
+  library <- idle_plugin()
+  local_empty_cache()
+  terminal <- start_terminal(c(PJRT_INSTALL = NA, PJRT_PLUGIN_URL_MY_OWN = paste0("file://", library)))
+  withr::defer(terminal$kill())
+  ask <- function(...) {
+    terminal$type("cat('it is', tryCatch(basename(pjrt:::plugin_path('my-own')), error = class)[[1]], '\\n')")
+    for (answer in c(...)) {
+      expect_false(is.na(terminal$see("2: no: ")))
+      terminal$type(answer)
+    }
+  }
+  ask("no")
+  expect_false(is.na(terminal$see("it is pjrt_error_plugin_not_found")))
+  ask("what", "1")
+  expect_false(is.na(terminal$see("it is [^ \r\n]*[.]so")))
+  expect_match(terminal$all(), "Answer yes or no", fixed = TRUE)
+})
+
+test_that("a dialog of an editor is asked instead", {
+  withr::local_options(askYesNo = function(msg, ...) grepl("yes", msg))
+  expect_true(ask_yes("yes?"))
+  expect_false(ask_yes("no?"))
+})
+
 test_that("install_pjrt() checks its arguments before any download", {
   cache <- local_empty_cache()
   expect_refused(install_pjrt(cuda = NA), "invalid_input", "`cuda` must be TRUE or FALSE")

@@ -67,7 +67,7 @@ test_that("a plugin that is not found raises an error with the places searched",
   prefix <- local_wheel("myaccel")
   local_machine(VIRTUAL_ENV = prefix)
   site <- file.path(prefix, "lib", "python3.11", "site-packages")
-  error <- expect_refused(pjrt_plugin("other"), "plugin_not_found", paste0("Looked for it in ", site, " (VIRTUAL_ENV)"))
+  error <- expect_refused(pjrt_plugin("other"), "plugin_not_found", paste0(site, " (VIRTUAL_ENV)"))
   expect_no_match(conditionMessage(error), "Did not use", fixed = TRUE)
   skip_on_os("windows")
   library <- file.path(site, "jax_plugins", "some_accel", "plugin.so")
@@ -75,6 +75,24 @@ test_that("a plugin that is not found raises an error with the places searched",
   writeLines("no library", library)
   error <- expect_refused(pjrt_plugin("myaccel"), "plugin_not_found", paste0("Did not use '", library, "'"))
   expect_match(conditionMessage(error), "a text file", fixed = TRUE)
+})
+
+test_that("the error lists the places that the user set first, all of them", {
+  folders <- vapply(1:6, function(i) withr::local_tempdir(.local_envir = parent.frame(2)), "")
+  missing <- sprintf("/nowhere/%d", 1:5)
+  prefix <- local_wheel("myaccel")
+  local_machine(
+    VIRTUAL_ENV = prefix, PJRT_CACHE_DIR = folders[[1L]], PJRT_SITE_DIR = folders[[2L]],
+    PJRT_PLUGIN_PATH = paste(c(folders[3:6], missing), collapse = .Platform$path.sep)
+  )
+  message <- conditionMessage(expect_refused(pjrt_plugin("other"), "plugin_not_found"))
+  line <- grep("Looked for it in", strsplit(message, "\n")[[1L]], value = TRUE)
+  set <- c(
+    paste(folders, rep(c("(PJRT_CACHE_DIR)", "(PJRT_SITE_DIR)", "(PJRT_PLUGIN_PATH)"), c(1, 1, 4))),
+    paste(file.path(prefix, "lib", "python3.11", "site-packages"), "(VIRTUAL_ENV)")
+  )
+  expect_match(line, paste0("Looked for it in ", paste(set, collapse = ", ")), fixed = TRUE)
+  for (path in missing) expect_match(message, sprintf("Did not use '%s'", path), fixed = TRUE)
 })
 
 test_that("a plugin in a world-writable folder is not used", {

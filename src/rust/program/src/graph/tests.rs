@@ -91,6 +91,33 @@ fn loops_and_functions_are_shown_inside_of_their_operations_if_they_fit() {
     assert_eq!(graph.view(4).nodes[2].operations, 7);
 }
 
+#[test]
+fn functions_of_one_operation_and_wrapped_programs_are_shown() {
+    let wrapper = |body: &str| {
+        graph(&format!(
+            "func.func @main(%x: tensor<f32>) -> tensor<f32> {{ %0 = func.call @f(%x) : (tensor<f32>) -> tensor<f32>
+               return %0 : tensor<f32> }}
+             func.func private @f(%a0: tensor<f32>) -> tensor<f32> {{ {body} }}"
+        ))
+    };
+    let square = wrapper("%1 = stablehlo.multiply %a0, %a0 : tensor<f32> return %1 : tensor<f32>");
+    assert_eq!(
+        shown(&square.view(100)),
+        ["%x:f32[]<-", "call f:f32[]<-%x", "output 1:f32[]<-call f", " multiply:f32[]<-"]
+    );
+    let mut body = String::new();
+    for i in 0..500 {
+        body += &format!("%b{i} = stablehlo.sine %a{i} : tensor<f32>\n");
+        body += &format!("%a{} = stablehlo.add %b{i}, %a{i} : tensor<f32>\n", i + 1);
+    }
+    let long = wrapper(&(body + "return %a500 : tensor<f32>"));
+    let view = long.view(40);
+    check(&view, 40);
+    let inside: Vec<_> = view.nodes.iter().filter(|node| node.parent == Some(1)).collect();
+    assert!(inside.len() > 10);
+    assert_eq!(inside.iter().map(|node| node.operations).sum::<usize>(), 1000);
+}
+
 /// Every input comes before, and has the same parent.
 fn check(view: &View, most: usize) {
     assert!(view.nodes.len() <= most, "{} > {most}", view.nodes.len());

@@ -124,10 +124,15 @@ pub(super) fn view(graph: &Graph, max_nodes: usize) -> View {
     let mut waiting = BinaryHeap::new();
     builder.add(items, None, 0, &mut waiting);
     while let Some(Reverse((size, node, depth, inner))) = waiting.pop() {
-        if builder.nodes.len() + size > max_nodes {
-            break;
+        if builder.nodes.len() + size <= max_nodes {
+            builder.expand(node, depth, &inner, &mut waiting);
+        } else if let ([body], true) = (&inner[..], builder.is_most(node)) {
+            let room = max_nodes - builder.nodes.len();
+            let items = builder.inside(*body);
+            if room > 1 {
+                builder.add(fold(items, room), Some(node), depth, &mut waiting);
+            }
         }
-        builder.expand(node, depth, &inner, &mut waiting);
     }
     View { nodes: builder.nodes }
 }
@@ -193,6 +198,11 @@ impl Builder<'_> {
             let items = self.inside(body);
             self.add(items, Some(number), depth + 1, waiting);
         }
+    }
+
+    /// Whether a node has most of the program's operations, such as a call of the function that a wrapper is for.
+    fn is_most(&mut self, node: usize) -> bool {
+        self.nodes[node].operations > self.size(self.graph.entry, 0) / 2
     }
 
     /// The items of a body without its inputs and outputs.
@@ -293,6 +303,8 @@ impl Builder<'_> {
                     (Some(only), None) if op.inner.len() == 1 && !op.label.contains(' ') => {
                         item.label = format!("{} {}", op.label, only.label);
                     }
+                    // A function of one operation, whose name the label has already.
+                    (Some(_), None) if op.inner.len() == 1 && item.role == Role::Control => item.inner.push(inner),
                     _ => {}
                 }
             }
