@@ -518,8 +518,8 @@ pub fn handle_of_copy(walked: &Walked) -> SEXP {
     unsafe { handle.fill(walked.tree.clone()) }
 }
 
-/// The handle of a tree; not protected.
-fn handle_of_tree(tree: Tree) -> SEXP {
+/// The handle of a tree; not protected. R may leave this by a long jump.
+pub fn handle_of_tree(tree: Tree) -> SEXP {
     let tree = ManuallyDrop::new(tree);
     let lists = Protected::new(sexp::vector(SEXPTYPE::VECSXP, tree.named_lists().count()));
     for (i, (len, names)) in tree.named_lists().enumerate() {
