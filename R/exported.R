@@ -7,9 +7,9 @@
 #' ```
 #'
 #' JAX flattens the arguments of a function, which may be nested lists, tuples and dictionaries, into a sequence of
-#' arrays. Dictionaries are sorted by key. The compiled program takes these arrays by position, in the order of `inputs`.
-#' It does not take arrays that the function does not use (`kept` is `FALSE`). It returns the arrays of the result in the
-#' order of `outputs`. [pjrt_function()] makes a function that takes and returns nested lists instead.
+#' arrays. Dictionaries are sorted by key. The compiled program takes these arrays by position, in the order of
+#' `inputs`. It does not take arrays that the function does not use (`kept` is `FALSE`). It returns the arrays of the
+#' result in the order of `outputs`. [pjrt_function()] makes a function that takes and returns nested lists instead.
 #'
 #' `print()` shows the arguments and the result as trees of names in R's spelling, with types and shapes, and which
 #' arguments are donated. Trees with many arrays are folded.
@@ -88,8 +88,8 @@
 #'   `NA`.
 #' * `input_tree`, `output_tree`: nested lists with the structure of arguments and result. Each array is represented by
 #'   its row in `inputs` or `outputs`, and `None` by `NULL`. The input tree has the elements `args` and `kwargs`. A
-#'   registered Python type, such as a named tuple, is a list with the attribute `"type"`, its name. Its elements have the
-#'   names of the fields where the program contains them.
+#'   registered Python type, such as a named tuple, is a list with the attribute `"type"`, its name. Its elements have
+#'   the names of the fields where the program contains them.
 #' * `weights`: for PyTorch, a named list of `PJRTBuffer`s. Their names are elements of `inputs$path`.
 #' * `framework`: `"JAX"` or `"PyTorch"`.
 #' * `platforms`: a character vector, JAX's names of the platforms that the function was exported for. Empty for

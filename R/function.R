@@ -19,10 +19,10 @@
 #' | `None` | `NULL` |
 #'
 #' So `opt_state[1][0].count` in Python is `opt_state[[2]][[1]]$count` in R, also in messages, and in what `print()` and
-#' [pjrt_step()] show and take. Elements with names are matched by name, in any order, all others by position: also those of
-#' named tuples and classes, but not those of dictionaries. `NULL` and empty lists may be left out where this does not
-#' change positions. A file has the names of fields only through the
-#' arrays in them: a field that is `None` may have none.
+#' [pjrt_step()] show and take. Elements with names are matched by name, in any order, all others by position: also
+#' those of named tuples and classes, but not those of dictionaries. `NULL` and empty lists may be left out where this
+#' does not change positions. A file has the names of fields only through the arrays in them: a field that is `None` may
+#' have none.
 #'
 #' Each array is one of these:
 #' * a `PJRTBuffer`, which must have the dtype, shape and device that the program expects.
@@ -38,17 +38,16 @@
 #' `print()` shows the arguments and which of them are donated. The call deletes a buffer that you pass for a donated
 #' argument. See [pjrt_execute()].
 #'
-#' # Result
-#' A function exported by JAX or PyTorch returns nested lists with the structure of the Python result, as for arguments.
-#' Other programs return what [pjrt_execute()] returns; outputs with names such as `grads$w` are put into nested lists. A
-#' single output is returned without a list.
+#' # Result A function exported by JAX or PyTorch returns nested lists with the structure of the Python result, as for
+#' arguments. Other programs return what [pjrt_execute()] returns; outputs with names such as `grads$w` are put into
+#' nested lists. A single output is returned without a list.
 #'
-#' # Several devices
-#' A program for several devices divides its arguments as it says, like [pjrt_shard()]: pass whole arrays or buffers. With
-#' `as = "array"`, the function returns whole arrays, as [pjrt_unshard()] does. With `as = "buffer"`, it returns at once,
-#' and each array of the result is a list of its parts: a buffer for each device. The function also takes such lists, so
-#' results and the state of a [pjrt_step()] stay on their devices. Every replica gets the same whole arrays, and
-#' `as = "array"` returns those of the first one; to give replicas arrays of their own, pass lists of buffers.
+#' # Several devices A program for several devices divides its arguments as it says, like [pjrt_shard()]: pass whole
+#' arrays or buffers. With `as = "array"`, the function returns whole arrays, as [pjrt_unshard()] does. With `as =
+#' "buffer"`, it returns at once, and each array of the result is a list of its parts: a buffer for each device. The
+#' function also takes such lists, so results and the state of a [pjrt_step()] stay on their devices. Every replica gets
+#' the same whole arrays, and `as = "array"` returns those of the first one; to give replicas arrays of their own, pass
+#' lists of buffers.
 #'
 #' `devices` chooses the devices, as for [pjrt_compile()]; by default they are the first ones of the default platform.
 #'
@@ -116,8 +115,8 @@ is_compiled_later <- function(x, ..., shapes = NULL) {
   is.null(shapes) && !is_pytorch(x)
 }
 
-# The function that compiles an exported function for the inputs of a call, and the devices in words. In a session that has
-# read it, it finds the devices by their names.
+# The function that compiles an exported function for the inputs of a call, and the devices in words. In a session that
+# has read it, it finds the devices by their names.
 compile_later <- function(x, device, ..., devices = NULL) {
   if (!is.null(device) && !is.null(devices)) {
     abort_input("Only one of `device` and `devices` can be given.")
@@ -146,8 +145,8 @@ compile_later <- function(x, device, ..., devices = NULL) {
   )
 }
 
-# The shapes of a function's inputs, as pjrt_compile() takes them. Those of inputs that are given as their parts on several
-# devices are fixed.
+# The shapes of a function's inputs, as pjrt_compile() takes them. Those of inputs that are given as their parts on
+# several devices are fixed.
 shapes_of <- function(inputs, exported) {
   if (!is_symbolic(exported)) {
     return(NULL)
@@ -186,8 +185,8 @@ renamed_function <- function(text, arguments) {
   if (is.null(arguments)) text else call_native(ffi_function_renamed, text, arguments)
 }
 
-# The R function for a description. `source` is a list with the `executable`, or with the function `compile` of the inputs;
-# and `as`, `device` (a line that describes the devices), and the `weights` of a model.
+# The R function for a description. `source` is a list with the `executable`, or with the function `compile` of the
+# inputs; and `as`, `device` (a line that describes the devices), and the `weights` of a model.
 make_function <- function(text, source) {
   facts <- call_native(ffi_function_facts, text)
   is_step <- !is.null(facts$state)
@@ -263,8 +262,8 @@ plain_argument <- function(x) {
   plain_data(x) %||% conversion_advice(x)
 }
 
-# The executable that a function runs with these inputs: buffers and R arrays in the program's order. The native side calls
-# this, with the function's environment and the inputs, for the first call and for other symbolic dimensions.
+# The executable that a function runs with these inputs: buffers and R arrays in the program's order. The native side
+# calls this, with the function's environment and the inputs, for the first call and for other symbolic dimensions.
 executable_for_call <- function(call) {
   source <- call[[1L]]$.source
   source$executable %||% source$compile(call[[2L]])

@@ -27,8 +27,8 @@
 #'   `c(params = "new_params")` or `c(params = 1)`. A part of the result has a name such as `"[[2]]$params"`.
 #' @param outputs A character vector: names for the other outputs in the state, in their order. Default: their names in
 #'   the result, or `output1`, `output2` and so on by position.
-#' @return A function of class `PJRTStep`. `print()` shows the state with the outputs that replace it, the other arguments
-#'   and the other outputs.
+#' @return A function of class `PJRTStep`. `print()` shows the state with the outputs that replace it, the other
+#'   arguments and the other outputs.
 #' @section Errors:
 #' `pjrt_error_invalid_input` if no output replaces an argument, if several fit, or if `state` or `outputs` contain
 #' unknown names. The function raises the errors of a [pjrt_function()].

@@ -1,5 +1,5 @@
-# The exports of flax, optax and equinox are made by src/rust/program/fixtures/exported/make_trees.py, with the numbers that JAX
-# computes.
+# The exports of flax, optax and equinox are made by src/rust/program/fixtures/exported/make_trees.py, with the numbers
+# that JAX computes.
 tree_export <- function(name) pjrt_load_exported(fixture(file.path("exported/trees", paste0(name, ".jaxexport"))))
 tree_runs <- source(fixture("exported/trees/runs.R"), local = TRUE)$value
 
@@ -76,7 +76,7 @@ test_that("an equinox model is a list with the names of its fields, and None is 
   }
   expect_identical(state$opt_state[[2]], list())
   expect_run(losses, state[c("model", "opt_state")], tree_runs$equinox)
-  # also under the names of parts that are None
+  # `None` also under its name
   state$model <- list(layers = state$model$layers, activation = NULL, final_activation = NULL)
   expect_gt(as_array(step(state, batches[[1]]$x, batches[[1]]$y)$loss), 0)
 })
@@ -102,7 +102,8 @@ test_that("every container is a list, with names where Python has them", {
   expect_equal(doubled$`it's`, list(first = NULL, second = 2 * numbers(3)), tolerance = 1e-6)
   expect_equal(result[[1]]$second, list(NULL, list(), list(3 * more)), tolerance = 1e-6)
   expect_null(result[[2]])
-  expect_equal(result[[3]]$others, list(empty = list(), last = list(first = list(first = 3, second = NULL), second = list())))
+  last <- list(first = list(first = 3, second = NULL), second = list())
+  expect_equal(result[[3]]$others, list(empty = list(), last = last))
   expect_equal(result[[3]]$plain, list(more, NULL), tolerance = 1e-6)
   # fields by position
   again <- f(data, pair = list(more), x5 = more, x6 = list(a = more), last = list(list(3)), plain = list(more))
@@ -133,7 +134,10 @@ test_that("names have one spelling in files, errors, printing and states", {
   )
   containers <- pjrt_function(tree_export("containers"))
   expect_refused(
-    containers(list(`linear/~/w` = list(1), b.c = list(1), `it's` = list()), pair = list(1), x5 = 1, x6 = list(), last = list(list(1)), plain = list(1)),
+    containers(
+      list(`linear/~/w` = list(1), b.c = list(1), `it's` = list()), pair = list(1), x5 = 1, x6 = list(),
+      last = list(list(1)), plain = list(1)
+    ),
     "invalid_input", "data$`it's`$second`"
   )
   expect_error(pjrt_step(f, state = c(params = "new")), "There are 3: `[[1]]`, `[[2]]`, `[[3]]`.", fixed = TRUE)

@@ -8,7 +8,7 @@ use pjrt_data::tree::Builder;
 use std::collections::{HashMap, HashSet};
 
 /// Names that the R functions need themselves.
-const TAKEN: [&str; 4] = ["...", ".callable", ".described", "ffi_function_call"];
+const TAKEN: [&str; 4] = ["...", ".callable", ".source", "ffi_function_call"];
 
 /// How many lists a name may lead into.
 const MAX_PARTS: usize = 100;

@@ -191,9 +191,11 @@ impl Callable {
         if self.outputs.len() != outputs.len() || kept.count() != inputs.len() {
             bail!(InvalidInput, "The exported function `{}` is damaged: its program has other inputs.", self.name);
         }
+        // An executable has no keys, only their data.
+        let kind = |own: &str, other: String| if own.starts_with("key<") { own.to_owned() } else { other };
         let kept = self.inputs.iter_mut().filter(|input| input.kept);
-        kept.zip(inputs).for_each(|(own, other)| *own = other);
-        self.outputs = outputs;
+        kept.zip(inputs).for_each(|(own, other)| *own = Input { kind: kind(&own.kind, other.kind), ..other });
+        self.outputs.iter_mut().zip(outputs).for_each(|(own, other)| *own = kind(own, other));
         self.devices = devices;
         Ok(self)
     }

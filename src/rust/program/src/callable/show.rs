@@ -235,7 +235,7 @@ impl Callable {
         };
         let facts: Vec<Facts> = list.rows.iter().map(facts).collect();
         let mut root = Item::of(String::new(), &list, &facts);
-        // Each argument says of itself what is true of all.
+        // What is true of all is said of each argument.
         let notes = std::mem::take(&mut root.notes);
         let with_arrays = root.children.iter_mut().filter(|child| child.count > 0);
         with_arrays.for_each(|child| child.notes.extend(notes.iter().cloned()));
