@@ -112,8 +112,7 @@ pjrt_compile <- function(program, compile_options = pjrt_compile_options(), devi
 with_arguments <- function(executable, program) {
   force(executable)
   if (inherits(program, "PJRTExported")) {
-    known <- c("name", "framework", "inputs", "outputs", "input_tree", "output_tree")
-    attr(executable, "exported") <- unclass(program)[intersect(known, names(program))]
+    attr(executable, "exported") <- attr(program, "function")
   }
   executable
 }

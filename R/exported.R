@@ -7,9 +7,12 @@
 #' ```
 #'
 #' JAX flattens the arguments of a function, which may be nested lists, tuples and dictionaries, into a sequence of
-#' arrays. Dictionaries are sorted by key. The compiled program takes these arrays by position, in the printed order. It
-#' does not take arrays that the function does not use (`kept` is `FALSE`). It returns the arrays of the result in the
-#' order of `outputs`.
+#' arrays. Dictionaries are sorted by key. The compiled program takes these arrays by position, in the order of
+#' `inputs`. It does not take arrays that the function does not use (`kept` is `FALSE`). It returns the arrays of the
+#' result in the order of `outputs`. [pjrt_function()] makes a function that takes and returns nested lists instead.
+#'
+#' `print()` shows the arguments and the result as trees of names in R's spelling, with types and shapes, and which
+#' arguments are donated. Trees with many arrays are folded.
 #'
 #' Pass a PRNG key (`key<fry>`, `key<rbg>`, `key<unsafe_rbg>`) as its `jax.random.key_data()`: a `ui32` array with one
 #' more dimension, of size 2 for `key<fry>` and 4 for the others.
@@ -85,7 +88,8 @@
 #'   `NA`.
 #' * `input_tree`, `output_tree`: nested lists with the structure of arguments and result. Each array is represented by
 #'   its row in `inputs` or `outputs`, and `None` by `NULL`. The input tree has the elements `args` and `kwargs`. A
-#'   custom Python type is a list with the attribute `"type"`, its name.
+#'   registered Python type, such as a named tuple, is a list with the attribute `"type"`, its name. Its elements have
+#'   the names of the fields where the program contains them.
 #' * `weights`: for PyTorch, a named list of `PJRTBuffer`s. Their names are elements of `inputs$path`.
 #' * `framework`: `"JAX"` or `"PyTorch"`.
 #' * `platforms`: a character vector, JAX's names of the platforms that the function was exported for. Empty for
@@ -151,7 +155,7 @@ pjrt_load_exported <- function(x, device = NULL, name = NULL, vjp = FALSE) {
     if (validUTF8(x) && suppressWarnings(dir.exists(full_path(x)))) {
       if (!is.null(name)) check_string(name, "name")
       if (order > 0L) abort_input("`vjp` must be FALSE for a folder of PyTorch, which contains no derivatives.")
-      return(structure(load_pytorch(full_path(x), device, name), class = "PJRTExported"))
+      return(new_exported(load_pytorch(full_path(x), device, name)))
     }
   }
   facts <- if (is.raw(x)) {
@@ -168,7 +172,14 @@ pjrt_load_exported <- function(x, device = NULL, name = NULL, vjp = FALSE) {
   facts[c("kept", "donated", "alias")] <- NULL
   facts$outputs <- as_table(facts$outputs)
   facts$custom_calls <- as_table(facts$custom_calls)
-  structure(facts, class = "PJRTExported")
+  new_exported(facts)
+}
+
+# An exported function. Its attribute describes it as a function of R, as a text: see R/function.R.
+new_exported <- function(facts) {
+  text <- facts[["function"]]
+  facts[["function"]] <- NULL
+  structure(facts, `function` = text, class = "PJRTExported")
 }
 
 # `vjp` as a number: 0 for the function itself.
@@ -188,6 +199,7 @@ check_exported <- function(x, name = "x") {
   )
   check_intact(x, "PJRTExported", parts = parts, name = name)
   if (
+    !is_text(attr(x, "function")) ||
     !is.data.frame(x$inputs) || !is.data.frame(x$outputs) || !is.data.frame(x$custom_calls) ||
       !is.character(x$platforms)
   ) {
@@ -237,24 +249,12 @@ symbolic_dimensions <- function(x) {
 #' @export
 format.PJRTExported <- function(x, ...) {
   check_exported(x)
-  lines <- function(arrays) {
-    ifelse(is.na(arrays$dtype), arrays$name, paste0(arrays$name, ": ", types(arrays), recycle0 = TRUE))
-  }
-  kept <- x$inputs$kept
-  section <- function(title, lines) if (length(lines) > 0L) c(paste0("  ", title, ":"), paste0("    ", lines))
-  inputs <- lines(x$inputs)[kept]
   refused <- why_refused(x)
   line <- function(title, values) if (length(values) > 0L) paste0("  ", title, ": ", toString(values))
   calls <- paste0(x$custom_calls$target, ifelse(x$custom_calls$available, "", " (no handler)"))
   paste(c(
     sprintf("<PJRTExported: %s%s>", if (x$order > 0L) strrep("vjp of ", x$order) else "", x$name),
-    if (is_pytorch(x)) {
-      format_pytorch_inputs(x, lines(x$inputs))
-    } else {
-      section("inputs, by position", sprintf("%d. %s", seq_along(inputs), inputs))
-    },
-    section("not passed", lines(x$inputs)[!kept]),
-    section("outputs", lines(x$outputs)),
+    call_native(ffi_function_lines, attr(x, "function"), length(x$weights) > 0L),
     if (is_pytorch(x)) {
       "  PyTorch, for any platform"
     } else {

@@ -52,16 +52,3 @@ check_pytorch_weight <- function(buffer, path, dtype, shape) {
     )
   }
 }
-
-# The lines of print() for arguments, in the function's order, and for weights: there may be thousands.
-format_pytorch_inputs <- function(x, lines) {
-  rows <- unlist(x$input_tree, use.names = FALSE)
-  rows <- rows[x$inputs$kept[rows]]
-  missing <- setdiff(which(x$inputs$kept & !x$inputs$path %in% names(x$weights)), rows)
-  count <- length(x$weights)
-  c(
-    if (length(rows) > 0L) c("  inputs, by name:", paste0("    ", lines[rows])),
-    if (count > 0L) sprintf("  weights: %s, %s", counted(count, "array"), toString(shorten_list(names(x$weights), 3L))),
-    if (length(missing) > 0L) c("  weights that were not exported:", paste0("    ", lines[missing]))
-  )
-}

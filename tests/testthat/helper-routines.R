@@ -285,8 +285,12 @@ routine_uses <- function() {
     executable_execute = pjrt_execute(add, x, x, execution_options = options),
     function_new = class(pjrt_function(add)),
     function_call = calling(x, c(3, 4)),
-    function_paths = pjrt:::call_native(pjrt:::ffi_function_paths, c("a['b'][0]", "%arg0")),
-    function_paths_in_r = pjrt:::call_native(pjrt:::ffi_function_paths_in_r, "a/b/0"),
+    function_of_executable = format(pjrt_function(add)),
+    function_renamed = names(formals(pjrt_function(add, arguments = c("a", "b")))),
+    function_step = class(pjrt_step(pjrt_function(add), state = c(x = 1))),
+    function_facts = names(formals(pjrt_function(add))),
+    function_lines = utils::capture.output(print(pjrt_function(add))),
+    function_signature = format(pjrt_function(add)),
     executable_execute_sharded = pjrt_execute_sharded(both, list(x, z)),
 
     # custom calls

@@ -109,7 +109,7 @@ test_that("shapes of functions with fixed shapes are compared", {
   expect_s3_class(pjrt_compile(nested, shapes = good), "PJRTLoadedExecutable")
   good$params$layers[[1]]$b <- 4
   expect_refused(
-    pjrt_compile(nested, shapes = good), "shape_mismatch", "of `params['layers'][0]['b']` must be 3, not 4."
+    pjrt_compile(nested, shapes = good), "shape_mismatch", "of `params$layers[[1]]$b` must be 3, not 4."
   )
 })
 

@@ -398,3 +398,83 @@ test_that("buffers can be copied between all devices of a client", {
   copies <- lapply(out, copy_buffer, found[[2L]])
   expect_identical(vapply(copies, as_array, 0), 2:5 + 0)
 })
+
+test_that("a function of a program for several devices takes and returns whole arrays or parts", {
+  found <- four_devices()
+  exported <- pjrt_load_exported(fixture("exported/devices.jaxexport"))
+  x <- matrix(1:12 + 0, 4)
+  f <- pjrt_function(exported, devices = found[1:2], as = "array")
+  expect_output(print(f), "x: f32[4x3]", fixed = TRUE)
+  expect_output(print(f), "devices: CpuDevice(id=0), CpuDevice(id=1)", fixed = TRUE)
+  expect_equal(f(x), x / 4)
+  expect_equal(f(pjrt_buffer(x, "f32", device = found[[2]])), x / 4)
+  expect_equal(f(as.data.frame(x)), x / 4)
+  parts <- pjrt_function(exported, devices = found[1:2])(x)
+  expect_identical(lapply(parts, device), found[1:2])
+  expect_equal(as_array(parts), list(x[1:2, ] / 4, x[3:4, ] / 4))
+  # parts are taken as they are
+  for (i in 1:2) expect_equal(f(parts), x / 16)
+  expect_refused(f(x[1:3, ]), "shape_mismatch", "`x` has the shape [3x3], but the whole array of input 1 (`x`)")
+  for (bad in list(list(), parts[1], list(x, x))) {
+    expect_refused(f(bad), "invalid_input", "Argument 1 must be a whole array, or a list of 2 buffers")
+  }
+  expect_refused(f("x"), "invalid_input", "Argument 1 must be a `PJRTBuffer` or an R array of numbers")
+  # of executables, with whole shapes, and of the session's own devices
+  for (g in list(
+    pjrt_function(pjrt_compile(exported, devices = both), as = "array"), pjrt_function(exported, as = "array")
+  )) {
+    expect_output(print(g), "x: f32[4x3]", fixed = TRUE)
+    expect_equal(g(x), x / 4)
+  }
+  # replicas get the same arrays, or their own
+  replicas <- pjrt_compile(pjrt_program(all_reduce_program("2xf64", 2)), two_replicas, devices = both)
+  sums <- pjrt_function(replicas, as = "array")
+  expect_identical(sums(c(1, 2)), array(c(2, 4)))
+  expect_identical(sums(pjrt_shard(c(1, 2, 10, 20), both, dtype = "f64")), array(c(11, 22)))
+})
+
+test_that("symbolic shapes and donation work on several devices", {
+  found <- four_devices()
+  exported <- pjrt_load_exported(fixture("exported/shared.jaxexport"))
+  x <- matrix(1:12 + 0, 4)
+  f <- pjrt_function(exported, devices = found[1:2], as = "array")
+  expect_output(print(f), "x: f32[2*b, 3], donated", fixed = TRUE)
+  right <- function(x) x / nrow(x) + rep(1:3, each = nrow(x))
+  for (rows in list(1:4, 1:2, 1:4)) expect_equal(f(x[rows, ], 1:3), right(x[rows, ]))
+  g <- pjrt_function(exported, devices = found[1:2])
+  expect_refused(g(g(x, 1:3), 1:3), "invalid_input", "`x` must be a whole array, not a list of its parts")
+  fixed <- pjrt_function(exported, devices = found[1:2], shapes = list(x = c(4, 3)))
+  parts <- fixed(x, 1:3)
+  expect_equal(pjrt_unshard(fixed(parts, 1:3)), right(right(x)))
+  expect_true(all(vapply(parts, is_deleted, NA)))
+})
+
+test_that("a step on four devices keeps its state there", {
+  found <- four_devices()
+  exported <- pjrt_load_exported(fixture("sharded/train.jaxexport"))
+  step <- pjrt_step(
+    pjrt_function(exported, devices = found), state = c(w1 = 1, b1 = 2, w2 = 3), outputs = "loss"
+  )
+  values <- function(...) array(sin(seq_len(prod(...))) / 2, c(...))
+  w1 <- values(5, 8)
+  b1 <- values(8)
+  w2 <- values(8, 2)
+  x <- values(16, 5)
+  y <- values(16, 2)
+  state <- list(w1 = w1, b1 = b1, w2 = w2)
+  for (i in 1:3) {
+    state <- step(state, x = x, y = y)
+    hidden <- tanh(x %*% w1 + rep(b1, each = 16))
+    error <- hidden %*% w2 - y
+    expect_equal(as_array(state$loss[[1]]), mean(error^2), tolerance = 1e-5)
+    slope <- 2 * error / length(error)
+    below <- (slope %*% t(w2)) * (1 - hidden^2)
+    w2 <- w2 - 0.1 * t(hidden) %*% slope
+    w1 <- w1 - 0.1 * t(x) %*% below
+    b1 <- b1 - 0.1 * colSums(below)
+  }
+  expect_length(state$w1, 4)
+  expect_identical(lapply(state$w1, shape), rep(list(c(5L, 2L)), 4))
+  expect_equal(pjrt_unshard(state$w1, dim = 2L), w1, tolerance = 1e-5)
+  expect_equal(pjrt_unshard(state$w2), w2, tolerance = 1e-5)
+})

@@ -119,6 +119,7 @@ fn plain_routines() -> Vec<Routine> {
             arrays::dlpack::dlpack_take,
             arrays::dtype::data_type_keep,
             functions::function::function_call,
+            functions::function::function_new,
             arrays::slice::buffer_slice,
             arrays::transfer::buffer_raw,
             functions::tree::tree_concat,
@@ -145,8 +146,6 @@ fn plain_routines() -> Vec<Routine> {
             arrays::buffer::buffer_from_raw,
             functions::dispatcher::dispatcher_new,
             execution::execute::executable_execute;
-        (a, b, c, d, e, f, g):
-            functions::function::function_new;
     }
 }
 

@@ -69,9 +69,9 @@ const CORE: [&str; 15] = [
 ];
 
 /// The folders of the readers of programs, from the bottom up.
-const PROGRAM: [&str; 12] = [
-    "names", "profile", "module", "text", "bytecode", "hlo", "exported", "program", "rewrite", "graph", "checks",
-    "eager",
+const PROGRAM: [&str; 13] = [
+    "names", "profile", "module", "text", "bytecode", "hlo", "exported", "callable", "program", "rewrite", "graph",
+    "checks", "eager",
 ];
 
 /// The folders of the bridge, from the bottom up.

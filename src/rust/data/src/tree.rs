@@ -133,6 +133,18 @@ impl Builder {
         Ok(())
     }
 
+    /// Adds a node of another tree, without its children.
+    ///
+    /// # Errors
+    /// As [`Builder::leaf`] and [`Builder::open`].
+    pub fn node(&mut self, node: View<'_>) -> Result<()> {
+        match node.kind {
+            Kind::Leaf => self.leaf(node.name),
+            Kind::Null => self.null(node.name),
+            Kind::List | Kind::NamedList => self.open(node.kind == Kind::NamedList, node.arity, node.name),
+        }
+    }
+
     /// Adds a part of another tree under another name.
     fn append(&mut self, tree: &Tree, start: usize, name: &str) -> Result<()> {
         let end = start + tree.nodes[start].nodes as usize;
@@ -188,6 +200,47 @@ impl Tree {
         }
         builder.close();
         Ok(builder.finish())
+    }
+
+    /// The tree with these nodes, each before its children.
+    ///
+    /// # Errors
+    /// `InvalidInput` if they are not those of one tree.
+    pub fn of_nodes<'a>(nodes: impl Iterator<Item = View<'a>>) -> Result<Tree> {
+        let mut builder = Builder::default();
+        // How many children are still missing in each open list.
+        let mut missing: Vec<usize> = Vec::new();
+        let mut is_done = false;
+        for node in nodes {
+            if is_done {
+                bail!(InvalidInput, "A tree has nodes that do not belong to it.");
+            }
+            builder.node(node)?;
+            if node.kind.is_list() {
+                missing.push(node.arity + 1);
+            }
+            while let Some(count) = missing.last_mut() {
+                *count -= 1;
+                if *count > 0 {
+                    break;
+                }
+                missing.pop();
+                builder.close();
+            }
+            is_done = missing.is_empty();
+        }
+        if !is_done {
+            bail!(InvalidInput, "A tree ends too early.");
+        }
+        Ok(builder.finish())
+    }
+
+    /// The tree of a child of the root.
+    pub fn child(&self, position: usize) -> Option<Tree> {
+        let child = self.children_of(0).nth(position)?;
+        let mut builder = Builder::default();
+        builder.append(self, child, "").ok()?;
+        Some(builder.finish())
     }
 
     /// The number of leaves.
@@ -249,6 +302,30 @@ impl Tree {
             at = child;
         }
         Some(path)
+    }
+
+    /// The paths of all leaves.
+    pub fn paths(&self) -> Vec<String> {
+        let mut paths = Vec::with_capacity(self.size());
+        // For each open list: the length of its path, the next position in it, and its end.
+        let mut open: Vec<(usize, usize, usize)> = Vec::new();
+        let mut path = String::new();
+        for (i, node) in self.nodes.iter().enumerate() {
+            while open.last().is_some_and(|&(_, _, end)| end == i) {
+                open.pop();
+            }
+            if let Some((len, position, _)) = open.last_mut() {
+                path.truncate(*len);
+                add_step(&mut path, self.name(i), *position);
+                *position += 1;
+            }
+            match node.kind {
+                Kind::Leaf => paths.push(path.clone()),
+                Kind::Null => {}
+                Kind::List | Kind::NamedList => open.push((path.len(), 0, i + node.nodes as usize)),
+            }
+        }
+        paths
     }
 
     /// The path of a node.
@@ -393,203 +470,62 @@ impl Tree {
 }
 
 /// Adds a step to a path: the name of an element, or else its position from 0.
-fn add_step(path: &mut String, name: &str, position: usize) {
+pub fn add_step(path: &mut String, name: &str, position: usize) {
     if name.is_empty() {
-        let _ = write!(path, "[[{}]]", position + 1);
-    } else {
-        if !path.is_empty() {
-            path.push('$');
-        }
-        path.push_str(name);
+        let _ = write!(path, "[[{}]]", position.saturating_add(1));
+        return;
     }
+    if !path.is_empty() {
+        path.push('$');
+    }
+    if is_syntactic(name) {
+        path.push_str(name);
+    } else {
+        path.push('`');
+        for c in name.chars() {
+            if matches!(c, '`' | '\\') {
+                path.push('\\');
+            }
+            path.push(c);
+        }
+        path.push('`');
+    }
+}
+
+/// Words of R's language.
+const RESERVED: [&str; 19] = [
+    "if",
+    "else",
+    "repeat",
+    "while",
+    "function",
+    "for",
+    "next",
+    "break",
+    "TRUE",
+    "FALSE",
+    "NULL",
+    "Inf",
+    "NaN",
+    "NA",
+    "NA_integer_",
+    "NA_real_",
+    "NA_complex_",
+    "NA_character_",
+    "in",
+];
+
+/// Whether R reads a name without backticks.
+fn is_syntactic(name: &str) -> bool {
+    let mut chars = name.chars();
+    let first = chars.next();
+    let starts = match first {
+        Some('.') => !chars.clone().next().is_some_and(|c| c.is_ascii_digit()),
+        Some(c) => c.is_alphabetic(),
+        None => false,
+    };
+    starts && chars.all(|c| c.is_alphanumeric() || matches!(c, '.' | '_')) && !RESERVED.contains(&name)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A tree from text like that of [`Tree::repr`], with "," between elements.
-    fn tree(text: &str) -> Tree {
-        let mut builder = Builder::default();
-        read(&mut builder, text, "");
-        builder.finish()
-    }
-
-    fn read(builder: &mut Builder, text: &str, name: &str) {
-        let list = text.strip_prefix("list").and_then(|rest| rest.strip_suffix(')'));
-        match (text, list) {
-            ("*", _) => builder.leaf(name).unwrap(),
-            ("NULL", _) => builder.null(name).unwrap(),
-            (_, Some(list)) => {
-                let (has_names, elements) = match list.strip_prefix("<named>(") {
-                    Some(elements) => (true, elements),
-                    None => (false, &list[1..]),
-                };
-                let elements = split(elements);
-                builder.open(has_names, elements.len(), name).unwrap();
-                for element in elements {
-                    let (name, element) = match element.split_once(" = ") {
-                        Some((name, element)) if !name.contains('(') => (name, element),
-                        _ => ("", element),
-                    };
-                    read(builder, element, name);
-                }
-                builder.close();
-            }
-            _ => panic!("{text}"),
-        }
-    }
-
-    fn split(text: &str) -> Vec<&str> {
-        let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0);
-        for (i, c) in text.char_indices() {
-            depth += i32::from(c == '(') - i32::from(c == ')');
-            if c == ',' && depth == 0 {
-                parts.push(text[start..i].trim());
-                start = i + 1;
-            }
-        }
-        parts.extend(Some(text[start..].trim()).filter(|last| !last.is_empty()));
-        parts
-    }
-
-    const TREES: [&str; 14] = [
-        "*",
-        "NULL",
-        "list()",
-        "list<named>()",
-        "list(*)",
-        "list<named>(*)",
-        "list<named>(a = *)",
-        "list<named>(b = *)",
-        "list(NULL)",
-        "list(list(), *)",
-        "list(list(*))",
-        "list(*, *)",
-        "list<named>(l = list(*, list<named>(a = NULL, b = *)), *)",
-        "list(list(list(*), *), list<named>(x = *, y = list(*, NULL), list()))",
-    ];
-
-    fn deep(levels: usize) -> Result<Tree> {
-        let mut builder = Builder::default();
-        for _ in 0..levels {
-            builder.open(false, 1, "")?;
-        }
-        builder.leaf("")?;
-        (0..levels).for_each(|_| builder.close());
-        Ok(builder.finish())
-    }
-
-    #[test]
-    fn a_tree_is_equal_to_itself_alone_and_so_is_its_hash() {
-        for (i, a) in TREES.iter().enumerate() {
-            assert_eq!(tree(a).repr(), *a);
-            for (j, b) in TREES.iter().enumerate() {
-                assert_eq!(tree(a) == tree(b), i == j, "{a} {b}");
-                assert_eq!(tree(a).hash() == tree(b).hash(), i == j, "{a} {b}");
-                assert_eq!(tree(a).difference(&tree(b)).is_none(), i == j, "{a} {b}");
-            }
-        }
-    }
-
-    #[test]
-    fn names_with_the_same_letters_are_told_apart() {
-        let named = |a: &str, b: &str| tree(&format!("list<named>({a} = *, {b} = *)"));
-        assert_ne!(named("ab", "c"), named("a", "bc"));
-        assert_ne!(named("ab", "c").hash(), named("a", "bc").hash());
-    }
-
-    #[test]
-    fn leaves_have_paths() {
-        let tree = tree(TREES[12]);
-        assert_eq!(tree.size(), 3);
-        assert_eq!(tree.path(0).unwrap(), "l[[1]]");
-        assert_eq!(tree.path(1).unwrap(), "l[[2]]$b");
-        assert_eq!(tree.path(2).unwrap(), "[[2]]");
-        assert_eq!(tree.path(3), None);
-        assert_eq!(super::tests::tree("*").path(0).unwrap(), "");
-        assert_eq!(super::tests::tree("NULL").path(0), None);
-    }
-
-    #[test]
-    fn differences_name_the_first_node_that_differs() {
-        let difference = |a: &str, b: &str| {
-            let found = tree(a).difference(&tree(b)).unwrap();
-            (found.prefix, found.a, found.b)
-        };
-        let text = |a: &str, b: &str, c: &str| (a.to_owned(), b.to_owned(), c.to_owned());
-        assert_eq!(difference("*", "NULL"), text("", "*", "NULL"));
-        assert_eq!(
-            difference(
-                "list<named>(m = list<named>(w = *, b = *))",
-                "list<named>(m = list<named>(w = *, b = list(*)))"
-            ),
-            text("m$b", "*", "list(*)")
-        );
-        let (a, b) = ("list<named>(m = list<named>(w = *, b = *))", "list<named>(m = list<named>(w = *, c = *))");
-        assert_eq!(difference(a, b), text("m", "list<named>(w = *, b = *)", "list<named>(w = *, c = *)"));
-        assert_eq!(difference("list(*, list(*))", "list(*, list(*, *))"), text("[[2]]", "list(*)", "list(*, *)"));
-        assert_eq!(difference("list()", "list<named>()"), text("", "list()", "list<named>()"));
-    }
-
-    #[test]
-    fn children_are_chosen_by_name() {
-        let tree = tree("list<named>(a = *, b = list(*, *), *, a = NULL)");
-        let names = |names: &[&'static str]| names.iter().copied().collect::<HashSet<_>>();
-        assert_eq!(tree.filter(&names(&["b"])).unwrap().repr(), "list<named>(b = list(*, *))");
-        assert_eq!(
-            tree.filter(&names(&["b", "a", "c"])).unwrap().repr(),
-            "list<named>(a = *, b = list(*, *), a = NULL)"
-        );
-        assert_eq!(tree.filter(&names(&[])).unwrap(), super::tests::tree("list<named>()"));
-        assert_eq!(tree.leaf_mask(&names(&["b"])), [false, true, true, false]);
-        assert_eq!(tree.leaf_mask(&names(&["", "c"])), [false; 4]);
-        assert_eq!(super::tests::tree("*").leaf_mask(&names(&["a"])), [false]);
-        for unnamed in ["*", "NULL", "list(*)"] {
-            assert!(super::tests::tree(unnamed).filter(&names(&["a"])).is_err());
-        }
-    }
-
-    #[test]
-    fn trees_become_children() {
-        let (a, b) = (tree(TREES[12]), tree("*"));
-        let unnamed = Tree::concat(&[&a, &b], None).unwrap();
-        assert_eq!(unnamed, tree(&format!("list({}, *)", TREES[12])));
-        assert_eq!((unnamed.size(), unnamed.depth()), (4, 4));
-        let named = Tree::concat(&[&b, &a], Some(&["x", ""])).unwrap();
-        assert_eq!(named, tree(&format!("list<named>(x = *, {})", TREES[12])));
-        assert_eq!(named.path(2).unwrap(), "[[2]]$l[[2]]$b");
-        assert_eq!(Tree::concat(&[], None).unwrap(), tree("list()"));
-        assert_eq!(Tree::concat(&[], Some(&[])).unwrap(), tree("list<named>()"));
-        assert!(Tree::concat(&[&a], Some(&[])).is_err());
-    }
-
-    #[test]
-    fn lists_with_names_are_listed_each_before_its_elements() {
-        let tree = tree("list(list<named>(a = list<named>(), *), list(*), list<named>(b = *))");
-        let names: Vec<(usize, Vec<&str>)> =
-            tree.named_lists().map(|(count, names)| (count, names.collect())).collect();
-        assert_eq!(names, [(2, vec!["a", ""]), (0, vec![]), (1, vec!["b"])]);
-    }
-
-    #[test]
-    fn children_of_the_root_have_names_kinds_and_sizes() {
-        let tree = tree("list<named>(a = *, b = list(*, *), NULL)");
-        let children: Vec<_> = tree.children().map(|(child, leaves)| (child.name, child.kind.name(), leaves)).collect();
-        assert_eq!(children, [("a", "leaf", 1), ("b", "list", 2), ("", "null", 0)]);
-        assert_eq!(super::tests::tree("*").children().count(), 0);
-    }
-
-    #[test]
-    fn deep_trees_are_refused_and_the_deepest_ones_work() {
-        assert!(deep(MAX_DEPTH + 1).is_err());
-        let tree = deep(MAX_DEPTH).unwrap();
-        assert_eq!(tree, tree.clone());
-        assert_eq!((tree.size(), tree.depth()), (1, MAX_DEPTH));
-        assert_eq!(tree.path(0).unwrap().len(), 5 * MAX_DEPTH);
-        assert_eq!(tree.repr().len(), 6 * MAX_DEPTH + 1);
-        assert_ne!(tree.hash(), deep(MAX_DEPTH - 1).unwrap().hash());
-        assert_eq!(tree.difference(&deep(MAX_DEPTH - 1).unwrap()).unwrap().a, "list(*)");
-        assert!(Tree::concat(&[&tree], None).is_err());
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@
 extern crate pjrt_base;
 
 mod bytecode;
+pub mod callable;
 mod checks;
 pub mod eager;
 pub mod exported;

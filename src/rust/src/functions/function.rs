@@ -1,12 +1,13 @@
 //! Functions of programs: a call from R with arrays and nested lists becomes one execution.
 
 mod arguments;
+mod description;
 
 use crate::arrays::buffer;
 use crate::calls::custom_call;
 use crate::execution::execute::{self, NewOutputs};
 use crate::execution::inputs::InputObjects;
-use crate::functions::tree::{self, Texts};
+use crate::functions::tree;
 use crate::memory;
 use crate::r::conditions::{Failure, Result};
 use crate::r::describe::describe;
@@ -22,6 +23,7 @@ use pjrt_core::executable::Placement;
 use pjrt_core::{Buffer, Device, Executable};
 use pjrt_data::array::Spec;
 use pjrt_data::convert::Check;
+use pjrt_program::callable::Callable as Description;
 use pjrt_program::names;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -36,6 +38,8 @@ pub struct Callable {
     outputs: Option<Vec<usize>>,
     /// Inputs whose dimensions choose the executable.
     symbolic: Vec<usize>,
+    /// Whether it runs on several devices.
+    is_sharded: bool,
     /// For each executable, those dimensions. The executables are in a list beside it.
     known: RefCell<Vec<Dims>>,
 }
@@ -66,52 +70,36 @@ const PARTS: usize = 4;
 /// How many executables a function keeps. The package's cache has the others.
 const MOST: usize = 64;
 
-/// `function_new(function, formals, paths, is_input, tree, outputs, symbolic)`: `function` is the environment of the R function,
-/// `paths` are in normal form, `outputs` and `symbolic` count from 1. `tree` and `outputs` are nil for the result of
-/// `pjrt_execute()`.
-pub extern "C-unwind" fn function_new(
-    function: SEXP,
-    formals: SEXP,
-    paths: SEXP,
-    is_input: SEXP,
-    tree: SEXP,
-    outputs: SEXP,
-    symbolic: SEXP,
-) -> SEXP {
+/// `function_new(function, description)`: `function` is the environment of the R function, `description` the text of what is
+/// known of it.
+pub extern "C-unwind" fn function_new(function: SEXP, description: SEXP) -> SEXP {
     entry(|| {
         let parts = Protected::new(sexp::vector(SEXPTYPE::VECSXP, PARTS));
         sexp::set_at(parts.sexp(), FUNCTION, function);
-        sexp::set_at(parts.sexp(), TREE, tree);
         sexp::set_at(parts.sexp(), EXECUTABLES, sexp::vector(SEXPTYPE::VECSXP, 0));
         let handle = EmptyHandle::<Callable>::over(parts.sexp());
         let _protected = Protected::new(handle.sexp());
 
-        let positions = |x: SEXP, name: &str| match sexp::whole_numbers(x) {
-            Some(numbers) if numbers.iter().all(|&n| n > 0) => Ok(numbers.iter().map(|&n| n as usize - 1).collect()),
-            _ => Err(Failure(Error::new(Kind::Internal, format!("`{name}` must be positions.")))),
+        // SAFETY: the caller protects the text.
+        let Some(text) = (unsafe { sexp::string(description) }) else {
+            bail!(InvalidInput, "The function of a program is damaged: it has no description.");
         };
-        let texts = |x: SEXP, name| -> Result<Vec<String>> {
-            Ok(Texts::of(x, name)?.all()?.into_iter().map(ToOwned::to_owned).collect())
-        };
-        let outputs: Option<Vec<usize>> = if sexp::is_nil(tree) { None } else { Some(positions(outputs, "outputs")?) };
-        if let Some(outputs) = &outputs {
-            if tree::get(tree, "tree")?.size() != outputs.len() {
-                bail!(Internal, "The structure of a result has another number of arrays than the program.");
-            }
-        }
-        let (formals, paths) = (texts(formals, "formals")?, texts(paths, "paths")?);
-        let is_input = sexp::flags(is_input).unwrap_or_default();
-        if is_input.len() != paths.len() {
-            bail!(Internal, "Paths and inputs of a function differ in number.");
-        }
+        let description = Description::of_text(text)?;
         let callable = Callable {
-            arguments: Arguments::new(formals, paths, &is_input),
-            outputs,
-            symbolic: positions(symbolic, "symbolic")?,
+            arguments: Arguments::new(&description),
+            outputs: description.result.as_ref().map(|result| result.rows.clone()),
+            symbolic: description.symbolic(),
+            is_sharded: description.devices > 1,
             known: RefCell::default(),
         };
+        let tree = description.result.map(|result| result.tree);
+        // R may jump while it makes the tree's handle: nothing may wait to be dropped meanwhile.
+        let callable = ManuallyDrop::new(callable);
+        if let Some(tree) = tree {
+            sexp::set_at(parts.sexp(), TREE, tree::handle_of_tree(tree));
+        }
         // SAFETY: protected above.
-        Ok(unsafe { handle.fill(callable) })
+        Ok(unsafe { handle.fill(ManuallyDrop::into_inner(callable)) })
     })
 }
 
@@ -150,6 +138,9 @@ impl Callable {
     /// Runs the program with these inputs, which the caller protects. R may leave this by a long jump.
     fn run(&self, parts: SEXP, values: &InputObjects) -> Result<SEXP> {
         let held = Protected::new(self.executable(parts, values)?);
+        if self.is_sharded {
+            return self.run_on_devices(parts, held.sexp(), values);
+        }
         let executable: &Executable = handle::get(held.sexp(), "executable")?;
         memory::collect_under_pressure(executable.client())?;
         custom_call::read_limits(executable);
@@ -160,15 +151,36 @@ impl Callable {
         outcome.map_err(|failure| self.renamed(executable, failure))
     }
 
-    /// An error that names an argument of the program also names it as the function does.
+    /// Runs the program on several devices, as `execute_on_devices()` in R/function.R does. R may leave this by a long jump.
+    fn run_on_devices(&self, parts: SEXP, executable: SEXP, values: &InputObjects) -> Result<SEXP> {
+        let inputs = Protected::new(tree::list_of(values));
+        let call = [sexp::at(parts, FUNCTION), executable, inputs.sexp()];
+        let call = Protected::new(tree::list_of(&call));
+        let outputs = Protected::new(sexp::call_ours(c"execute_on_devices", call.sexp()));
+        let Some(chosen) = &self.outputs else {
+            let is_single = sexp::len(outputs.sexp()) == 1;
+            return Ok(if is_single { sexp::at(outputs.sexp(), 0) } else { outputs.sexp() });
+        };
+        if chosen.iter().any(|&output| output >= sexp::len(outputs.sexp())) {
+            bail!(Internal, "The result has an array that is not an output of the program.");
+        }
+        let tree = sexp::at(parts, TREE);
+        let mut leaves = chosen.iter();
+        Ok(tree::assemble(tree::get(tree, "tree")?, tree::names_of_lists(tree), || {
+            leaves.next().map_or(sexp::nil(), |&output| sexp::at(outputs.sexp(), output))
+        }))
+    }
+
+    /// An error that names an argument of the program names it as the function does.
     #[cold]
     fn renamed(&self, executable: &Executable, Failure(error): Failure) -> Failure {
         let mut message = error.message().to_owned();
-        for (input, path) in executable.signature().inputs.iter().zip(self.arguments.inputs_in_order()) {
+        for (input, (path, own)) in executable.signature().inputs.iter().zip(self.arguments.inputs_in_order()) {
             let known = format!("(`{}`)", input.name);
-            if names::normal(&input.name) != *path && message.contains(&known) {
-                let own = names::in_r(path);
+            if names::normal(&input.name) != *path {
                 message = message.replace(&known, &format!("(`{}`, `{own}` of the function)", input.name));
+            } else if input.name.contains(['[', '.']) {
+                message = message.replace(&known, &format!("(`{own}`)"));
             }
         }
         Failure(if message == error.message() { error } else { error.reworded(message) })
@@ -384,21 +396,7 @@ fn refusal(message: String, hint: &str) -> Failure {
     Failure(if hint.is_empty() { error } else { error.hint(hint) })
 }
 
-/// Names in normal form; "" for those that a compiler has made up.
-#[extendr]
-fn function_paths(names: Vec<String>) -> Vec<String> {
-    let path = |name: &String| if names::is_generated(name) { String::new() } else { names::normal(name) };
-    names.iter().map(path).collect()
-}
-
-/// Names in normal form as R code.
-#[extendr]
-fn function_paths_in_r(paths: Vec<String>) -> Vec<String> {
-    paths.iter().map(|path| names::in_r(path)).collect()
-}
-
 extendr_module! {
     mod function;
-    fn function_paths;
-    fn function_paths_in_r;
+    use description;
 }

@@ -6,7 +6,8 @@ use extendr_api::prelude::*;
 use pjrt_base::mmap;
 use pjrt_base::room;
 use pjrt_handlers::registry;
-use pjrt_program::exported::{Exported, Tree, Value};
+use pjrt_program::callable::Callable;
+use pjrt_program::exported::{Exported, Key, Tree, Value};
 use pjrt_program::program::{Format, Program};
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ fn exported_read(path: &str, order: i32) -> Result<Robj> {
 
 fn described(content: &[u8], order: i32) -> Result<Robj> {
     room::check_room(content.len(), "to read the exported function")?;
-    let exported = Exported::read(content, order.max(0) as usize)?;
+    let mut exported = Exported::read(content, order.max(0) as usize)?;
     let (input_paths, output_paths) = (exported.in_tree.argument_paths(), exported.output_paths());
     let inputs = arrays(&exported.input_names, input_paths, &exported.inputs);
     let outputs = arrays(&exported.output_names, output_paths, &exported.outputs);
@@ -36,9 +37,9 @@ fn described(content: &[u8], order: i32) -> Result<Robj> {
     let has_handler =
         |target: &String| exported.platforms.iter().any(|platform| registry::known(target, platform).is_some());
     let available: Vec<bool> = exported.custom_calls.iter().map(has_handler).collect();
-    let custom_calls = list!(target = exported.custom_calls, available = available);
+    let custom_calls = list!(target = exported.custom_calls.clone(), available = available);
     let names = exported.kept.iter().map(|&input| exported.input_names[input].clone()).collect();
-    let mut program = Program::new(exported.program, Format::Mlir)?;
+    let mut program = Program::new(std::mem::take(&mut exported.program), Format::Mlir)?;
     // JAX gives the arguments of derivatives no names.
     if exported.order > 0 {
         program = program.with_input_names(names);
@@ -48,6 +49,7 @@ fn described(content: &[u8], order: i32) -> Result<Robj> {
     let taken = |i: usize| program.annotations().inputs.as_ref()?.get(first + exported.kept.binary_search(&i).ok()?);
     let all = 0..exported.inputs.len();
     let donated: Vec<bool> = all.clone().map(|i| taken(i).is_some_and(|input| input.is_donated)).collect();
+    let function = Callable::of_export(&exported, &donated)?.to_text()?;
     let alias = all.map(|i| match taken(i).and_then(|input| input.alias) {
         Some(output) => Rint::from(output as i32 + 1),
         None => Rint::na(),
@@ -73,7 +75,8 @@ fn described(content: &[u8], order: i32) -> Result<Robj> {
         custom_calls = custom_calls,
         has_vjp = exported.has_vjp,
         order = exported.order as i32,
-        program = program
+        program = program,
+        function = function
     )
     .into())
 }
@@ -120,8 +123,11 @@ pub fn tree(node: &Tree) -> Robj {
             let _ = list.set_names(names);
             list
         }
-        Tree::Custom { name, children } => {
+        Tree::Custom { name, children, keys } => {
             let mut list: Robj = unnamed(children).into();
+            if keys.iter().any(|key| *key != Key::Position) {
+                let _ = list.set_names(keys.iter().map(Key::name));
+            }
             let _ = list.set_attrib("type", name.as_str());
             list
         }

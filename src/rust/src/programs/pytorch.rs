@@ -7,6 +7,7 @@ use extendr_api::prelude::*;
 use pjrt_base::error::{Error, Kind};
 use pjrt_base::mmap;
 use pjrt_data::dtype::DType;
+use pjrt_program::callable::Callable;
 use pjrt_program::program::{Format, Program};
 use pjrt_program::pytorch::{Array, Function, Source};
 use std::path::Path;
@@ -50,7 +51,8 @@ fn pytorch_read(folder: &str, name: Robj) -> Result<Robj> {
         outputs = columns(&function.outputs.iter().collect::<Vec<_>>()),
         input_tree = arguments(&function.in_tree),
         output_tree = tree(&function.out_tree),
-        program = handle::object(program.with_input_names(names))
+        program = handle::object(program.with_input_names(names)),
+        function = Callable::of_model(&function)?.to_text()?
     )
     .into())
 }

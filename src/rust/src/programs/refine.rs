@@ -7,6 +7,7 @@ use extendr_api::prelude::*;
 use pjrt_base::room;
 use pjrt_program::exported::dims::{self, Given, Input};
 use pjrt_program::module::Module;
+use pjrt_program::names::{in_r, normal};
 use pjrt_program::program::{Format, Program};
 use pjrt_program::refine::refine;
 
@@ -22,6 +23,8 @@ fn exported_sizes(
     given: Robj,
 ) -> Result<Robj> {
     let (inputs, outputs) = (shapes(&inputs)?, shapes(&outputs)?);
+    // Messages have R's spelling.
+    let names: Vec<String> = names.iter().map(|name| in_r(&normal(name))).collect();
     let described = names.iter().zip(&paths).zip(&inputs);
     let described: Vec<_> = described.map(|((name, path), shape)| Input { name, path, shape }).collect();
     let given: Option<Vec<_>> = sexp::elements(sexp::of(&given)).map(sexp::whole_numbers).collect();

@@ -1,6 +1,7 @@
 //! The names of arguments, and of called functions, in a program in bytecode.
 
 use super::{visit, Tables};
+use crate::module::annotations::PATH;
 use crate::module::Attribute;
 use pjrt_base::error::Result;
 
@@ -9,8 +10,15 @@ use pjrt_base::error::Result;
 pub(crate) struct Symbols {
     /// The targets of custom calls, sorted, each once.
     pub targets: Vec<String>,
-    /// The functions by name, with the names of their arguments.
-    pub functions: Vec<(String, Vec<Option<String>>)>,
+    pub functions: Vec<Function>,
+}
+
+/// A function of a program, with the names of its arguments and what JAX notes of its results: the paths to them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Function {
+    pub name: String,
+    pub arguments: Vec<Option<String>>,
+    pub results: Vec<Option<String>>,
 }
 
 /// The names in bytecode, given without its magic number.
@@ -31,7 +39,13 @@ pub(crate) fn symbols(code: &[u8]) -> Result<Symbols> {
                 found.targets.push(without_nul(target));
             } else if let (Some(name), Some(block)) = (operation.symbol(), operation.block(0)) {
                 let names = block.names.iter().map(|name| name.as_ref().map(|name| without_nul(name)));
-                found.functions.push((without_nul(name), names.collect()));
+                let results = operation.attribute("res_attrs").and_then(Attribute::as_array).unwrap_or_default();
+                let path = |result: &Attribute| result.item(PATH).and_then(Attribute::as_text).map(without_nul);
+                found.functions.push(Function {
+                    name: without_nul(name),
+                    arguments: names.collect(),
+                    results: results.iter().map(path).collect(),
+                });
             }
         },
     )?;
@@ -59,7 +73,7 @@ mod tests {
         assert_eq!(of("square.artifact").targets, [""; 0]);
         for name in ["square.mlirbc", "square.artifact", "sharded/step-shardy.artifact"] {
             let functions = of(name).functions;
-            assert_eq!(functions.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["main"], "{name}");
+            assert_eq!(functions.iter().map(|function| function.name.as_str()).collect::<Vec<_>>(), ["main"], "{name}");
         }
     }
 }

@@ -3,14 +3,17 @@
 
 pub mod dims;
 mod flatbuffer;
+mod keys;
 mod names;
 pub mod pytorch;
 mod tree;
 
-pub use tree::Tree;
+pub use tree::{Key, Tree};
 
 use crate::bytecode::{self, MAGIC};
 use flatbuffer::{Buffer, Table};
+use keys::{Types, Way};
+use names::Names;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::foreign;
 use pjrt_base::reason::Reason;
@@ -58,7 +61,9 @@ pub struct Exported {
     pub out_tree: Tree,
     /// How often it was differentiated.
     pub order: usize,
-    /// The arguments by the names that the Python function gave them, such as `params['w']`, or their paths.
+    /// The names of the positional arguments in Python, where they are known.
+    pub argument_names: Vec<Option<String>>,
+    /// The arrays by the names that the Python function gave them, such as `params['w']`, or their paths.
     pub input_names: Vec<String>,
     /// The outputs by their paths. Those of a derivative have the names of the arguments.
     pub output_names: Vec<String>,
@@ -95,6 +100,13 @@ pub struct Value {
     pub is_token: bool,
 }
 
+impl Value {
+    /// Whether its shape is not fixed.
+    pub fn is_symbolic(&self) -> bool {
+        self.shape.iter().any(|dim| dim.parse::<i64>().is_err())
+    }
+}
+
 impl Exported {
     /// Reads the function in the content of a file, or its derivative of an order: the function that takes the
     /// arguments and the cotangents of the outputs, and returns the cotangents of the arguments.
@@ -125,8 +137,8 @@ impl Exported {
         if !program.starts_with(MAGIC) {
             return Err(damaged("it does not contain a program").hint(EXPORT));
         }
-        let (in_tree, inputs) = arrays(root, field::IN_TREE, field::INPUTS, field::INPUT_INDICES)?;
-        let (out_tree, outputs) = arrays(root, field::OUT_TREE, field::OUTPUTS, field::OUTPUT_INDICES)?;
+        let (mut in_tree, inputs) = arrays(root, field::IN_TREE, field::INPUTS, field::INPUT_INDICES)?;
+        let (mut out_tree, outputs) = arrays(root, field::OUT_TREE, field::OUTPUTS, field::OUTPUT_INDICES)?;
         let kept: Vec<usize> = root.u16s(field::KEPT)?.into_iter().map(usize::from).collect();
         if kept.windows(2).any(|pair| pair[0] >= pair[1]) || kept.last().is_some_and(|&last| last >= inputs.len()) {
             return Err(damaged("the arguments that it keeps are wrong"));
@@ -145,13 +157,19 @@ impl Exported {
         };
         let check = |check: Table<'_, '_>| Ok(check.string(1)?.unwrap_or("platform").to_owned());
         let mut symbols = bytecode::symbols(&program[MAGIC.len()..]).unwrap_or_default();
-        let input_names = names::of_inputs(&symbols, &in_tree.argument_paths(), &kept);
+        let in_program = Names::new(&symbols, inputs.len(), &kept, outputs.len());
+        let argument_names = name_parts(&mut in_tree, &mut out_tree, &in_program);
+        if !in_tree.has_short_paths() || !out_tree.has_short_paths() {
+            return Err(damaged("the names in a tree are too long"));
+        }
+        let input_names = in_program.of_inputs(&in_tree.argument_paths());
         let output_names = out_tree.paths(RESULT);
         Ok(Exported {
             function: root.string(field::FUNCTION)?.unwrap_or_default().to_owned(),
             in_tree,
             out_tree,
             order: 0,
+            argument_names,
             input_names,
             output_names,
             inputs,
@@ -200,15 +218,24 @@ impl Exported {
             _ => self.in_tree,
         };
         let out_tree = function.in_tree;
-        Ok(Exported { function: function.function, in_tree, out_tree, order, input_names, output_names, ..self })
+        let argument_names = function.argument_names;
+        Ok(Exported {
+            function: function.function,
+            in_tree,
+            out_tree,
+            order,
+            argument_names,
+            input_names,
+            output_names,
+            ..self
+        })
     }
 
     /// Why its program cannot be compiled as it is, if it cannot.
     pub fn needs_more(&self) -> Option<&'static str> {
-        let is_symbolic = |value: &Arc<Value>| value.shape.iter().any(|dim| dim.parse::<i64>().is_err());
         if !self.ordered_effects.is_empty() {
             Some("has ordered effects")
-        } else if self.inputs.iter().chain(&self.outputs).any(is_symbolic) {
+        } else if self.inputs.iter().chain(&self.outputs).any(|value| value.is_symbolic()) {
             Some("has symbolic dimensions")
         } else if self.platforms.len() > 1 {
             Some("is for several platforms")
@@ -225,6 +252,35 @@ impl Exported {
             self.out_tree.paths(RESULT)
         }
     }
+}
+
+/// Names the parts of registered types in the trees of a function after the names in its program. Returns the names of
+/// the positional arguments, where all their arrays agree on them.
+fn name_parts(in_tree: &mut Tree, out_tree: &mut Tree, names: &Names) -> Vec<Option<String>> {
+    let ways = |names: &[Option<String>]| -> Vec<_> { names.iter().map(|name| Way::of(name.as_ref()?)).collect() };
+    let (arguments, results) = (ways(&names.arguments), ways(&names.results));
+    let mut types = Types::default();
+    keys::name(out_tree, &results, &mut types);
+    let mut found = Vec::new();
+    if let Tree::Tuple(pair) = in_tree {
+        for (i, part) in pair.iter_mut().enumerate() {
+            match part {
+                Tree::Tuple(args) if i == 0 => {
+                    for arg in args {
+                        keys::name(arg, &arguments, &mut types);
+                        found.push(keys::root(arg, &arguments));
+                    }
+                }
+                Tree::Dict(kwargs) => {
+                    kwargs.iter_mut().for_each(|(_, arg)| keys::name(arg, &arguments, &mut types));
+                }
+                _ => {}
+            }
+        }
+    }
+    keys::name_by_type(in_tree, &types);
+    keys::name_by_type(out_tree, &types);
+    found
 }
 
 /// The root of the outputs' paths.

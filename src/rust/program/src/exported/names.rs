@@ -29,40 +29,52 @@ pub(super) fn targets(symbols: &mut Symbols) -> Vec<String> {
     targets
 }
 
-/// The name of each argument, or its path if the program has none.
-pub(super) fn of_inputs(symbols: &Symbols, paths: &[String], kept: &[usize]) -> Vec<String> {
-    let kept_names = [WRAPPED, "main"].iter().find_map(|function| of_function(symbols, function, kept.len()));
-    let mut names: Vec<Option<String>> = vec![None; paths.len()];
-    for (&input, name) in kept.iter().zip(kept_names.unwrap_or_default()) {
-        names[input] = name;
-    }
-    // A part of an argument that is not in the program has the same root as the others.
-    let mut roots = HashMap::new();
-    for (path, name) in paths.iter().zip(&names) {
-        if let (Some((argument, rest)), Some(name)) = (argument(path), name) {
-            if let Some(root) = name.strip_suffix(rest).filter(|root| !root.is_empty()) {
-                roots.insert(argument, root.to_owned());
-            }
-        }
-    }
-    let guess = |path: &String| {
-        let (argument, rest) = argument(path)?;
-        roots.get(argument).map(|root| format!("{root}{rest}"))
-    };
-    names
-        .into_iter()
-        .zip(paths)
-        .map(|(name, path)| name.or_else(|| guess(path)).unwrap_or_else(|| path.clone()))
-        .collect()
+/// The names in the program of the arguments that it takes, and the paths in it to the results; `None` where it has
+/// none.
+pub(super) struct Names {
+    pub arguments: Vec<Option<String>>,
+    pub results: Vec<Option<String>>,
 }
 
-/// The names of a function's last arguments: those before are the platform, tokens and dimensions.
-fn of_function(symbols: &Symbols, function: &str, count: usize) -> Option<Vec<Option<String>>> {
-    let (_, arguments) = symbols.functions.iter().find(|(name, _)| name == function)?;
-    let last = arguments.get(arguments.len().checked_sub(count)?..)?;
-    // JAX gives the arguments of functions that it has made itself no names.
-    let of_user = |name: &&String| !is_generated(name) && !name.starts_with("args_and_out_cts");
-    Some(last.iter().map(|name| name.as_ref().filter(of_user).cloned()).collect())
+impl Names {
+    pub fn new(symbols: &Symbols, inputs: usize, kept: &[usize], outputs: usize) -> Names {
+        let of = |name: &str| symbols.functions.iter().find(|function| function.name == name);
+        // JAX gives the arguments of functions that it has made itself no names.
+        let of_user = |name: &&String| !is_generated(name) && !name.starts_with("args_and_out_cts");
+        let mut arguments = vec![None; inputs];
+        let taken = [WRAPPED, "main"].iter().find_map(|name| last(&of(name)?.arguments, kept.len()));
+        for (&input, name) in kept.iter().zip(taken.unwrap_or_default()) {
+            arguments[input] = name.as_ref().filter(of_user).cloned();
+        }
+        let results = ["main", WRAPPED].iter().find_map(|name| last(&of(name)?.results, outputs));
+        Names { arguments, results: results.map_or_else(|| vec![None; outputs], <[_]>::to_vec) }
+    }
+
+    /// The name of each argument, or its path if the program has none.
+    pub fn of_inputs(&self, paths: &[String]) -> Vec<String> {
+        // A part of an argument that is not in the program has the same root as the others.
+        let mut roots = HashMap::new();
+        for (path, name) in paths.iter().zip(&self.arguments) {
+            if let (Some((argument, rest)), Some(name)) = (argument(path), name) {
+                if let Some(root) = name.strip_suffix(rest).filter(|root| !root.is_empty()) {
+                    roots.insert(argument, root.to_owned());
+                }
+            }
+        }
+        let guess = |path: &String| {
+            let (argument, rest) = argument(path)?;
+            roots.get(argument).map(|root| format!("{root}{rest}"))
+        };
+        let name = |(path, name): (&String, &Option<String>)| {
+            name.clone().or_else(|| guess(path)).unwrap_or_else(|| path.clone())
+        };
+        paths.iter().zip(&self.arguments).map(name).collect()
+    }
+}
+
+/// The last so many: those before are the platform, tokens and dimensions.
+fn last<T>(all: &[T], count: usize) -> Option<&[T]> {
+    all.get(all.len().checked_sub(count)?..)
 }
 
 /// The positional argument that a path is within, such as `args[0]`, and the rest of the path.

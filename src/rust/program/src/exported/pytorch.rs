@@ -257,7 +257,7 @@ fn node(found: Node, leaves: &mut usize, depth: usize) -> Result<Tree> {
             let keys = keys.ok_or_else(|| damaged("a dictionary's keys do not match its values"))?;
             Tree::Dict(keys.into_iter().zip(children).collect())
         }
-        _ => Tree::Custom { name: kind, children },
+        _ => Tree::custom(kind, children),
     })
 }
 

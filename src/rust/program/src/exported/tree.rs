@@ -2,7 +2,9 @@
 
 use super::damaged;
 use super::flatbuffer::Table;
+use crate::names::{self, SLASH};
 use pjrt_base::error::Result;
+use pjrt_data::tree::Builder;
 
 /// The limit of nesting, far more than JAX's own recursion allows in practice.
 const MAX_NESTING: usize = 200;
@@ -20,11 +22,31 @@ pub enum Tree {
     List(Vec<Tree>),
     /// Keys in JAX's order, which is sorted.
     Dict(Vec<(String, Tree)>),
-    /// A registered type, by its name.
+    /// A registered type, by its name. It has as many keys as children.
     Custom {
         name: String,
         children: Vec<Tree>,
+        keys: Vec<Key>,
     },
+}
+
+/// How Python accesses a part of a registered type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Key {
+    /// Not known.
+    Position,
+    Attribute(String),
+    Item(String),
+}
+
+impl Key {
+    /// The name; empty for a position.
+    pub fn name(&self) -> &str {
+        match self {
+            Key::Position => "",
+            Key::Attribute(name) | Key::Item(name) => name,
+        }
+    }
 }
 
 /// The fields of a `PyTreeDef`.
@@ -47,6 +69,12 @@ impl Tree {
         Ok((tree, leaves))
     }
 
+    /// A node of a registered type, whose parts have no names yet.
+    pub fn custom(name: String, children: Vec<Tree>) -> Tree {
+        let keys = vec![Key::Position; children.len()];
+        Tree::Custom { name, children, keys }
+    }
+
     /// Whether the paths of the leaves fit into memory: a small file can have one long key above many leaves.
     pub(crate) fn has_short_paths(&self) -> bool {
         self.path_bytes(0) <= MAX_PATHS
@@ -55,15 +83,15 @@ impl Tree {
     /// About how many bytes the paths of the leaves have, below a path of so many.
     fn path_bytes(&self, above: usize) -> usize {
         const INDEX: usize = 8;
+        let add = |sum: usize, (name, child): (&str, &Tree)| {
+            sum.saturating_add(child.path_bytes(above.saturating_add(name.len() + INDEX)))
+        };
         match self {
             Tree::Leaf(_) => above,
             Tree::None => 0,
-            Tree::Tuple(children) | Tree::List(children) | Tree::Custom { children, .. } => {
-                children.iter().fold(0, |sum, child| sum.saturating_add(child.path_bytes(above + INDEX)))
-            }
-            Tree::Dict(children) => children
-                .iter()
-                .fold(0, |sum, (name, child)| sum.saturating_add(child.path_bytes(above + name.len() + INDEX))),
+            Tree::Tuple(children) | Tree::List(children) => children.iter().map(|child| ("", child)).fold(0, add),
+            Tree::Custom { children, keys, .. } => keys.iter().map(Key::name).zip(children).fold(0, add),
+            Tree::Dict(children) => children.iter().map(|(name, child)| (name.as_str(), child)).fold(0, add),
         }
     }
 
@@ -92,7 +120,7 @@ impl Tree {
                 }
                 Tree::Dict(names.into_iter().zip(children).collect())
             }
-            5 => Tree::Custom { name: table.string(CUSTOM_NAME)?.unwrap_or_default().to_owned(), children },
+            5 => Tree::custom(table.string(CUSTOM_NAME)?.unwrap_or_default().to_owned(), children),
             _ => return Err(damaged("a tree has a node of unknown kind")),
         })
     }
@@ -108,7 +136,77 @@ impl Tree {
             Tree::Dict(children) => {
                 Tree::Dict(children.iter().map(|(name, child)| (name.clone(), child.renumbered(number))).collect())
             }
-            Tree::Custom { name, children } => Tree::Custom { name: name.clone(), children: all(children) },
+            Tree::Custom { name, children, keys } => {
+                Tree::Custom { name: name.clone(), children: all(children), keys: keys.clone() }
+            }
+        }
+    }
+
+    /// Whether `holds` is true of all leaves and their depths below this node.
+    pub(crate) fn every_leaf(&self, depth: usize, holds: &mut impl FnMut(usize, usize) -> bool) -> bool {
+        match self {
+            Tree::Leaf(leaf) => holds(*leaf, depth),
+            Tree::None => true,
+            Tree::Tuple(children) | Tree::List(children) | Tree::Custom { children, .. } => {
+                children.iter().all(|child| child.every_leaf(depth + 1, holds))
+            }
+            Tree::Dict(children) => children.iter().all(|(_, child)| child.every_leaf(depth + 1, holds)),
+        }
+    }
+
+    /// Adds this tree to that of an R list, under a name; returns its leaves to `leaves`.
+    ///
+    /// # Errors
+    /// Those of [`Builder::leaf`] and [`Builder::open`].
+    pub fn add_to(&self, builder: &mut Builder, leaves: &mut Vec<usize>, name: &str) -> Result<()> {
+        match self {
+            Tree::Leaf(leaf) => {
+                leaves.push(*leaf);
+                return builder.leaf(name);
+            }
+            Tree::None => return builder.null(name),
+            Tree::Tuple(children) | Tree::List(children) => {
+                builder.open(false, children.len(), name)?;
+                children.iter().try_for_each(|child| child.add_to(builder, leaves, ""))?;
+            }
+            Tree::Dict(children) => {
+                builder.open(!children.is_empty(), children.len(), name)?;
+                children.iter().try_for_each(|(key, child)| child.add_to(builder, leaves, key))?;
+            }
+            Tree::Custom { children, keys, .. } => {
+                let has_names = keys.iter().any(|key| *key != Key::Position);
+                builder.open(has_names, children.len(), name)?;
+                children.iter().zip(keys).try_for_each(|(child, key)| child.add_to(builder, leaves, key.name()))?;
+            }
+        }
+        builder.close();
+        Ok(())
+    }
+
+    /// Adds the registered types whose parts have names: their paths in normal form, below `path`, and the names.
+    pub(crate) fn classes(&self, path: &str, found: &mut Vec<(String, Vec<String>)>) {
+        let below = |i: usize, name: &str| match names::normal(name) {
+            name if name.is_empty() => format!("{path}{SLASH}{i}"),
+            name => format!("{path}{SLASH}{name}"),
+        };
+        match self {
+            Tree::Leaf(_) | Tree::None => {}
+            Tree::Tuple(children) | Tree::List(children) => {
+                children.iter().enumerate().for_each(|(i, child)| child.classes(&below(i, ""), found));
+            }
+            Tree::Dict(children) => {
+                let children = children.iter().enumerate();
+                children.for_each(|(i, (name, child))| child.classes(&below(i, name), found));
+            }
+            Tree::Custom { children, keys, .. } => {
+                let names: Vec<String> = keys.iter().map(|key| names::normal(key.name())).collect();
+                for (i, (child, name)) in children.iter().zip(&names).enumerate() {
+                    child.classes(&below(i, name), found);
+                }
+                if names.iter().any(|name| !name.is_empty()) {
+                    found.push((path.to_owned(), names));
+                }
+            }
         }
     }
 
@@ -135,8 +233,18 @@ impl Tree {
         match self {
             Tree::Leaf(_) => paths.push(path.to_owned()),
             Tree::None => {}
-            Tree::Tuple(children) | Tree::List(children) | Tree::Custom { children, .. } => {
+            Tree::Tuple(children) | Tree::List(children) => {
                 children.iter().enumerate().for_each(|(i, child)| child.collect(&format!("{path}[{i}]"), paths));
+            }
+            Tree::Custom { children, keys, .. } => {
+                for (i, (child, key)) in children.iter().zip(keys).enumerate() {
+                    let path = match key {
+                        Key::Position => format!("{path}[{i}]"),
+                        Key::Attribute(name) => format!("{path}.{name}"),
+                        Key::Item(name) => format!("{path}['{name}']"),
+                    };
+                    child.collect(&path, paths);
+                }
             }
             Tree::Dict(children) => {
                 children.iter().for_each(|(name, child)| child.collect(&format!("{path}['{name}']"), paths));

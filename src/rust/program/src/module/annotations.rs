@@ -41,7 +41,7 @@ pub struct Array {
 const SHARDINGS: [&str; 3] = ["mhlo.sharding", "sdy.sharding", "xla.sdy.sharding"];
 
 /// The attribute of a result for its path.
-const PATH: &str = "jax.result_info";
+pub const PATH: &str = "jax.result_info";
 
 /// The attributes of a module for the number of devices.
 pub const REPLICAS: &str = "mhlo.num_replicas";

@@ -6,6 +6,7 @@
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::sync::Unpoisoned;
+use pjrt_data::tree::add_step;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -285,7 +286,9 @@ fn name_in_r(path: &str) -> Option<String> {
     let path = path.strip_prefix("result").filter(|rest| rest.starts_with(['[', '.'])).unwrap_or(path);
     let normal = normal(path);
     let has_key = normal.split(SLASH).any(|part| part.parse::<usize>().is_err());
-    has_key.then(|| in_r(&normal)).filter(|name| !name.is_empty())
+    // A name of its own needs no backticks.
+    let name = || if normal.contains(SLASH) { in_r(&normal) } else { normal.clone() };
+    has_key.then(name).filter(|name| !name.is_empty())
 }
 
 /// A name in normal form as R writes it: `layers[[1]]$w` for `layers/0/w`.
@@ -293,13 +296,9 @@ pub fn in_r(normal: &str) -> String {
     let mut name = String::new();
     for part in normal.split(SLASH) {
         match part.parse::<usize>() {
-            Ok(position) => name.push_str(&format!("[[{}]]", position.saturating_add(1))),
-            Err(_) => {
-                if !name.is_empty() {
-                    name.push('$');
-                }
-                name.push_str(part);
-            }
+            Ok(position) => add_step(&mut name, "", position),
+            Err(_) if part.is_empty() => {}
+            Err(_) => add_step(&mut name, part, 0),
         }
     }
     name

@@ -8,6 +8,7 @@ use crate::r::conditions::Result;
 use crate::r::describe::describe;
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::{ALTREP, SEXP, SEXPTYPE, STRING_ELT, STRING_PTR_RO};
+use pjrt_program::callable::{Callable, Class};
 use pjrt_program::names::{self, SLASH};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,8 +24,12 @@ pub struct Arguments {
     formals: Vec<String>,
     /// What is at a path in normal form.
     places: HashMap<String, Place>,
-    /// The paths of the program's inputs, in order.
-    inputs: Vec<String>,
+    /// The program's inputs, in order: their paths in normal form, and as R writes them.
+    inputs: Vec<(String, String)>,
+    /// Lists whose elements may be given by position, with their names.
+    classes: HashMap<String, Vec<String>>,
+    /// Whether an array may be a list of its parts, one for each device.
+    takes_parts: bool,
     /// The names of the last call's lists are in the R list beside it.
     last: RefCell<Option<Rc<Match>>>,
 }
@@ -70,29 +75,51 @@ pub struct Given {
 }
 
 impl Arguments {
-    /// `paths` are those of all arrays, and `is_input` says which of them the program takes.
-    pub fn new(formals: Vec<String>, paths: Vec<String>, is_input: &[bool]) -> Self {
+    pub fn new(function: &Callable) -> Self {
         let mut places = HashMap::new();
         let mut inputs = Vec::new();
-        for (path, &is_input) in paths.into_iter().zip(is_input) {
+        for (own, input) in function.input_paths().into_iter().zip(&function.inputs) {
+            let path = names::normal(&own);
             for (end, _) in path.match_indices(SLASH) {
                 let list = places.entry(path[..end].to_owned()).or_insert(Place::List { has_inputs: false });
-                if let (Place::List { has_inputs }, true) = (list, is_input) {
+                if let (Place::List { has_inputs }, true) = (list, input.kept) {
                     *has_inputs = true;
                 }
             }
-            let place = if is_input { Place::Input(inputs.len()) } else { Place::Unused };
+            let place = if input.kept { Place::Input(inputs.len()) } else { Place::Unused };
             places.insert(path.clone(), place);
-            if is_input {
-                inputs.push(path);
+            if input.kept {
+                inputs.push((path, own));
             }
         }
-        Arguments { formals, places, inputs, last: RefCell::default() }
+        let names = function.names();
+        let class = |class: &Class| {
+            let argument = names::normal(names.get(class.argument)?);
+            Some((format!("{argument}{}", class.path), class.names.clone()))
+        };
+        let classes = function.classes.iter().filter_map(class).collect();
+        let names = names.into_iter();
+        let formals: Vec<String> = match &function.state {
+            None => names.map(names::normal).collect(),
+            Some(state) => {
+                let others = names.filter(|name| !state.names.iter().any(|changes| changes == name));
+                std::iter::once(String::new()).chain(others.map(names::normal)).collect()
+            }
+        };
+        Arguments { formals, places, inputs, classes, takes_parts: function.devices > 1, last: RefCell::default() }
     }
 
-    /// The paths of the program's inputs.
-    pub fn inputs_in_order(&self) -> &[String] {
+    /// The program's inputs: their paths in normal form, and as R writes them.
+    pub fn inputs_in_order(&self) -> &[(String, String)] {
         &self.inputs
+    }
+
+    /// A path as R code.
+    fn quoted(&self, path: &str) -> String {
+        match self.inputs.iter().find(|(known, _)| known == path) {
+            Some((_, own)) => format!("`{own}`"),
+            None => format!("`{}`", names::in_r(path)),
+        }
     }
 
     /// The inputs among the arguments of a call, a list that the caller protects. The last call's names are in the list
@@ -121,8 +148,9 @@ impl Arguments {
         let Some(last) = self.last.borrow().clone() else { return Ok(None) };
         let _names = Protected::new(names);
         // R may jump out of lists that make their elements as they are asked for.
-        let mut follow =
-            ManuallyDrop::new(Follow { last, next: 0, names, values: InputObjects::new(), copies: Vec::new() });
+        let (values, copies) = (InputObjects::new(), Vec::new());
+        let takes_parts = self.takes_parts;
+        let mut follow = ManuallyDrop::new(Follow { last, next: 0, names, takes_parts, values, copies });
         let is_same = follow.list(args);
         let Follow { last, values, copies, .. } = ManuallyDrop::into_inner(follow);
         if !is_same? {
@@ -135,7 +163,7 @@ impl Arguments {
         let mut walk = Walk { order: vec![None; self.inputs.len()], ..Walk::new(self) };
         walk.arguments(args)?;
         let missing = walk.order.iter().zip(&self.inputs).filter(|(value, _)| value.is_none());
-        let missing: Vec<_> = missing.map(|(_, path)| quoted(path)).collect();
+        let missing: Vec<_> = missing.map(|(_, (_, own))| format!("`{own}`")).collect();
         if !missing.is_empty() {
             return Err(refusal(format!("There is no value for {}.", names::listed(missing)), ""));
         }
@@ -145,7 +173,7 @@ impl Arguments {
     /// Names that are known below a path, for a hint.
     fn known_below(&self, path: &str) -> String {
         let mut known: Vec<&str> = Vec::new();
-        for input in &self.inputs {
+        for (input, _) in &self.inputs {
             let below = if path.is_empty() { Some(input.as_str()) } else { input.strip_prefix(path) };
             let below = below.map(|below| below.strip_prefix(SLASH).unwrap_or(below));
             let Some(name) = below.and_then(|below| below.split(SLASH).next()) else { continue };
@@ -162,6 +190,7 @@ struct Follow {
     last: Rc<Match>,
     next: usize,
     names: SEXP,
+    takes_parts: bool,
     values: InputObjects,
     copies: Vec<PreservedObject>,
 }
@@ -177,7 +206,7 @@ impl Follow {
                 Node::Null => sexp::is_nil(x),
                 Node::Leaf => {
                     self.values.push(x);
-                    !sexp::is_nil(x) && !is_list(x)
+                    !sexp::is_nil(x) && (self.takes_parts || !is_list(x))
                 }
                 Node::List { len, names } => {
                     is_list(x)
@@ -275,20 +304,20 @@ impl<'a> Walk<'a> {
         match self.arguments.places.get(path) {
             Some(Place::Unused | Place::List { has_inputs: false }) => self.nodes.push(Node::Unused),
             _ if sexp::is_nil(x) => self.nodes.push(Node::Null),
-            Some(&Place::Input(index)) if !is_list(x) => {
+            Some(&Place::Input(index)) if !is_list(x) || self.arguments.takes_parts => {
                 if self.order[index].replace(self.values.len()).is_some() {
-                    return Err(refusal(format!("There are several values for {}.", quoted(path)), ""));
+                    return Err(refusal(format!("There are several values for {}.", self.arguments.quoted(path)), ""));
                 }
                 self.values.push(x);
                 self.nodes.push(Node::Leaf);
             }
             Some(Place::Input(_)) => {
-                return Err(refusal(format!("{} must be an array, not a list.", quoted(path)), ""));
+                return Err(refusal(format!("{} must be an array, not a list.", self.arguments.quoted(path)), ""));
             }
             Some(Place::List { .. }) if is_list(x) => self.list(x, path, depth)?,
             Some(Place::List { .. }) => {
                 return Err(refusal(
-                    format!("{} must be a list, not {}.", quoted(path), describe(x)),
+                    format!("{} must be a list, not {}.", self.arguments.quoted(path), describe(x)),
                     &format!("Its elements are {}.", self.arguments.known_below(path)),
                 ));
             }
@@ -297,7 +326,7 @@ impl<'a> Walk<'a> {
             None => {
                 let parent = path.rsplit_once(SLASH).map_or("", |(parent, _)| parent);
                 return Err(refusal(
-                    format!("The program has no argument {}.", quoted(path)),
+                    format!("The program has no argument {}.", self.arguments.quoted(path)),
                     &format!("The names there are {}.", self.arguments.known_below(parent)),
                 ));
             }
@@ -317,7 +346,8 @@ impl<'a> Walk<'a> {
         self.names.extend(number.map(|_| names));
         for (i, x) in sexp::elements(list).enumerate() {
             let name = if number.is_some() { name(names, i)? } else { String::new() };
-            let name = if name.is_empty() { i.to_string() } else { name };
+            let field = || self.arguments.classes.get(path)?.get(i).filter(|name| !name.is_empty()).cloned();
+            let name = if name.is_empty() { field().unwrap_or_else(|| i.to_string()) } else { name };
             if !path.is_empty() {
                 self.value(x, &format!("{path}{SLASH}{name}"), depth + 1)?;
             } else if self.arguments.places.contains_key(&name) && !self.is_formal(&name) {
@@ -341,9 +371,4 @@ fn name(names: SEXP, i: usize) -> Result<String> {
         Some(name) => Ok(names::normal(name)),
         None => bail!(InvalidInput, "Names of arguments must be valid text and not NA."),
     }
-}
-
-/// A path as R code.
-fn quoted(path: &str) -> String {
-    format!("`{}`", names::in_r(path))
 }

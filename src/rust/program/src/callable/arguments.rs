@@ -1,0 +1,191 @@
+//! The arguments of a function: their names, and the nested lists that they are.
+
+use super::{Class, Nested};
+use crate::exported::Tree;
+use crate::names::{is_generated, normal, SLASH};
+use pjrt_base::error::Result;
+use pjrt_data::tree::Builder;
+use std::collections::{HashMap, HashSet};
+
+/// Names that the R functions need themselves.
+const TAKEN: [&str; 4] = ["...", ".callable", ".source", "ffi_function_call"];
+
+/// How many lists a name may lead into.
+const MAX_PARTS: usize = 100;
+
+/// Names that differ from each other, from `others`, and from what the R functions need: a repeated `x` becomes `x_1`.
+pub(super) fn unique_names(names: Vec<String>, others: &[&str]) -> Vec<String> {
+    let mut known: HashSet<String> = names.iter().cloned().collect();
+    let mut used: HashSet<String> = TAKEN.iter().chain(others).map(|&name| name.to_owned()).collect();
+    known.extend(used.iter().cloned());
+    let mut next: HashMap<String, usize> = HashMap::new();
+    let mut unique = Vec::with_capacity(names.len());
+    for name in names {
+        let mut chosen = name.clone();
+        if used.contains(&name) {
+            let count = next.entry(name.clone()).or_insert(1);
+            while known.contains(&chosen) {
+                chosen = format!("{name}_{count}");
+                *count += 1;
+            }
+            known.insert(chosen.clone());
+        }
+        used.insert(chosen.clone());
+        unique.push(chosen);
+    }
+    unique
+}
+
+/// The positional and the named arguments of a Python function.
+fn parts(pair: &Tree) -> (&[Tree], &[(String, Tree)]) {
+    let parts = match pair {
+        Tree::Tuple(parts) => parts.as_slice(),
+        _ => &[],
+    };
+    match parts {
+        [Tree::Tuple(positional), Tree::Dict(named)] => (positional, named),
+        _ => (std::slice::from_ref(pair), &[]),
+    }
+}
+
+/// The registered classes among the arguments of a Python function.
+pub(super) fn classes(pair: &Tree) -> Vec<Class> {
+    let (positional, named) = parts(pair);
+    let mut classes = Vec::new();
+    for (argument, tree) in positional.iter().chain(named.iter().map(|(_, tree)| tree)).enumerate() {
+        let mut found = Vec::new();
+        tree.classes("", &mut found);
+        classes.extend(found.into_iter().map(|(path, names)| Class { argument, path, names }));
+    }
+    classes
+}
+
+/// The positional and named arguments of a Python function, and then a further one. `known` are the names of positional
+/// ones.
+pub(super) fn of_pair(pair: &Tree, known: &[Option<String>], last: Option<(&str, Tree)>) -> Result<Nested> {
+    let (positional, named) = parts(pair);
+    let name = |i: usize| known.get(i).cloned().flatten().unwrap_or_else(|| format!("x{}", i + 1));
+    // The names of keywords are fixed.
+    let keywords: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
+    let mut names = unique_names((0..positional.len()).map(name).collect(), &keywords);
+    names.extend(keywords.iter().map(|&name| name.to_owned()));
+    let mut arguments: Vec<&Tree> = positional.iter().chain(named.iter().map(|(_, tree)| tree)).collect();
+    if let Some((name, tree)) = &last {
+        let others: Vec<&str> = names.iter().map(String::as_str).collect();
+        let name = unique_names(vec![(*name).to_owned()], &others);
+        names.extend(name);
+        arguments.push(tree);
+    }
+    let (mut builder, mut rows) = (Builder::default(), Vec::new());
+    builder.open(true, arguments.len(), "")?;
+    names.iter().zip(arguments).try_for_each(|(name, tree)| tree.add_to(&mut builder, &mut rows, name))?;
+    builder.close();
+    Nested { tree: builder.finish(), rows }.checked()
+}
+
+/// The arguments of a program whose inputs have these names. Those that are made up, or do not lead to a place of their
+/// own, are called by their position.
+pub(super) fn of_names(names: &[String]) -> Result<Nested> {
+    let mut paths: Vec<String> =
+        names.iter().map(|name| if is_generated(name) { String::new() } else { normal(name) }).collect();
+    let first = |path: &str| path.split(SLASH).next().unwrap_or_default().to_owned();
+    let mut lists = HashSet::new();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for path in &paths {
+        path.match_indices(SLASH).for_each(|(end, _)| {
+            lists.insert(&path[..end]);
+        });
+        *counts.entry(path).or_default() += 1;
+    }
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_bad = |path: &String| {
+        is_number(&first(path))
+            || counts[path.as_str()] > 1
+            || lists.contains(path.as_str())
+            || path.split(SLASH).count() > MAX_PARTS
+    };
+    let mut bad: Vec<bool> = paths.iter().map(is_bad).collect();
+    let bad_firsts: HashSet<String> =
+        paths.iter().zip(&bad).filter(|(_, bad)| **bad).map(|(path, _)| first(path)).collect();
+    paths.iter().zip(&mut bad).for_each(|(path, bad)| *bad |= bad_firsts.contains(&first(path)));
+    let good: Vec<String> = paths.iter().zip(&bad).filter(|(_, bad)| !**bad).map(|(path, _)| first(path)).collect();
+    let good: Vec<&str> = good.iter().map(String::as_str).collect();
+    let numbered = bad.iter().enumerate().filter(|(_, bad)| **bad).map(|(i, _)| format!("x{}", i + 1)).collect();
+    let mut numbered = unique_names(numbered, &good).into_iter();
+    for (path, _) in paths.iter_mut().zip(&bad).filter(|(_, bad)| **bad) {
+        *path = numbered.next().unwrap_or_default();
+    }
+    // In the order of their first arrays, with names that R functions can have.
+    let mut order: Vec<String> = Vec::new();
+    let mut seen = HashSet::new();
+    paths.iter().map(|path| first(path)).filter(|name| seen.insert(name.clone())).for_each(|name| order.push(name));
+    let renamed: HashMap<String, String> = order.iter().cloned().zip(unique_names(order.clone(), &[])).collect();
+    for path in &mut paths {
+        let name = first(path);
+        *path = format!("{}{}", renamed[&name], &path[name.len()..]);
+    }
+    if paths.is_empty() {
+        return Nested::list(&[]);
+    }
+    nest(&paths)
+}
+
+/// Lists being made of paths, with the place of each name.
+enum Draft {
+    Row(usize),
+    List(Vec<(String, Draft)>, HashMap<String, usize>),
+}
+
+/// The nested list of the positions of some paths in normal form. Lists whose elements all have numbers have no names.
+///
+/// # Errors
+/// `InvalidInput` if a path is within another one, or if they are too deep.
+pub(super) fn nest(paths: &[String]) -> Result<Nested> {
+    let empty = || Draft::List(Vec::new(), HashMap::new());
+    let mut root = empty();
+    for (row, path) in paths.iter().enumerate() {
+        if path.split(SLASH).count() > MAX_PARTS {
+            bail!(InvalidInput, "Names of the program lead into too many lists.");
+        }
+        let mut at = &mut root;
+        for part in path.split(SLASH) {
+            let Draft::List(elements, places) = at else {
+                bail!(InvalidInput, "Names of the program do not fit together.")
+            };
+            let place = *places.entry(part.to_owned()).or_insert_with(|| {
+                elements.push((part.to_owned(), empty()));
+                elements.len() - 1
+            });
+            at = &mut elements[place].1;
+        }
+        match at {
+            Draft::List(elements, _) if elements.is_empty() => *at = Draft::Row(row),
+            _ => bail!(InvalidInput, "Names of the program do not fit together."),
+        }
+    }
+    let (mut builder, mut rows) = (Builder::default(), Vec::new());
+    add(root, &mut builder, &mut rows, "")?;
+    Nested { tree: builder.finish(), rows }.checked()
+}
+
+fn add(draft: Draft, builder: &mut Builder, rows: &mut Vec<usize>, name: &str) -> Result<()> {
+    let mut elements = match draft {
+        Draft::Row(row) => {
+            rows.push(row);
+            return builder.leaf(name);
+        }
+        Draft::List(elements, _) => elements,
+    };
+    let mut numbers: Vec<Option<usize>> = elements.iter().map(|(name, _)| name.parse().ok()).collect();
+    numbers.sort_unstable();
+    let are_positions = numbers.iter().enumerate().all(|(i, number)| *number == Some(i));
+    if are_positions {
+        elements.sort_by_key(|(name, _)| name.parse::<usize>().ok());
+    }
+    builder.open(!are_positions, elements.len(), name)?;
+    for (key, element) in elements {
+        add(element, builder, rows, if are_positions { "" } else { &key })?;
+    }
+    builder.close();
+    Ok(())
+}

@@ -1,0 +1,331 @@
+//! Functions for loops: outputs of a program replace the arguments that they update.
+
+use super::arguments::unique_names;
+use super::{is_below, quoted_list, Callable, Nested, State};
+use crate::names::{normal, SLASH};
+use pjrt_base::counted::counted;
+use pjrt_base::error::{Error, Kind as ErrorKind, Result};
+use pjrt_data::tree::{add_step, Builder, Kind};
+use std::collections::{HashMap, HashSet};
+
+/// Which arguments change.
+pub enum Wanted {
+    /// Those that outputs replace.
+    Any,
+    Arguments(Vec<String>),
+    /// Each with the output that replaces it.
+    Outputs(Vec<(String, Choice)>),
+}
+
+/// An output of a function, given by its name or position from 1.
+pub enum Choice {
+    Name(String),
+    Position(f64),
+}
+
+impl Wanted {
+    fn names(&self) -> Vec<&str> {
+        match self {
+            Wanted::Any => Vec::new(),
+            Wanted::Arguments(names) => names.iter().map(String::as_str).collect(),
+            Wanted::Outputs(choices) => choices.iter().map(|(name, _)| name.as_str()).collect(),
+        }
+    }
+}
+
+impl Callable {
+    /// The step of a function: it takes its state as a list, and returns the next one with the other outputs. `names` are
+    /// for the first of these.
+    ///
+    /// # Errors
+    /// `InvalidInput` if no output replaces an argument, if several fit, and for names that are not known.
+    pub fn step(mut self, wanted: &Wanted, names: &[String]) -> Result<Callable> {
+        let mut sources = self.sources(wanted)?;
+        let arguments = self.names();
+        let rows = self.inputs_of_arguments();
+        let open = |rows: &[usize]| rows.iter().copied().find(|&row| self.inputs[row].kept && sources[row].is_none());
+        let is_replaced = |rows: &&[usize]| rows.iter().any(|&row| self.inputs[row].kept) && open(rows).is_none();
+        let mut changes: Vec<bool> = rows.iter().map(is_replaced).collect();
+        let wanted = wanted.names();
+        for (i, name) in arguments.iter().enumerate() {
+            if wanted.contains(name) && !changes[i] {
+                let path = open(rows[i]).map_or_else(|| (*name).to_owned(), |row| self.input_paths()[row].clone());
+                return Err(invalid(format!("There is no output for `{path}`."))
+                    .hint(format!("Name the output that replaces the argument, as in `state = c({name} = 1)`.")));
+            }
+        }
+        if !changes.contains(&true) {
+            let what = "replaces an argument: neither their names nor their structures match.";
+            let error = invalid(format!("No output of `{}` {what}", self.name));
+            return Err(match arguments.first() {
+                Some(first) => error.hint(format!("Name the outputs, as in `state = c({first} = 1)`.")),
+                None => error,
+            });
+        }
+        if !wanted.is_empty() {
+            changes = arguments.iter().map(|name| wanted.contains(name)).collect();
+        }
+        for (rows, _) in rows.iter().zip(&changes).filter(|(_, changes)| !**changes) {
+            rows.iter().for_each(|&row| sources[row] = None);
+        }
+        let elements = self.arguments.elements();
+        let changing = elements.iter().zip(&changes).filter(|(_, changes)| **changes);
+        let mut result = Vec::new();
+        for ((name, argument), _) in changing {
+            result.push(((*name).to_owned(), argument.replaced(&sources)?));
+        }
+        let state: Vec<String> = result.iter().map(|(name, _)| name.clone()).collect();
+        let mut others = self.others(&sources.iter().flatten().copied().collect())?;
+        if names.len() > others.len() {
+            let (given, count) = (counted(names.len(), "name"), counted(others.len(), "other output"));
+            bail!(InvalidInput, "`outputs` has {given}, but the program has {count}.");
+        }
+        others.iter_mut().zip(names).for_each(|((own, _), name)| own.clone_from(name));
+        let taken: Vec<&str> = state.iter().map(String::as_str).collect();
+        let unique = unique_names(others.iter().map(|(name, _)| name.clone()).collect(), &taken);
+        result.extend(unique.into_iter().zip(others).map(|(name, (_, other))| (name, other)));
+        let outputs = match self.output_paths() {
+            Some(paths) => paths,
+            None => (1..=self.outputs.len()).map(|number| format!("output {number}")).collect(),
+        };
+        self.result = Some(Nested::list(&result)?);
+        self.state = Some(State { names: state, sources, outputs });
+        Ok(self)
+    }
+
+    /// For each input, the output that replaces it.
+    fn sources(&self, wanted: &Wanted) -> Result<Vec<Option<usize>>> {
+        self.check(wanted)?;
+        let inputs: Vec<String> = self.input_paths().iter().map(|path| normal(path)).collect();
+        let outputs: Vec<String> = match self.output_paths() {
+            Some(paths) => paths.iter().map(|path| normal(path)).collect(),
+            None => (0..self.outputs.len()).map(|i| i.to_string()).collect(),
+        };
+        let mut at: HashMap<&str, usize> = HashMap::new();
+        outputs.iter().enumerate().for_each(|(i, path)| {
+            at.entry(path).or_insert(i);
+        });
+        let mut found = Found { sources: vec![None; self.inputs.len()], used: HashSet::new() };
+        // An output belongs to one input, with its type.
+        let mut replace = |row: usize, output: Option<usize>| {
+            if let Some(output) = output.filter(|&output| self.outputs[output] == self.inputs[row].kind) {
+                if found.sources[row].is_none() && found.used.insert(output) {
+                    found.sources[row] = Some(output);
+                }
+            }
+        };
+        if let Wanted::Outputs(choices) = wanted {
+            for (argument, choice) in choices {
+                let (argument, top) = (normal(argument), self.top(choice, &outputs)?);
+                for (row, path) in inputs.iter().enumerate().filter(|(_, path)| is_below(path, &argument)) {
+                    let path = format!("{top}{}", &path[argument.len()..]);
+                    replace(row, at.get(path.trim_start_matches(SLASH)).copied());
+                }
+            }
+            return Ok(found.sources);
+        }
+        if self.result.is_some() {
+            for (row, path) in inputs.iter().enumerate().filter(|(row, _)| self.inputs[*row].kept) {
+                replace(row, at.get(path.as_str()).copied());
+            }
+        }
+        self.match_structures(wanted, &mut found)?;
+        Ok(found.sources)
+    }
+
+    fn check(&self, wanted: &Wanted) -> Result<()> {
+        let (known, mut seen) = (self.names(), HashSet::new());
+        match wanted.names().into_iter().find(|name| !known.contains(name) || !seen.insert(*name)) {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!("`state` must name arguments of the function, each once: got `{name}`.");
+                Err(invalid(message).hint(format!("The arguments are {}.", quoted_list(known.into_iter()))))
+            }
+        }
+    }
+
+    /// Where a chosen output is, in normal form.
+    fn top(&self, choice: &Choice, outputs: &[String]) -> Result<String> {
+        let labels = self.elements_of_result()?;
+        let step = |(i, (name, _)): (usize, &(String, Nested))| {
+            let mut path = String::new();
+            add_step(&mut path, name, i);
+            path
+        };
+        let paths: Vec<String> = labels.iter().enumerate().map(step).collect();
+        let is_single = self.result.as_ref().is_some_and(|result| !result.tree.root().is_list());
+        let (given, found) = match choice {
+            Choice::Position(number) => {
+                let index = (number.fract() == 0.0 && *number >= 1.0).then(|| *number as usize - 1);
+                let path = index.and_then(|index| paths.get(index));
+                // A single output has no place in a list.
+                (number.to_string(), path.map(|path| if is_single { String::new() } else { normal(path) }))
+            }
+            Choice::Name(name) => {
+                let path = normal(name);
+                let is_known = !path.is_empty() && outputs.iter().any(|output| is_below(output, &path));
+                (name.clone(), is_known.then_some(path))
+            }
+        };
+        found.ok_or_else(|| {
+            let known = quoted_list(paths.iter().map(String::as_str));
+            invalid(format!("`state` must name outputs: there is no output `{given}`."))
+                .hint(format!("There are {}: {known}.", paths.len()))
+        })
+    }
+
+    /// The elements of the result, or the result itself.
+    fn elements_of_result(&self) -> Result<Vec<(String, Nested)>> {
+        let result = match &self.result {
+            Some(result) => result.clone(),
+            None => Nested::plain(self.outputs.len())?,
+        };
+        if !result.tree.root().is_list() {
+            return Ok(vec![(String::new(), result)]);
+        }
+        Ok(result.elements().into_iter().map(|(name, element)| (name.to_owned(), element)).collect())
+    }
+
+    /// Adds the outputs for arguments that no name decides: an output that alone has the structure of the argument, which
+    /// alone has that of the output. Donation shows which arguments change, and never where their values come from: JAX
+    /// assigns donated memory to outputs by their shapes, in order.
+    fn match_structures(&self, wanted: &Wanted, found: &mut Found) -> Result<()> {
+        let elements = self.elements_of_result()?;
+        let label = |(i, (name, _)): (usize, &(String, Nested))| match name.is_empty() {
+            true => format!("output {}", i + 1),
+            false => format!("output `{name}`"),
+        };
+        let labels: Vec<String> = elements.iter().enumerate().map(label).collect();
+        // The whole result, then its parts.
+        let whole = match &self.result {
+            Some(result) => result.clone(),
+            None => Nested::plain(self.outputs.len())?,
+        };
+        let parts = if whole.tree.root().is_list() { elements } else { Vec::new() };
+        let mut outputs = vec![("the result".to_owned(), whole)];
+        outputs.extend(labels.into_iter().zip(parts).map(|(label, (_, part))| (label, part)));
+        outputs.retain(|(_, part)| !part.rows.is_empty() && !part.rows.iter().any(|row| found.used.contains(row)));
+        let names = wanted.names();
+        let is_open = |(name, argument): &(&str, Nested)| {
+            let mut kept = argument.rows.iter().filter(|&&row| self.inputs[row].kept).peekable();
+            let is_wanted = match wanted {
+                Wanted::Any => kept.clone().any(|&row| self.inputs[row].donated),
+                _ => names.contains(name),
+            };
+            is_wanted && kept.peek().is_some() && kept.all(|&row| found.sources[row].is_none())
+        };
+        let open: Vec<(&str, Nested)> = self.arguments.elements().into_iter().filter(is_open).collect();
+        let kinds =
+            |argument: &Nested| argument.rows.iter().map(|&row| self.inputs[row].kind.as_str()).collect::<Vec<_>>();
+        let is_alike = |argument: &Nested, output: &Nested| {
+            let types = output.rows.iter().map(|&row| self.outputs[row].as_str());
+            argument.tree == output.tree && types.eq(kinds(argument))
+        };
+        for (_, argument) in &open {
+            let fits: Vec<_> = outputs.iter().filter(|(_, output)| is_alike(argument, output)).collect();
+            let is_rival =
+                |other: &&(&str, Nested)| other.1.tree == argument.tree && kinds(&other.1) == kinds(argument);
+            let rivals: Vec<&str> = open.iter().filter(is_rival).map(|(name, _)| *name).collect();
+            match fits.as_slice() {
+                [] => {}
+                [(_, output)] if rivals.len() == 1 => {
+                    for (&row, &output) in argument.rows.iter().zip(&output.rows) {
+                        found.sources[row] = Some(output);
+                        found.used.insert(output);
+                    }
+                }
+                several => {
+                    let which: Vec<String> = rivals.iter().map(|name| format!("`{name}`")).collect();
+                    let labels: Vec<&str> = several.iter().map(|(label, _)| label.as_str()).collect();
+                    let has = if labels.len() == 1 { "has" } else { "have" };
+                    let message = format!(
+                        "Names do not say which output replaces {}: {} {has} the same structure.",
+                        which.join(" and which "),
+                        labels.join(", ")
+                    );
+                    let example = rivals.iter().enumerate().map(|(i, name)| format!("{name} = {}", i + 1));
+                    let example = example.collect::<Vec<_>>().join(", ");
+                    return Err(invalid(message).hint(format!("Name the outputs, as in `state = c({example})`.")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The elements of the result that have arrays which are not used, with names.
+    fn others(&self, used: &HashSet<usize>) -> Result<Vec<(String, Nested)>> {
+        let mut others = Vec::new();
+        for (i, (name, element)) in self.elements_of_result()?.into_iter().enumerate() {
+            if element.rows.iter().any(|row| !used.contains(row)) {
+                let name = if name.is_empty() { format!("output{}", i + 1) } else { name };
+                others.push((name, element.without(used)?));
+            }
+        }
+        Ok(others)
+    }
+}
+
+/// The outputs that are found for inputs.
+struct Found {
+    sources: Vec<Option<usize>>,
+    used: HashSet<usize>,
+}
+
+impl Nested {
+    /// The same list of other rows, with NULL for those that have none.
+    fn replaced(&self, rows: &[Option<usize>]) -> Result<Nested> {
+        let mut own = self.rows.iter();
+        let mut replaced = Vec::new();
+        let nodes = self.tree.views().map(|mut node| {
+            if node.kind == Kind::Leaf {
+                match own.next().and_then(|&row| rows[row]) {
+                    Some(row) => replaced.push(row),
+                    None => node.kind = Kind::Null,
+                }
+            }
+            node
+        });
+        let tree = pjrt_data::tree::Tree::of_nodes(nodes)?;
+        Nested { tree, rows: replaced }.checked()
+    }
+
+    /// The list without some rows, and without lists that contained nothing else.
+    fn without(&self, used: &HashSet<usize>) -> Result<Nested> {
+        let (mut builder, mut rows) = (Builder::default(), Vec::new());
+        self.add_without(used, &mut builder, &mut rows, "")?;
+        Nested { tree: builder.finish(), rows }.checked()
+    }
+
+    fn is_used(&self, used: &HashSet<usize>) -> bool {
+        !self.rows.is_empty() && self.rows.iter().all(|row| used.contains(row))
+    }
+
+    fn add_without(
+        &self,
+        used: &HashSet<usize>,
+        builder: &mut Builder,
+        rows: &mut Vec<usize>,
+        name: &str,
+    ) -> Result<()> {
+        match self.tree.root() {
+            Kind::Null => builder.null(name),
+            Kind::Leaf => {
+                rows.extend(&self.rows);
+                builder.leaf(name)
+            }
+            kind => {
+                let elements = self.elements().into_iter().filter(|(_, element)| !element.is_used(used));
+                let elements: Vec<_> = elements.collect();
+                builder.open(kind == Kind::NamedList, elements.len(), name)?;
+                elements.iter().try_for_each(|(name, element)| element.add_without(used, builder, rows, name))?;
+                builder.close();
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cold]
+fn invalid(message: String) -> Error {
+    Error::new(ErrorKind::InvalidInput, message)
+}

@@ -1,0 +1,222 @@
+//! The names of the parts of registered types, such as named tuples. A file has only their number, but the program's
+//! names of its arguments and results lead through them: `opt_state[1][0].count`.
+
+use super::tree::{Key, Tree};
+use std::collections::HashMap;
+
+/// How a name leads to a part of an argument: the argument, and a key for each node on the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Way {
+    pub root: String,
+    keys: Vec<Step>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    Attribute(String),
+    /// Within brackets, with or without quotes.
+    Item {
+        text: String,
+        is_quoted: bool,
+    },
+}
+
+impl Way {
+    /// The way that a name describes, if it is one.
+    pub fn of(name: &str) -> Option<Way> {
+        let (root, mut rest) = name.split_at(name.find(['.', '[']).unwrap_or(name.len()));
+        let mut keys = Vec::new();
+        while !rest.is_empty() {
+            let (step, after) = if let Some(attribute) = rest.strip_prefix('.') {
+                let (attribute, after) = attribute.split_at(attribute.find(['.', '[']).unwrap_or(attribute.len()));
+                (Step::Attribute(attribute.to_owned()), after)
+            } else {
+                item(rest.strip_prefix('[')?)?
+            };
+            keys.push(step);
+            rest = after;
+        }
+        Some(Way { root: root.to_owned(), keys })
+    }
+}
+
+/// What is within brackets, and the text after them.
+fn item(text: &str) -> Option<(Step, &str)> {
+    let Some(quote) = text.chars().next().filter(|&c| matches!(c, '\'' | '"')) else {
+        let (text, after) = text.split_once(']')?;
+        return Some((Step::Item { text: text.to_owned(), is_quoted: false }, after));
+    };
+    let (mut key, mut chars) = (String::new(), text[1..].char_indices());
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => key.push(chars.next()?.1),
+            c if c == quote => {
+                let after = text[1 + at + 1..].strip_prefix(']')?;
+                return Some((Step::Item { text: key, is_quoted: true }, after));
+            }
+            c => key.push(c),
+        }
+    }
+    None
+}
+
+/// The names that attributes of types have, by the type, the number of parts and the part. `None` where they differ.
+#[derive(Default)]
+pub(super) struct Types(HashMap<(String, usize, usize), Option<String>>);
+
+/// Names the parts of registered types in a tree after the ways to its leaves. Those that have a way of another length
+/// than the tree has are ignored.
+pub(super) fn name(tree: &mut Tree, ways: &[Option<Way>], types: &mut Types) {
+    name_below(tree, ways, types, 0);
+}
+
+/// Returns a leaf below the node that has a way.
+fn name_below(node: &mut Tree, ways: &[Option<Way>], types: &mut Types, depth: usize) -> Option<usize> {
+    match node {
+        Tree::Leaf(leaf) => ways.get(*leaf)?.as_ref().filter(|way| way.keys.len() == depth).map(|_| *leaf),
+        Tree::None => None,
+        Tree::Tuple(children) | Tree::List(children) => {
+            first(children.iter_mut().map(|child| name_below(child, ways, types, depth + 1)))
+        }
+        Tree::Dict(children) => first(children.iter_mut().map(|(_, child)| name_below(child, ways, types, depth + 1))),
+        Tree::Custom { name, children, keys } => {
+            let count = children.len();
+            let mut found = None;
+            for (i, child) in children.iter_mut().enumerate() {
+                let Some(leaf) = name_below(child, ways, types, depth + 1) else { continue };
+                found = found.or(Some(leaf));
+                match ways[leaf].as_ref().map(|way| &way.keys[depth]) {
+                    Some(Step::Attribute(text)) => {
+                        keys[i] = Key::Attribute(text.clone());
+                        let known = types.0.entry((name.clone(), count, i)).or_insert_with(|| Some(text.clone()));
+                        if known.as_ref() != Some(text) {
+                            *known = None;
+                        }
+                    }
+                    // without quotes, it is a position
+                    Some(Step::Item { text, is_quoted: true }) => keys[i] = Key::Item(text.clone()),
+                    _ => {}
+                }
+            }
+            found
+        }
+    }
+}
+
+/// The first of these, all of which are made.
+fn first(found: impl Iterator<Item = Option<usize>>) -> Option<usize> {
+    found.fold(None, Option::or)
+}
+
+/// The root of the ways to a tree's leaves, if they agree on it.
+pub(super) fn root(tree: &Tree, ways: &[Option<Way>]) -> Option<String> {
+    let mut found: Option<&str> = None;
+    let agree = tree.every_leaf(0, &mut |leaf, depth| match ways.get(leaf).and_then(Option::as_ref) {
+        None => true,
+        Some(way) => {
+            let is_whole = way.keys.len() == depth && !way.root.is_empty();
+            let is_same = found.is_none_or(|root| root == way.root);
+            found = Some(&way.root);
+            is_whole && is_same
+        }
+    });
+    found.filter(|root| agree && !root.bytes().all(|byte| byte.is_ascii_digit())).map(str::to_owned)
+}
+
+/// Names the remaining parts as other nodes of the same type name theirs.
+pub(super) fn name_by_type(node: &mut Tree, types: &Types) {
+    match node {
+        Tree::Leaf(_) | Tree::None => {}
+        Tree::Tuple(children) | Tree::List(children) => {
+            children.iter_mut().for_each(|child| name_by_type(child, types));
+        }
+        Tree::Dict(children) => children.iter_mut().for_each(|(_, child)| name_by_type(child, types)),
+        Tree::Custom { name, children, keys } => {
+            let count = children.len();
+            for (i, child) in children.iter_mut().enumerate() {
+                name_by_type(child, types);
+                if let (Key::Position, Some(Some(text))) = (&keys[i], types.0.get(&(name.clone(), count, i))) {
+                    keys[i] = Key::Attribute(text.clone());
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(name: &str) -> Option<String> {
+        let way = Way::of(name)?;
+        let step = |step: &Step| match step {
+            Step::Attribute(text) => format!(" .{text}"),
+            Step::Item { text, is_quoted } => format!(" {}{text}", if *is_quoted { "'" } else { "" }),
+        };
+        Some(way.root + &way.keys.iter().map(step).collect::<String>())
+    }
+
+    #[test]
+    fn names_are_taken_apart() {
+        let ways = [
+            ("x", "x"),
+            ("", ""),
+            ("opt_state[1][0].count", "opt_state 1 0 .count"),
+            ("p.layers[0]['a.b]'].w", "p .layers 0 'a.b] .w"),
+            (r#"p["it's"]['\'\\']"#, r"p 'it's ''\"),
+            ("[<flat index 0>]", " <flat index 0>"),
+        ];
+        for (name, want) in ways {
+            assert_eq!(shown(name).as_deref(), Some(want), "{name}");
+        }
+        for name in ["x[", "x['", "x['a'", "x['a'b]", "x[0]y", "x['\\"] {
+            assert_eq!(shown(name), None, "{name}");
+        }
+    }
+
+    fn custom(name: &str, children: Vec<Tree>) -> Tree {
+        Tree::custom(name.to_owned(), children)
+    }
+
+    #[test]
+    fn parts_are_named_after_ways_and_types() {
+        let adam = |children| custom("Adam", children);
+        let mut tree = Tree::Tuple(vec![
+            adam(vec![Tree::Leaf(0), Tree::Dict(vec![("w".into(), Tree::Leaf(1))]), Tree::None]),
+            adam(vec![Tree::Leaf(2), Tree::Leaf(3), Tree::Leaf(4)]),
+            custom("Plain", vec![Tree::Leaf(5), Tree::Leaf(6)]),
+            custom("Frozen", vec![Tree::Leaf(7), Tree::Leaf(8)]),
+            custom("Frozen", vec![Tree::None, Tree::None]),
+        ]);
+        let names = [
+            "s[0].count",
+            "s[0].mu['w']",
+            "",
+            "s[1].mu",
+            "s[1].nu",
+            "s[2][<flat index 0>]",
+            "s[2][1]",
+            "s[3]['a']",
+            "s[3]['b'].c",
+        ];
+        let ways: Vec<_> = names.iter().map(|name| Way::of(name)).collect();
+        let mut types = Types::default();
+        name(&mut tree, &ways, &mut types);
+        name_by_type(&mut tree, &types);
+        let paths = tree.paths("s");
+        assert_eq!(
+            paths,
+            [
+                "s[0].count",
+                "s[0].mu['w']",
+                "s[1].count",
+                "s[1].mu",
+                "s[1].nu",
+                "s[2][0]",
+                "s[2][1]",
+                "s[3]['a']",
+                "s[3][1]"
+            ]
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! What is known of a function of a program, as a text that R keeps.
+
+use crate::functions::tree::Texts;
+use crate::programs::executable;
+use crate::r::conditions::{Failure, Result};
+use crate::r::describe::describe;
+use crate::r::sexp;
+use extendr_api::prelude::*;
+use pjrt_base::counted::counted;
+use pjrt_base::error::{Error, Kind};
+use pjrt_data::array::Spec;
+use pjrt_program::callable::{self, Callable, Choice, Input, Wanted};
+use pjrt_program::sharding::Sharding;
+
+/// The function of an executable; `exported` is the text of the exported function that it was compiled from, or NULL.
+#[extendr]
+fn function_of_executable(executable: Robj, exported: Robj) -> Result<String> {
+    let executable = executable::get(&executable)?;
+    let (signature, shardings) = (executable.signature(), executable.shardings());
+    let (replicas, partitions) = executable.counts();
+    let devices = u32::try_from(replicas * partitions).unwrap_or(u32::MAX);
+    let inputs = signature.inputs.iter().enumerate().map(|(i, input)| Input {
+        kind: whole(&input.spec, shardings.inputs.get(i)),
+        kept: true,
+        donated: input.donated,
+        symbolic: false,
+    });
+    let outputs = signature.outputs.iter().enumerate().map(|(i, spec)| whole(spec, shardings.outputs.get(i)));
+    let made = match exported.as_str() {
+        Some(text) => Callable::of_text(text)?.compiled(inputs.collect(), outputs.collect(), devices)?,
+        None => {
+            let names = signature.inputs.iter().map(|input| input.name.clone());
+            let output_name =
+                |i: usize| signature.output_names.as_ref().map_or("", |names| names[i].as_str()).to_owned();
+            let outputs = outputs.enumerate().map(|(i, kind)| (output_name(i), kind));
+            Callable::of_names(&signature.name, names.zip(inputs).collect(), outputs.collect(), devices)?
+        }
+    };
+    Ok(made.to_text()?)
+}
+
+/// The type of a whole array, whose parts a program may have on several devices.
+fn whole(spec: &Spec, sharding: Option<&Option<Sharding>>) -> String {
+    let dims = sharding.and_then(Option::as_ref).map_or(&spec.dims[..], |sharding| &sharding.whole);
+    let dims = dims.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
+    format!("{}[{dims}]", spec.dtype.name())
+}
+
+/// The function with these names of its arguments.
+#[extendr]
+fn function_renamed(function: &str, arguments: Robj) -> Result<String> {
+    let callable = Callable::of_text(function)?;
+    let before = callable.names();
+    let texts = Texts::of(sexp::of(&arguments), "arguments");
+    let names = texts.as_ref().ok().and_then(|texts| texts.all().ok()).filter(|names| names.len() == before.len());
+    let Some(names) = names else {
+        let (count, given) = (counted(before.len(), "name"), describe(sexp::of(&arguments)));
+        let error = Error::new(Kind::InvalidType, format!("`arguments` must be {count}, not {given}."));
+        let known = callable::quoted_list(before.into_iter());
+        return Err(Failure(if known.is_empty() { error } else { error.hint(format!("They replace {known}.")) }));
+    };
+    Ok(callable.clone().renamed(&names)?.to_text()?)
+}
+
+/// The step of a function; see pjrt_step().
+#[extendr]
+fn function_step(function: &str, state: Robj, outputs: Robj) -> Result<String> {
+    let callable = Callable::of_text(function)?;
+    let names = if outputs.is_null() { Some(Vec::new()) } else { texts(&outputs) };
+    let Some(names) = names.filter(|names| names.iter().all(|name| !name.is_empty())) else {
+        let given = describe(sexp::of(&outputs));
+        bail!(InvalidType, "`outputs` must be a character vector of names, not {given}.");
+    };
+    let Some(wanted) = wanted(&state) else {
+        let what = "names of arguments, or outputs with the names of arguments";
+        let message = format!("`state` must be {what}, not {}.", describe(sexp::of(&state)));
+        let known = callable::quoted_list(callable.names().into_iter());
+        return Err(Failure(Error::new(Kind::InvalidType, message).hint(format!("The arguments are {known}."))));
+    };
+    Ok(callable.step(&wanted, &names)?.to_text()?)
+}
+
+/// What `state` says, if it is valid.
+fn wanted(state: &Robj) -> Option<Wanted> {
+    if state.is_null() {
+        return Some(Wanted::Any);
+    }
+    if sexp::is_object(sexp::of(state)) || state.is_empty() {
+        return None;
+    }
+    let choices: Vec<Choice> = match texts(state) {
+        Some(names) => names.into_iter().map(Choice::Name).collect(),
+        None if state.is_number() => {
+            let number = |i: f64| (!i.is_nan()).then_some(Choice::Position(i));
+            let real = |x: &Robj| {
+                x.as_real_vector().or_else(|| Some(x.as_integer_vector()?.into_iter().map(whole_number).collect()))
+            };
+            real(state)?.into_iter().map(number).collect::<Option<_>>()?
+        }
+        None => return None,
+    };
+    let arguments = state.get_attrib(names_symbol()).and_then(|names| texts(&names));
+    match arguments {
+        Some(arguments) => Some(Wanted::Outputs(arguments.into_iter().zip(choices).collect())),
+        None => choices
+            .into_iter()
+            .map(|choice| match choice {
+                Choice::Name(name) => Some(name),
+                Choice::Position(_) => None,
+            })
+            .collect::<Option<_>>()
+            .map(Wanted::Arguments),
+    }
+}
+
+/// An integer of R, of which one is NA.
+fn whole_number(x: i32) -> f64 {
+    if x == i32::MIN {
+        f64::NAN
+    } else {
+        f64::from(x)
+    }
+}
+
+/// A character vector without NA.
+fn texts(x: &Robj) -> Option<Vec<String>> {
+    let texts = Texts::of(sexp::of(x), "x").ok()?;
+    let all = texts.all().ok()?;
+    Some(all.into_iter().map(ToOwned::to_owned).collect())
+}
+
+/// What R needs to make the function: the names of its arguments, which of them may be left out, the one that has a default,
+/// and the arguments in a step's state.
+#[extendr]
+fn function_facts(function: &str) -> Result<Robj> {
+    let callable = Callable::of_text(function)?;
+    let names = callable.names();
+    let weights = if callable.has_weights { names.last().copied().into() } else { Robj::from(()) };
+    let state = callable.state.as_ref().map_or(().into(), |state| Robj::from(state.names.clone()));
+    Ok(list!(
+        name = callable.name.as_str(),
+        arguments = names.clone(),
+        optional = callable.optional().into_iter().collect::<Logicals>(),
+        weights = weights,
+        state = state,
+        is_symbolic = !callable.symbolic().is_empty(),
+        devices = f64::from(callable.devices)
+    )
+    .into())
+}
+
+/// The lines that print the function. `has_weights` says whether a model's weights are the default.
+#[extendr]
+fn function_lines(function: &str, has_weights: bool) -> Result<Vec<String>> {
+    Ok(Callable::of_text(function)?.lines(has_weights)?)
+}
+
+/// The function's signature in one line.
+#[extendr]
+fn function_signature(function: &str) -> Result<String> {
+    Ok(Callable::of_text(function)?.signature())
+}
+
+extendr_module! {
+    mod description;
+    fn function_of_executable;
+    fn function_renamed;
+    fn function_step;
+    fn function_facts;
+    fn function_lines;
+    fn function_signature;
+}

@@ -1,0 +1,155 @@
+# The exports of flax, optax and equinox are made by src/rust/program/fixtures/exported/make_trees.py, with the numbers
+# that JAX computes.
+tree_export <- function(name) pjrt_load_exported(fixture(file.path("exported/trees", paste0(name, ".jaxexport"))))
+tree_runs <- source(fixture("exported/trees/runs.R"), local = TRUE)$value
+
+# The numbers of make_trees.py.
+numbers <- function(...) array(sin(seq_len(prod(...))) / 2, c(...))
+batches <- lapply(c(6, 3, 6), function(n) list(x = numbers(n, 4), y = numbers(n, 2)))
+
+# An argument of an exported function with numbers in the place of arrays.
+filled <- function(exported, tree) {
+  map_tree(tree, function(row) {
+    shape <- exported$inputs$shape[[row]]
+    if (length(shape) == 0L) 0L else numbers(shape)
+  })
+}
+
+# The losses of a loop, and then the arrays of its last state, as in runs.R.
+expect_run <- function(losses, state, run) {
+  expect_equal(losses, run[[1L]], tolerance = 1e-6)
+  leaves <- flatten(as_array(state))
+  expect_length(leaves, length(run) - 1L)
+  for (i in seq_along(leaves)) expect_equal(as.vector(leaves[[i]]), run[[i + 1L]], tolerance = 2e-5)
+}
+
+test_that("a flax model trains with optax, from a state that JAX's own function makes", {
+  made <- pjrt_function(tree_export("flax-init"))(key = c(0L, 0L))
+  step <- pjrt_step(tree_export("flax-step"), outputs = "loss")
+  expect_identical(names(formals(step)), c("state", "x", "y", "key", "..."))
+  state <- list(params = made[[1]], opt_state = made[[2]])
+  expect_identical(names(state$opt_state[[2]][[1]]), c("count", "mu", "nu"))
+  expect_identical(state$opt_state[[1]], list())
+  losses <- numeric()
+  for (i in 1:3) {
+    # a PRNG key, with data of symbolic shapes
+    state <- step(state, batches[[i]]$x, batches[[i]]$y, key = c(0L, i - 1L))
+    losses[[i]] <- as_array(state$loss)
+  }
+  expect_identical(names(state), c("params", "opt_state", "loss"))
+  expect_identical(as_array(state$opt_state[[2]][[1]]$count), 3L)
+  expect_run(losses, state[c("params", "opt_state")], tree_runs$flax)
+  # by name, and by Python's spelling
+  by_name <- pjrt_step(tree_export("flax-step"), state = c(opt_state = "[[2]]", params = "[0]"))
+  expect_identical(names(formals(by_name)), names(formals(step)))
+})
+
+test_that("a dataclass is a list with the names of its fields", {
+  exported <- tree_export("flax-state")
+  step <- pjrt_step(exported)
+  expect_identical(names(formals(step)), c("state", "batch", "rate", "..."))
+  state <- list(state = filled(exported, exported$input_tree$args[[1]]))
+  expect_identical(names(state$state), c("step", "params", "opt_state"))
+  losses <- numeric()
+  for (i in 1:3) {
+    state <- step(state, batches[[i]], rate = 1)
+    losses[[i]] <- as_array(state$loss)
+  }
+  expect_run(losses, state$state, tree_runs$state)
+  expect_named(state$state$opt_state[[1]]$trace, c("Dense_0", "Dense_1"))
+})
+
+test_that("an equinox model is a list with the names of its fields, and None is NULL", {
+  exported <- tree_export("equinox-step")
+  step <- pjrt_step(exported, outputs = "loss")
+  expect_identical(names(formals(step)), c("state", "x", "y", "..."))
+  model <- filled(exported, exported$input_tree$args[[1]])
+  expect_identical(names(model), c("layers", "", ""))
+  expect_null(model[[3]])
+  # empty states are empty lists or NULL, and None may be left out
+  zero <- map_tree(model, function(leaf) 0 * leaf)
+  state <- list(model = model["layers"], opt_state = list(list(trace = zero), NULL))
+  losses <- numeric()
+  for (i in 1:3) {
+    state <- step(state, batches[[i]]$x, batches[[i]]$y)
+    losses[[i]] <- as_array(state$loss)
+  }
+  expect_identical(state$opt_state[[2]], list())
+  expect_run(losses, state[c("model", "opt_state")], tree_runs$equinox)
+  # `None` also under its name
+  state$model <- list(layers = state$model$layers, activation = NULL, final_activation = NULL)
+  expect_gt(as_array(step(state, batches[[1]]$x, batches[[1]]$y)$loss), 0)
+})
+
+test_that("every container is a list, with names where Python has them", {
+  exported <- tree_export("containers")
+  f <- pjrt_function(exported)
+  # without arrays, an argument needs no value; those of `*more` have no name
+  expect_identical(names(formals(f)), c("data", "x2", "x3", "pair", "x5", "x6", "empty", "last", "plain", "..."))
+  data <- list(
+    `linear/~/w` = list(numbers(2), NULL), b.c = list(0.5, list()), `it's` = list(first = NULL, second = numbers(3))
+  )
+  more <- numbers(2)
+  result <- as_array(f(
+    data, pair = list(first = more), x5 = more, x6 = list(a = more), last = list(first = list(first = 3)),
+    plain = list(more)
+  ))
+  expect_null(names(result))
+  expect_identical(names(result[[1]]), c("first", "second"))
+  doubled <- result[[1]]$first
+  expect_equal(doubled$`linear/~/w`, list(2 * numbers(2), NULL), tolerance = 1e-6)
+  expect_equal(doubled$b.c, list(1, list()), tolerance = 1e-6)
+  expect_equal(doubled$`it's`, list(first = NULL, second = 2 * numbers(3)), tolerance = 1e-6)
+  expect_equal(result[[1]]$second, list(NULL, list(), list(3 * more)), tolerance = 1e-6)
+  expect_null(result[[2]])
+  last <- list(first = list(first = 3, second = NULL), second = list())
+  expect_equal(result[[3]]$others, list(empty = list(), last = last))
+  expect_equal(result[[3]]$plain, list(more, NULL), tolerance = 1e-6)
+  # fields by position
+  again <- f(data, pair = list(more), x5 = more, x6 = list(a = more), last = list(list(3)), plain = list(more))
+  expect_identical(as_array(again), result)
+})
+
+test_that("names have one spelling in files, errors, printing and states", {
+  step <- tree_export("flax-step")
+  expect_identical(step$inputs$path[[5]], "args[1][1][0].count")
+  expect_identical(step$inputs$name[[5]], "opt_state[1][0].count")
+  expect_identical(step$outputs$path[[5]], "result[1][1][0].count")
+  expect_named(step$input_tree$args[[2]][[2]][[1]], c("count", "mu", "nu"))
+  expect_identical(attr(step$input_tree$args[[2]][[2]][[1]], "type"), "optax.ScaleByAdamState")
+  f <- pjrt_function(step)
+  made <- pjrt_function(tree_export("flax-init"))(c(0L, 0L))
+  call <- function(change) {
+    state <- made[[2]]
+    state[[2]][[1]] <- change(state[[2]][[1]])
+    f(made[[1]], state, batches[[1]]$x, batches[[1]]$y, c(0L, 0L))
+  }
+  expect_refused(call(function(adam) adam[-1]), "invalid_input", "There is no value for `opt_state[[2]][[1]]$count`.")
+  error <- expect_refused(
+    call(function(adam) c(adam, list(m = 1))), "invalid_input", "has no argument `opt_state[[2]][[1]]$m`"
+  )
+  expect_match(conditionMessage(error), "The names there are `count`, `mu`, `nu`.", fixed = TRUE)
+  expect_refused(
+    call(function(adam) replace(adam, "count", list(1:2))), "shape_mismatch", "(`opt_state[[2]][[1]]$count`)"
+  )
+  containers <- pjrt_function(tree_export("containers"))
+  expect_refused(
+    containers(
+      list(`linear/~/w` = list(1), b.c = list(1), `it's` = list()), pair = list(1), x5 = 1, x6 = list(),
+      last = list(list(1)), plain = list(1)
+    ),
+    "invalid_input", "data$`it's`$second`"
+  )
+  expect_error(pjrt_step(f, state = c(params = "new")), "There are 3: `[[1]]`, `[[2]]`, `[[3]]`.", fixed = TRUE)
+  # saved and compiled functions know them too
+  expect_identical(format(unserialize(serialize(f, NULL))), format(f))
+  compiled <- pjrt_function(pjrt_compile(tree_export("flax-init")))
+  expect_identical(format(compiled), format(pjrt_function(tree_export("flax-init"))))
+  expect_named(compiled(c(0L, 0L))[[2]][[2]][[1]], c("count", "mu", "nu"))
+})
+
+test_that("exported functions, functions and steps print trees of names", {
+  expect_snapshot(tree_export("flax-state"))
+  expect_snapshot(pjrt_step(tree_export("flax-step")))
+  expect_snapshot(pjrt_function(tree_export("containers")))
+})
