@@ -12,10 +12,10 @@
 #'
 #' | Python | R |
 #' |---|---|
-#' | dictionary: `params['dense']['w']` | list with names: `params$dense$w` |
-#' | named tuple, dataclass, registered class: `state.mu` | list with the names of the fields: `state$mu` |
-#' | tuple, list, class without names of its parts: `state[0]` | list without names: `state[[1]]` |
-#' | empty tuple or state, such as `optax.EmptyState` | `list()` |
+#' | `params['w']`, of a dictionary | `params$w` |
+#' | `state.mu`, of a named tuple or class | `state$mu` |
+#' | `state[0]`, of a tuple or list | `state[[1]]` |
+#' | `()`, `optax.EmptyState()` | `list()` |
 #' | `None` | `NULL` |
 #'
 #' So `opt_state[1][0].count` in Python is `opt_state[[2]][[1]]$count` in R, also in messages, and in what `print()` and
@@ -38,16 +38,17 @@
 #' `print()` shows the arguments and which of them are donated. The call deletes a buffer that you pass for a donated
 #' argument. See [pjrt_execute()].
 #'
-#' # Result A function exported by JAX or PyTorch returns nested lists with the structure of the Python result, as for
-#' arguments. Other programs return what [pjrt_execute()] returns; outputs with names such as `grads$w` are put into
-#' nested lists. A single output is returned without a list.
+#' # Result
+#' A function exported by JAX or PyTorch returns nested lists with the structure of the Python result, as for arguments.
+#' Other programs return what [pjrt_execute()] returns; outputs with names such as `grads$w` are put into nested lists.
+#' A single output is returned without a list.
 #'
-#' # Several devices A program for several devices divides its arguments as it says, like [pjrt_shard()]: pass whole
-#' arrays or buffers. With `as = "array"`, the function returns whole arrays, as [pjrt_unshard()] does. With `as =
-#' "buffer"`, it returns at once, and each array of the result is a list of its parts: a buffer for each device. The
-#' function also takes such lists, so results and the state of a [pjrt_step()] stay on their devices. Every replica gets
-#' the same whole arrays, and `as = "array"` returns those of the first one; to give replicas arrays of their own, pass
-#' lists of buffers.
+#' # Several devices
+#' A program for several devices divides its arguments as it says, like [pjrt_shard()]: pass whole arrays or buffers.
+#' With `as = "array"`, the function returns whole arrays, as [pjrt_unshard()] does. With `as = "buffer"`, it returns at
+#' once, and each array of the result is a list of its parts: a buffer for each device. The function also takes such
+#' lists, so results and the state of a [pjrt_step()] stay on their devices. Every replica gets the same whole arrays,
+#' and `as = "array"` returns those of the first one; to give replicas arrays of their own, pass lists of buffers.
 #'
 #' `devices` chooses the devices, as for [pjrt_compile()]; by default they are the first ones of the default platform.
 #'

@@ -97,7 +97,8 @@ check_function <- function(x, name) {
 #' * `tree_child_names()`: the names of the root's children, `""` for those without one. `NULL` if the root is not a
 #'   list with names.
 #' * `tree_child_kinds()`, `tree_child_sizes()`: for each child of the root, its kind and its number of leaves.
-#' * `tree_path()`: how to reach a leaf, as in `"layer$b"` or `"[[2]]$w"`; `""` if the root is a leaf.
+#' * `tree_path()`: how to reach a leaf, as in `"layer$b"` or `"[[2]]$w"`, with backticks where R needs them; `""` if
+#'   the root is a leaf.
 #' * `tree_filter_by_names()`: the tree with only these children of the root, in the tree's order.
 #' * `tree_concat()`: the tree of a list with these children.
 #' * `tree_leaf_mask()`: for each leaf, whether it is below a child of the root that has one of these names.

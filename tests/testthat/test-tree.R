@@ -77,7 +77,8 @@ path_code <- function(marked, k) {
   while (is.list(here)) {
     i <- which(vapply(here, function(element) k %in% unlist(element), NA))
     name <- names(here)[i]
-    step <- if (is.null(name) || !nzchar(name)) sprintf("[[%d]]", i) else paste0(if (nzchar(path)) "$", name)
+    quoted <- if (identical(make.names(name), name)) name else paste0("`", name, "`")
+    step <- if (is.null(name) || !nzchar(name)) sprintf("[[%d]]", i) else paste0(if (nzchar(path)) "$", quoted)
     path <- paste0(path, step)
     code <- sprintf("%s[[%d]]", code, i)
     here <- here[[i]]

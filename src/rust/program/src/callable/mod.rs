@@ -34,7 +34,8 @@ pub struct Callable {
     pub inputs: Vec<Input>,
     /// The types of the program's outputs.
     pub outputs: Vec<String>,
-    /// The result, whose leaves are outputs; `None` for the result of `pjrt_execute()`.
+    /// The result, whose leaves are outputs. `None` if its structure is not known: it is a list of the outputs, or the only
+    /// one.
     pub result: Option<Nested>,
     /// Whether the last argument is the list of a model's weights.
     pub has_weights: bool,
