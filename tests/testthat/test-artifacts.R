@@ -1,4 +1,4 @@
-# A plugin that reads programs only as portable artifacts of StableHLO: fixtures/other-plugin.c around the one of the tests.
+# A plugin that reads programs only as portable artifacts: fixtures/other-plugin.c around the one of the tests.
 # Slow: compiles a library and starts a session.
 
 # Short forms, as JAX prints them.

@@ -54,12 +54,12 @@ impl<'a> AdaptedProgram<'a> {
     /// Those of `compile` and of [`Program::rewritten`].
     pub fn compile_with<T>(&self, plugin: &Plugin, compile: impl Fn(&Program) -> Result<T>) -> Result<T> {
         let compile = |program: &Program| compile_in_form(plugin, program, &compile);
-        let error = match self.compile_once(&compile) {
+        let error = match self.compile_once(compile) {
             Ok(compiled) => return Ok(compiled),
             Err(error) => error,
         };
         let Some(rewritten) = self.program.rewritten(plugin.stablehlo_versions(), &error)? else { return Err(error) };
-        AdaptedProgram::new(self.rewritten.get_or_init(|| rewritten), self.is_host)?.compile_once(&compile)
+        AdaptedProgram::new(self.rewritten.get_or_init(|| rewritten), self.is_host)?.compile_once(compile)
     }
 
     /// Compiles the program with barriers, if there are any. Errors about a program are those about it without them.

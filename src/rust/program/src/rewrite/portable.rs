@@ -27,7 +27,7 @@ impl Program {
             None => text::whole(self.code())?,
         };
         older::make_older(&mut module, versions.map_or(OLDEST, |versions| versions.current))?;
-        if !module.root.attribute(PARTITIONS).and_then(Attribute::as_integer).is_some_and(|count| count > 1) {
+        if module.root.attribute(PARTITIONS).and_then(Attribute::as_integer).is_none_or(|count| count <= 1) {
             without_shardings(&mut module.root);
         }
         Program::new(module.artifact()?, Format::Mlir).map(Some)
