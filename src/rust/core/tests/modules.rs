@@ -57,10 +57,10 @@ fn run(client: &Client, program: &Program) -> Result<Vec<Vec<u8>>> {
 }
 
 #[test]
-fn text_of_bytecode_computes_the_same_bits() {
+fn text_and_artifacts_of_bytecode_compute_the_same_bits() {
     let client = client_of(4);
     let mut folders = vec![PathBuf::from(FIXTURES)];
-    let mut count = 0;
+    let (mut count, mut artifacts) = (0, 0);
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -81,6 +81,15 @@ fn text_of_bytecode_computes_the_same_bits() {
                 (Ok(expected), Ok(found)) => {
                     assert_eq!(expected, found, "{name}");
                     count += 1;
+                    // What has no portable form is named. Programs with a mesh are for more devices than there are.
+                    match text.to_portable(client.plugin().stablehlo_versions()) {
+                        Ok(Some(artifact)) if !name.contains("mesh") => {
+                            assert_eq!(expected, run(&client, &artifact).unwrap(), "{name} as an artifact");
+                            artifacts += 1;
+                        }
+                        Ok(_) => {}
+                        Err(error) => eprintln!("{name}: {error}"),
+                    }
                 }
                 (Err(_), Err(_)) => {}
                 // The encoding is newer than the plugin, but the operations are not.
@@ -89,5 +98,5 @@ fn text_of_bytecode_computes_the_same_bits() {
             }
         }
     }
-    assert!(count > 50, "{count} programs");
+    assert!(count > 50 && artifacts > 50, "{count} programs, {artifacts} artifacts");
 }

@@ -6,7 +6,7 @@ use pjrt_base::error::{Error, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
 use pjrt_ffi::api::{Api, Args};
 use pjrt_plugins::cuda;
 use pjrt_program::narrow;
-use pjrt_program::program::Program;
+use pjrt_program::program::{Format, Program};
 use pjrt_sys::*;
 use std::cell::OnceCell;
 use std::ffi::c_char;
@@ -53,19 +53,20 @@ impl<'a> AdaptedProgram<'a> {
     /// # Errors
     /// Those of `compile` and of [`Program::rewritten`].
     pub fn compile_with<T>(&self, plugin: &Plugin, compile: impl Fn(&Program) -> Result<T>) -> Result<T> {
-        let error = match self.compile_once(&compile) {
+        let compile = |program: &Program| compile_in_form(plugin, program, &compile);
+        let error = match self.compile_once(compile) {
             Ok(compiled) => return Ok(compiled),
             Err(error) => error,
         };
         let Some(rewritten) = self.program.rewritten(plugin.stablehlo_versions(), &error)? else { return Err(error) };
-        AdaptedProgram::new(self.rewritten.get_or_init(|| rewritten), self.is_host)?.compile_once(&compile)
+        AdaptedProgram::new(self.rewritten.get_or_init(|| rewritten), self.is_host)?.compile_once(compile)
     }
 
     /// Compiles the program with barriers, if there are any. Errors about a program are those about it without them.
     fn compile_once<T>(&self, compile: impl Fn(&Program) -> Result<T>) -> Result<T> {
         if let Some(guarded) = &self.guarded {
             match compile(guarded) {
-                Err(error) if matches!(error.code(), Some(INVALID_ARGUMENT | UNKNOWN | UNIMPLEMENTED)) => {}
+                Err(error) if is_refusal(&error) => {}
                 other => return other,
             }
         }
@@ -78,6 +79,43 @@ impl<'a> AdaptedProgram<'a> {
         let error = pjrt_handlers::explain(cuda::tools::explained(error), plugin.api(), platform);
         self.rewritten.get().unwrap_or(self.program).explain(error, plugin.stablehlo_versions()).on_platform(platform)
     }
+}
+
+/// Whether an error may be about the program.
+fn is_refusal(error: &Error) -> bool {
+    matches!(error.code(), Some(INVALID_ARGUMENT | UNKNOWN | UNIMPLEMENTED))
+}
+
+/// Calls `compile` with the program, as a portable artifact if the plugin reads nothing else.
+fn compile_in_form<T>(plugin: &Plugin, program: &Program, compile: impl Fn(&Program) -> Result<T>) -> Result<T> {
+    let versions = plugin.stablehlo_versions();
+    if plugin.reads_artifacts_only.get() != Some(&true) {
+        match compile(program) {
+            Err(error) if is_refusal(&error) && !program.is_portable() && reads_artifacts_only(plugin, &compile)? => {}
+            other => return other,
+        }
+    }
+    match program.to_portable(versions)? {
+        Some(artifact) => compile(&artifact),
+        None => compile(program),
+    }
+}
+
+/// Finds out with a small program in which form a plugin reads programs. `false` if it compiles that in none.
+#[cold]
+fn reads_artifacts_only<T>(plugin: &Plugin, compile: impl Fn(&Program) -> Result<T>) -> Result<bool> {
+    const SMALL: &str = "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }";
+    if let Some(&is_known) = plugin.reads_artifacts_only.get() {
+        return Ok(is_known);
+    }
+    let text = Program::new(SMALL.into(), Format::Mlir)?;
+    let reads_text = compile(&text).is_ok();
+    let artifact = if reads_text { None } else { text.to_portable(plugin.stablehlo_versions())? };
+    let reads_artifacts = artifact.is_some_and(|artifact| compile(&artifact).is_ok());
+    if reads_text || reads_artifacts {
+        return Ok(*plugin.reads_artifacts_only.get_or_init(|| reads_artifacts));
+    }
+    Ok(false)
 }
 
 impl<'a> Code<'a> {

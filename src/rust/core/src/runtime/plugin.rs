@@ -40,6 +40,8 @@ pub struct Plugin {
     pub(crate) flags: OnceLock<Vec<String>>,
     /// Why its first client could not be created, if it threw a C++ exception instead of an error.
     pub(crate) absent: OnceLock<Error>,
+    /// Whether it reads programs only as portable artifacts. Not known before it refuses a program in another form.
+    pub(crate) reads_artifacts_only: OnceLock<bool>,
     /// The environment at that time.
     pub(crate) environment: OnceLock<Arc<Vec<(OsString, OsString)>>>,
 }
@@ -93,6 +95,7 @@ impl Plugin {
             hash: OnceCell::new(),
             flags: OnceLock::new(),
             absent: OnceLock::new(),
+            reads_artifacts_only: OnceLock::new(),
             environment: OnceLock::new(),
         }));
         loaded.push(plugin);

@@ -146,6 +146,9 @@ fn explore(program: &Program) {
     sound(narrow::check(program));
     let refused = Error::new(Kind::Pjrt(UNKNOWN), "The plugin does not read it.");
     sound(program.rewritten(None, &refused));
+    if let Some(Some(artifact)) = sound(program.to_portable(None)) {
+        sound(Module::decode(artifact.code()));
+    }
     Wholes::of(program.annotations());
     if let Some(graph) = sound(Graph::of_program(program)) {
         graph.view(20);

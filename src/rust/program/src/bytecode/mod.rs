@@ -4,6 +4,7 @@
 
 mod attributes;
 mod decode;
+mod encode;
 mod kinds;
 mod operations;
 mod reader;

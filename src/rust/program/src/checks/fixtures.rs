@@ -4,6 +4,7 @@ use super::forms::check_alike;
 use crate::bytecode::MAGIC;
 use crate::module::Module;
 use crate::program::{Format, Program};
+use crate::text;
 use pjrt_base::error::Kind;
 
 /// The programs in bytecode of the folder of fixtures, by path.
@@ -37,6 +38,44 @@ fn every_program_is_decoded() {
         let text = module.text().unwrap_or_else(|error| panic!("{path}: {error}"));
         let program = Program::new(text.into_bytes(), Format::Mlir).unwrap_or_else(|error| panic!("{path}: {error}"));
         check_alike(&Program::new(code, Format::Mlir).unwrap(), &program, &path);
+    }
+}
+
+#[test]
+fn every_program_is_written_as_a_portable_artifact() {
+    // What other dialects say, and newer versions.
+    const WITHOUT_FORM: [&str; 5] = ["sdy.", "chlo.", "future", "mesh_axes", "`builtin.module` has an attribute"];
+    let mut count = 0;
+    for (path, code) in programs() {
+        let mut module = Module::decode(&code).unwrap();
+        module.root.remove("x.odd key");
+        let artifact = match module.artifact() {
+            Ok(artifact) => artifact,
+            Err(error) => {
+                assert!(WITHOUT_FORM.iter().any(|what| error.message().contains(what)), "{path}: {error}");
+                continue;
+            }
+        };
+        let program = Program::new(artifact.clone(), Format::Mlir).unwrap_or_else(|error| panic!("{path}: {error}"));
+        check_alike(&Program::new(code, Format::Mlir).unwrap(), &program, &path);
+        let again = Module::decode(&artifact).unwrap();
+        assert!(again.artifact().unwrap() == artifact, "{path}");
+        if path.ends_with(".artifact") {
+            assert_eq!(module.text().unwrap(), again.text().unwrap(), "{path}");
+        }
+        count += 1;
+    }
+    assert!(count > 90, "{count} programs");
+}
+
+#[test]
+fn the_text_of_every_program_is_read_as_a_whole() {
+    for (path, code) in programs() {
+        let text = Module::decode(&code).unwrap().text().unwrap();
+        match text::whole(text.as_bytes()) {
+            Ok(module) => assert_eq!(text, module.text().unwrap(), "{path}"),
+            Err(error) => assert!(error.message().contains("!stablehlo.future<"), "{path}: {error}"),
+        }
     }
 }
 

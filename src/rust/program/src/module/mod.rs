@@ -4,6 +4,7 @@
 
 pub mod annotations;
 mod attribute;
+pub(crate) mod choices;
 mod constant;
 pub(crate) mod depth;
 pub(crate) mod mesh;

@@ -4,6 +4,7 @@
 mod barrier;
 mod folding;
 mod older;
+mod portable;
 pub mod refine;
 
 use crate::module::mesh;

@@ -14,8 +14,10 @@ use std::collections::HashMap;
 mod nesting;
 mod read;
 mod values;
+mod whole;
 
 pub(crate) use read::{constants, module};
+pub(crate) use whole::{constant, whole};
 
 /// The nesting from which on the compiler would overflow the stack, with a margin; also the limit of dimensions, which
 /// take it seconds.

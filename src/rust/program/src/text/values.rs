@@ -30,6 +30,9 @@ pub(super) fn kind(code: &[u8]) -> (Type, usize) {
 }
 
 fn element(name: &str) -> Element {
+    if name == "index" {
+        return Element::Index;
+    }
     DType::from_mlir(name).map_or_else(|| Element::Other(name.into()), Element::Number)
 }
 
@@ -131,7 +134,7 @@ fn numbers(code: &[u8]) -> Option<Arc<[i64]>> {
 }
 
 /// The content of a string: a backslash stands before a quote, a backslash, a letter or two hexadecimal digits.
-fn unescaped(mut text: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn unescaped(mut text: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     while let Some((&first, rest)) = text.split_first() {
         text = rest;

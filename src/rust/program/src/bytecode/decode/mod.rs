@@ -7,7 +7,7 @@ pub(super) mod properties;
 mod quantized;
 mod shardy;
 mod stablehlo;
-mod vhlo;
+pub(super) mod vhlo;
 
 use super::operations::{self, Head, Parts};
 use super::reader::Reader;

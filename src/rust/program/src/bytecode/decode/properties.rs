@@ -240,7 +240,7 @@ fn of_base(base: &str) -> Name {
 }
 
 /// The name of an operation of the portable form without its version, and the names of its properties; `None` if it is not known.
-fn of_name(portable: &str) -> Option<(&str, &'static str)> {
+pub(in super::super) fn of_name(portable: &str) -> Option<(&str, &'static str)> {
     let (base, version) = portable.rsplit_once("_v")?;
     let list = match listed(PORTABLE, portable) {
         Some(list) => list,
@@ -253,7 +253,7 @@ fn of_name(portable: &str) -> Option<(&str, &'static str)> {
 }
 
 /// The keys in a list, which are all there in the portable form.
-fn keys(list: &str) -> impl Iterator<Item = &str> {
+pub(in super::super) fn keys(list: &str) -> impl Iterator<Item = &str> {
     list.split_ascii_whitespace().map(|key| key.trim_end_matches(['?', '+']))
 }
 

@@ -4,6 +4,9 @@ use super::super::damaged;
 use super::super::reader::Reader;
 use super::entries::{complex, number_type, Decoder};
 use super::{mesh, quantized};
+pub(super) use crate::module::choices::{
+    ACCURACIES, ALGORITHMS, COMPARISONS, DIRECTIONS, DISTRIBUTIONS, PRECISIONS, TRANSFORMS, TRANSPOSES,
+};
 use crate::module::{shown, unknown, Attribute, Element, Type};
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
@@ -42,16 +45,6 @@ pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &m
         _ => return Err(unknown(format_args!("attribute {kind} of StableHLO's portable form"))),
     })
 }
-
-pub(super) const DIRECTIONS: [&str; 6] = ["EQ", "NE", "GE", "GT", "LE", "LT"];
-pub(super) const COMPARISONS: [&str; 5] = ["NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"];
-pub(super) const TRANSFORMS: [&str; 4] = ["FFT", "IFFT", "RFFT", "IRFFT"];
-pub(super) const PRECISIONS: [&str; 3] = ["DEFAULT", "HIGH", "HIGHEST"];
-pub(super) const ALGORITHMS: [&str; 3] = ["DEFAULT", "THREE_FRY", "PHILOX"];
-/// They are counted from one.
-pub(super) const DISTRIBUTIONS: [&str; 3] = ["", "UNIFORM", "NORMAL"];
-pub(super) const TRANSPOSES: [&str; 4] = ["TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"];
-pub(super) const ACCURACIES: [&str; 3] = ["DEFAULT", "HIGHEST", "TOLERANCE"];
 
 pub(super) fn choice(name: &'static str, values: &[&'static str], reader: &mut Reader<'_>) -> Result<Attribute> {
     let number = reader.number()?;
@@ -97,6 +90,12 @@ const NUMBERS: [(u64, &str); 29] = [
     (34, "tf32"), (35, "f8E4M3"), (36, "f8E3M4"), (37, "f4E2M1FN"), (38, "f6E2M3FN"), (39, "f6E3M2FN"),
     (40, "f8E8M0FNU"),
 ];
+
+/// The number of the type of a number that is not complex.
+pub(in super::super) fn number_of_type(name: &str) -> Option<usize> {
+    let found = NUMBERS.iter().find(|(_, known)| *known == name).map(|(number, _)| *number as usize);
+    found.or((name == "index").then_some(9))
+}
 
 pub(super) fn kind<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &mut Reader<'a>) -> Result<Type> {
     if let Some((_, name)) = NUMBERS.iter().find(|(number, _)| *number == kind) {

@@ -1,0 +1,257 @@
+//! Writes a module as a portable artifact of StableHLO: bytecode of the first encoding, which every plugin reads, with the oldest
+//! version of each operation that can express it.
+
+mod entries;
+mod properties;
+
+use super::{Section, MAGIC};
+use crate::module::{Attribute, Block, Module, Name, Operation, Region, Value};
+use pjrt_base::error::{Error, Kind, Result};
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// The first version with the guarantee that later ones read it.
+const PRODUCER: &[u8] = b"StableHLO_v0.9.0\0";
+
+/// Regions and attributes nest less deep: this module uses recursion, and so do readers.
+const MAX_NESTING: usize = 90;
+
+/// The parts that an operation has.
+const ATTRIBUTES: u8 = 0x01;
+const RESULTS: u8 = 0x02;
+const OPERANDS: u8 = 0x04;
+const REGIONS: u8 = 0x10;
+
+/// The dialects by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Dialect {
+    Builtin,
+    Vhlo,
+}
+
+impl Module {
+    /// The program as a portable artifact.
+    ///
+    /// # Errors
+    /// `UnsupportedProgram`, which names the operation, for what has no portable form.
+    pub fn artifact(&self) -> Result<Vec<u8>> {
+        let mut writer = Writer::new(self);
+        let mut operations = Vec::new();
+        // The outermost block has one operation and no arguments.
+        number(2, &mut operations);
+        writer.operation(&self.root, 0, &mut operations)?;
+        Ok(writer.file(&operations))
+    }
+}
+
+/// Numbers for things that are written once.
+struct Numbered<T>(HashMap<T, usize>);
+
+impl<T: Hash + Eq> Numbered<T> {
+    fn number(&mut self, item: T) -> usize {
+        let next = self.0.len();
+        *self.0.entry(item).or_insert(next)
+    }
+
+    fn in_order(self) -> Vec<T> {
+        let mut items: Vec<_> = self.0.into_iter().collect();
+        items.sort_unstable_by_key(|(_, number)| *number);
+        items.into_iter().map(|(item, _)| item).collect()
+    }
+}
+
+struct Writer<'a> {
+    module: &'a Module,
+    strings: Numbered<Vec<u8>>,
+    /// Dialect, and name as the number of a string.
+    names: Numbered<(Dialect, usize)>,
+    attributes: Numbered<(Dialect, Vec<u8>)>,
+    types: Numbered<(Dialect, Vec<u8>)>,
+    /// The numbers of values in their region.
+    values: HashMap<Value, usize>,
+    /// The operation that is being written, for errors.
+    place: Name,
+    depth: usize,
+}
+
+impl<'a> Writer<'a> {
+    fn new(module: &'a Module) -> Self {
+        Writer {
+            module,
+            strings: Numbered(HashMap::new()),
+            names: Numbered(HashMap::new()),
+            attributes: Numbered(HashMap::new()),
+            types: Numbered(HashMap::new()),
+            values: HashMap::new(),
+            place: module.root.name.clone(),
+            depth: 0,
+        }
+    }
+
+    fn string(&mut self, text: &[u8]) -> usize {
+        self.strings.number(text.to_vec())
+    }
+
+    /// Writes an operation, in whose regions values have numbers from `first` on.
+    fn operation(&mut self, operation: &Operation, first: usize, out: &mut Vec<u8>) -> Result<()> {
+        let outer = std::mem::replace(&mut self.place, operation.name.clone());
+        let (name, attributes) = if &*operation.name == "builtin.module" {
+            let item = |(key, value): &(Name, Attribute)| Ok((key.clone(), self.builtin(value)?));
+            (
+                (Dialect::Builtin, "module".to_owned()),
+                operation.attributes.iter().map(item).collect::<Result<Vec<_>>>()?,
+            )
+        } else {
+            let (name, attributes) = properties::portable(operation).ok_or_else(|| self.no_form("no portable form"))?;
+            let item = |(key, value): &(Name, Attribute)| Ok((key.clone(), self.property(key, value)?));
+            ((Dialect::Vhlo, name), attributes.iter().map(item).collect::<Result<Vec<_>>>()?)
+        };
+        let name = (name.0, self.string(name.1.as_bytes()));
+        number(self.names.number(name), out);
+        let parts = [
+            (ATTRIBUTES, !attributes.is_empty()),
+            (RESULTS, !operation.results.is_empty()),
+            (OPERANDS, !operation.operands.is_empty()),
+            (REGIONS, !operation.regions.is_empty()),
+        ];
+        out.push(parts.iter().filter(|(_, is_there)| *is_there).map(|(part, _)| part).sum());
+        number(self.location(None), out);
+        if !attributes.is_empty() {
+            number(self.dictionary(&attributes), out);
+        }
+        if !operation.results.is_empty() {
+            let types = operation.results.iter().map(|&value| self.kind(self.module.type_of(value)));
+            let types = types.collect::<Result<Vec<_>>>()?;
+            list(&types, out);
+        }
+        if !operation.operands.is_empty() {
+            let operands =
+                operation.operands.iter().map(|value| self.values.get(value).copied()).collect::<Option<Vec<_>>>();
+            list(&operands.ok_or_else(|| self.no_form("operands that are not defined"))?, out);
+        }
+        if !operation.regions.is_empty() {
+            // Functions and the module do not use values from outside.
+            let is_isolated = matches!(&*operation.name, "builtin.module" | "func.func");
+            number(operation.regions.len() << 1 | usize::from(is_isolated), out);
+            self.depth += 1;
+            if self.depth > MAX_NESTING {
+                return Err(self.no_form("regions that nest too deep"));
+            }
+            let is_function = &*operation.name == "func.func";
+            for region in &operation.regions {
+                self.region(region, if is_isolated { 0 } else { first }, is_function, out)?;
+            }
+            self.depth -= 1;
+        }
+        self.place = outer;
+        Ok(())
+    }
+
+    fn region(&mut self, region: &Region, first: usize, is_function: bool, out: &mut Vec<u8>) -> Result<()> {
+        number(region.blocks.len(), out);
+        if region.blocks.is_empty() {
+            return Ok(());
+        }
+        let defined = |block: &Block| {
+            let results = block.operations.iter().flat_map(|operation| operation.results.clone());
+            block.arguments.iter().copied().chain(results).collect::<Vec<_>>()
+        };
+        let values: Vec<Value> = region.blocks.iter().flat_map(defined).collect();
+        number(values.len(), out);
+        self.values.extend(values.iter().enumerate().map(|(i, &value)| (value, first + i)));
+        for block in &region.blocks {
+            let has_arguments = !block.arguments.is_empty();
+            number(block.operations.len() << 1 | usize::from(has_arguments), out);
+            if has_arguments {
+                number(block.arguments.len(), out);
+            }
+            for (i, &argument) in block.arguments.iter().enumerate() {
+                number(self.kind(self.module.type_of(argument))?, out);
+                let name = block.names.get(i).and_then(Option::as_ref).filter(|_| is_function);
+                number(self.location(name), out);
+            }
+            for operation in &block.operations {
+                self.operation(operation, first + values.len(), out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The whole file.
+    fn file(mut self, operations: &[u8]) -> Vec<u8> {
+        let dialects: Vec<usize> = ["builtin", "vhlo"].map(|name| self.string(name.as_bytes())).to_vec();
+        let mut named = Vec::new();
+        list(&dialects, &mut named);
+        for run in self.names.in_order().chunk_by(|a, b| a.0 == b.0) {
+            number(run[0].0 as usize, &mut named);
+            list(&run.iter().map(|(_, name)| *name).collect::<Vec<_>>(), &mut named);
+        }
+        let (attributes, types) = (self.attributes.in_order(), self.types.in_order());
+        let mut offsets = Vec::new();
+        number(attributes.len(), &mut offsets);
+        number(types.len(), &mut offsets);
+        let mut entries = Vec::new();
+        for run in [&attributes, &types].into_iter().flat_map(|items| items.chunk_by(|a, b| a.0 == b.0)) {
+            number(run[0].0 as usize, &mut offsets);
+            number(run.len(), &mut offsets);
+            for (_, content) in run {
+                // The flag: in the dialect's own encoding.
+                number(content.len() << 1 | 1, &mut offsets);
+                entries.extend_from_slice(content);
+            }
+        }
+        let strings = self.strings.in_order();
+        let mut text = Vec::new();
+        number(strings.len(), &mut text);
+        strings.iter().rev().for_each(|string| number(string.len() + 1, &mut text));
+        strings.iter().for_each(|string| text.extend(string.iter().chain(&[0])));
+        let mut file = MAGIC.to_vec();
+        number(0, &mut file);
+        file.extend_from_slice(PRODUCER);
+        for (section, content) in [
+            (Section::DIALECTS, &named[..]),
+            (Section::ENTRIES, &entries),
+            (Section::OFFSETS, &offsets),
+            (Section::OPERATIONS, operations),
+            (Section::STRINGS, &text),
+        ] {
+            file.push(section.0);
+            number(content.len(), &mut file);
+            file.extend_from_slice(content);
+        }
+        file
+    }
+
+    #[cold]
+    fn no_form(&self, what: &str) -> Error {
+        let message = format!("The program cannot be written as a portable artifact: `{}` has {what}.", self.place);
+        Error::new(Kind::UnsupportedProgram, message)
+            .hint("Export it with StableHLO's `serialize_portable_artifact()`, and compile the result.")
+    }
+}
+
+/// A number: the count of trailing zero bits in its first byte is the count of further bytes.
+fn number(value: usize, out: &mut Vec<u8>) {
+    wide(value as u64, out);
+}
+
+fn wide(value: u64, out: &mut Vec<u8>) {
+    let more = (63 - (value | 1).leading_zeros()) / 7;
+    if more >= 8 {
+        out.push(0);
+        return out.extend(value.to_le_bytes());
+    }
+    let bytes = ((value << 1 | 1) << more).to_le_bytes();
+    out.extend_from_slice(&bytes[..=more as usize]);
+}
+
+/// A number with its sign in the last bit.
+fn signed(value: i64, out: &mut Vec<u8>) {
+    wide((value << 1 ^ value >> 63) as u64, out);
+}
+
+/// A count, and as many numbers.
+fn list(items: &[usize], out: &mut Vec<u8>) {
+    number(items.len(), out);
+    items.iter().for_each(|&item| number(item, out));
+}

@@ -1,0 +1,179 @@
+//! The names of operations in the portable form, and their properties, of which none is omitted.
+
+use super::super::decode::properties::{keys, of_name};
+use crate::module::{Attribute, Dense, Element, Name, Operation, Type};
+use pjrt_data::dtype::DType;
+use std::sync::Arc;
+
+type Attributes = Vec<(Name, Attribute)>;
+
+/// The name of an operation and its attributes in the portable form; `None` if it has none.
+pub(super) fn portable(operation: &Operation) -> Option<(String, Attributes)> {
+    let base = match &*operation.name {
+        "func.func" | "func.call" | "func.return" => operation.base(),
+        name => name.strip_prefix("stablehlo.")?,
+    };
+    let name = format!("{base}_v{}", version(base, operation));
+    let (_, list) = of_name(&name)?;
+    let mut given: Attributes = Vec::new();
+    for (key, value) in &operation.attributes {
+        match divided(key, value) {
+            // Those that older versions do not have are empty, except for the type of a channel.
+            Some(parts) => given.extend(parts.into_iter().filter(|(part, _)| is_listed(list, part))),
+            None => given.push((key.clone(), whole(value))),
+        }
+    }
+    let is_given = |key: &str| given.iter().any(|(known, _)| &**known == key);
+    let missing: Vec<&str> = keys(list).filter(|key| !is_given(key)).collect();
+    for key in missing {
+        given.push((key.into(), default(base, key, operation)?));
+    }
+    given.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Some((name, given))
+}
+
+fn is_listed(list: &str, name: &str) -> bool {
+    keys(list).any(|key| key == name)
+}
+
+/// The oldest version of an operation that has all that is said here.
+fn version(base: &str, operation: &Operation) -> u8 {
+    let has = |key: &str| operation.attribute(key).is_some();
+    let has_batches = |key: &str| match operation.attribute(key) {
+        Some(Attribute::Gather(gather)) => !gather.operand_batching_dims.is_empty(),
+        Some(Attribute::Scatter(scatter)) => !scatter.input_batching_dims.is_empty(),
+        _ => false,
+    };
+    let is_newer = match base {
+        "gather" | "dynamic_gather" => has_batches("dimension_numbers"),
+        "scatter" => has_batches("scatter_dimension_numbers"),
+        "dot_general" => has("algorithm"),
+        "all_reduce" | "all_gather" | "all_to_all" => operation.operands.len() != 1,
+        "send" | "recv" => has("source_target_pairs"),
+        "collective_broadcast" => has("has_dynamic_root"),
+        "custom_call" => has("result_tilings"),
+        "composite" => !operation.regions.is_empty(),
+        _ => has("result_accuracy"),
+    };
+    1 + u8::from(is_newer)
+}
+
+/// An attribute that is the same in the portable form.
+fn whole(value: &Attribute) -> Attribute {
+    match value {
+        Attribute::Unit => Attribute::Bool(true),
+        _ => value.clone(),
+    }
+}
+
+/// The parts of an attribute that the portable form divides.
+fn divided(key: &str, value: &Attribute) -> Option<Attributes> {
+    let list = |values: &[i64]| Attribute::Numbers(values.into());
+    let one = |value: i64| Attribute::Integer(value, Element::Number(DType::I64));
+    let parts: Vec<(&str, Attribute)> = match value {
+        Attribute::Gather(gather) => vec![
+            ("offset_dims", list(&gather.offset_dims)),
+            ("collapsed_slice_dims", list(&gather.collapsed_slice_dims)),
+            ("operand_batching_dims", list(&gather.operand_batching_dims)),
+            ("start_indices_batching_dims", list(&gather.start_indices_batching_dims)),
+            ("start_index_map", list(&gather.start_index_map)),
+            ("index_vector_dim", one(gather.index_vector_dim)),
+        ],
+        Attribute::Scatter(scatter) => vec![
+            ("update_window_dims", list(&scatter.update_window_dims)),
+            ("inserted_window_dims", list(&scatter.inserted_window_dims)),
+            ("input_batching_dims", list(&scatter.input_batching_dims)),
+            ("scatter_indices_batching_dims", list(&scatter.scatter_indices_batching_dims)),
+            ("scatter_dims_to_operand_dims", list(&scatter.scatter_dims_to_operand_dims)),
+            ("index_vector_dim", one(scatter.index_vector_dim)),
+        ],
+        Attribute::Dot(dot) => vec![
+            ("lhs_batching_dimensions", list(&dot.lhs_batching)),
+            ("rhs_batching_dimensions", list(&dot.rhs_batching)),
+            ("lhs_contracting_dimensions", list(&dot.lhs_contracting)),
+            ("rhs_contracting_dimensions", list(&dot.rhs_contracting)),
+        ],
+        Attribute::Algorithm(algorithm) => {
+            let [lhs, rhs, operations] = algorithm.counts;
+            vec![
+                ("lhs_precision_type", Attribute::Type(algorithm.lhs_precision.clone())),
+                ("rhs_precision_type", Attribute::Type(algorithm.rhs_precision.clone())),
+                ("accumulation_type", Attribute::Type(algorithm.accumulation.clone())),
+                ("lhs_component_count", one(lhs)),
+                ("rhs_component_count", one(rhs)),
+                ("num_primitive_operations", one(operations)),
+                ("allow_imprecise_accumulation", Attribute::Bool(algorithm.allow_imprecise)),
+            ]
+        }
+        Attribute::Conv(conv) => vec![
+            ("input_batch_dimension", one(conv.input_batch)),
+            ("input_feature_dimension", one(conv.input_feature)),
+            ("input_spatial_dimensions", list(&conv.input_spatial)),
+            ("kernel_input_feature_dimension", one(conv.kernel_input_feature)),
+            ("kernel_output_feature_dimension", one(conv.kernel_output_feature)),
+            ("kernel_spatial_dimensions", list(&conv.kernel_spatial)),
+            ("output_batch_dimension", one(conv.output_batch)),
+            ("output_feature_dimension", one(conv.output_feature)),
+            ("output_spatial_dimensions", list(&conv.output_spatial)),
+        ],
+        Attribute::Other(text) if key == "channel_handle" => {
+            let number = |name: &str| {
+                let (_, rest) = text.split_once(name)?;
+                rest.trim_start_matches([' ', '=']).split([',', '>', ' ']).next()?.parse().ok()
+            };
+            vec![("channel_id", one(number("handle =")?)), ("channel_type", one(number("type =")?))]
+        }
+        _ => return None,
+    };
+    Some(parts.into_iter().map(|(key, value)| (key.into(), value)).collect())
+}
+
+/// What a property is that is not given; `None` if it must be given.
+fn default(base: &str, key: &str, operation: &Operation) -> Option<Attribute> {
+    let one = |value: i64| Attribute::Integer(value, Element::Number(DType::I64));
+    let empty = || Attribute::Array(Arc::new([]));
+    // The dimensions of a window.
+    let count = || match (operation.attribute("dimension_numbers"), operation.attribute("window_dimensions")) {
+        (Some(Attribute::Conv(conv)), _) => Some(conv.input_spatial.len()),
+        (_, Some(window)) => Some(window.as_numbers()?.len()),
+        _ => None,
+    };
+    Some(match key {
+        "api_version" => Attribute::Integer(1, Element::Number(DType::I32)),
+        "arg_attrs"
+        | "res_attrs"
+        | "called_computations"
+        | "layout"
+        | "operand_layouts"
+        | "result_layouts"
+        | "result_tilings"
+        | "output_operand_aliases" => empty(),
+        "precision_config" => Attribute::Array(
+            operation.operands.iter().take(2).map(|_| Attribute::Choice("precision", "DEFAULT")).collect(),
+        ),
+        "backend_config" | "infeed_config" | "outfeed_config" | "sym_visibility" => Attribute::string(""),
+        "composite_attributes" => Attribute::Dictionary(Arc::new([])),
+        "has_side_effect"
+        | "indices_are_sorted"
+        | "unique_indices"
+        | "is_host_transfer"
+        | "is_stable"
+        | "lower"
+        | "use_global_device_ids"
+        | "has_dynamic_root" => Attribute::Bool(false),
+        "dimension" if base == "sort" => one(-1),
+        "version" => Attribute::Integer(0, Element::Number(DType::I32)),
+        "channel_id" => one(0),
+        "compare_type" => Attribute::Choice("comparison_type", "NOTYPE"),
+        "known_expanding_dimensions" | "known_nonexpanding_dimensions" => Attribute::Numbers(Arc::new([])),
+        "base_dilations" | "window_dilations" | "lhs_dilation" | "rhs_dilation" | "window_strides" => {
+            Attribute::Numbers(vec![1; count()?].into())
+        }
+        "window_reversal" => Attribute::Bools(vec![false; count()?].into()),
+        "padding" => {
+            let kind = Type::tensor(vec![count()? as i64, 2], Element::Number(DType::I64));
+            Attribute::Dense(Arc::new(Dense { kind, bytes: vec![0; 16 * count()?].into() }))
+        }
+        _ => return None,
+    })
+}

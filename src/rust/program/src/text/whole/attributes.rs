@@ -1,0 +1,228 @@
+//! Attributes.
+
+use super::{Pairs, Reader};
+use crate::module::choices::CHOICES;
+use crate::module::{Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Scatter, Type};
+use pjrt_base::error::Result;
+use pjrt_data::dtype::DType;
+use std::sync::Arc;
+
+impl Reader<'_> {
+    /// A dictionary in braces.
+    pub fn dictionary(&mut self) -> Result<Pairs> {
+        self.expect("{")?;
+        self.items("}", |this| {
+            let name: Name = if this.peek() == Some(b'"') { this.name()?.into() } else { this.word().into() };
+            let value = if this.eat("=") { this.attribute()? } else { Attribute::Unit };
+            Ok((name, value))
+        })
+    }
+
+    pub fn attribute(&mut self) -> Result<Attribute> {
+        self.deeper(|this| this.one_attribute())
+    }
+
+    fn one_attribute(&mut self) -> Result<Attribute> {
+        let Some(first) = self.peek() else { return self.unknown("an attribute that is missing") };
+        Ok(match first {
+            b'"' => Attribute::String(self.string()?.into()),
+            b'{' => Attribute::Dictionary(self.dictionary()?.into()),
+            b'@' => Attribute::symbol(self.symbol()?.into()),
+            b'[' => {
+                self.expect("[")?;
+                Attribute::Array(self.items("]", Self::attribute)?.into())
+            }
+            b'#' => return self.of_stablehlo(),
+            b'-' | b'0'..=b'9' => return self.number(),
+            _ if self.eat("true") => Attribute::Bool(true),
+            _ if self.eat("false") => Attribute::Bool(false),
+            _ if self.eat("unit") => Attribute::Unit,
+            _ if self.eat("array<") => return self.array(),
+            _ => match self.bracketed("dense<")? {
+                Some(content) => {
+                    self.expect(":")?;
+                    let kind = self.kind()?;
+                    match super::constant::dense(content, kind) {
+                        Some(dense) => Attribute::Dense(Arc::new(dense)),
+                        None => return self.unknown("a constant that does not match its type"),
+                    }
+                }
+                None => Attribute::Type(self.kind()?),
+            },
+        })
+    }
+
+    /// An integer or a float, with or without its type.
+    fn number(&mut self) -> Result<Attribute> {
+        let rest = self.rest();
+        let is_number = |c: char| c.is_ascii_alphanumeric() || ".+-".contains(c);
+        let text = &rest[..rest.find(|c| !is_number(c)).unwrap_or(rest.len())];
+        self.at += text.len();
+        let is_float = !text.starts_with("0x") && text.contains(['.', 'e', 'E']);
+        let default = if is_float { DType::F64 } else { DType::I64 };
+        let kind = if self.eat(":") { self.kind()? } else { Type::Number(Element::Number(default)) };
+        let Type::Number(element) = kind else { return self.unknown("a number of this type") };
+        let dtype = match &element {
+            Element::Index => DType::I64,
+            element => match element.dtype() {
+                Some(dtype) => dtype,
+                None => return self.unknown(&format!("a number of type {element}")),
+            },
+        };
+        let Some(bits) = super::constant::bits(text, dtype) else { return self.unknown("a number of another type") };
+        Ok(match dtype {
+            DType::Pred => Attribute::Bool(bits != 0),
+            _ if dtype.is_float() => Attribute::Float(bits, element),
+            _ if dtype.is_signed() && dtype.info().bits < 64 => {
+                let shift = 64 - dtype.info().bits;
+                Attribute::Integer((bits as i64) << shift >> shift, element)
+            }
+            _ => Attribute::Integer(bits as i64, element),
+        })
+    }
+
+    /// `array<i64: 1, 2>`, without its start.
+    fn array(&mut self) -> Result<Attribute> {
+        let Type::Number(element) = self.kind()? else { return self.unknown("a list of this type") };
+        if element == Element::Number(DType::Pred) {
+            self.eat(":");
+            let values = self.items(">", |this| Ok(this.word() == "true"))?;
+            return Ok(Attribute::Bools(values.into()));
+        }
+        self.eat(":");
+        let values = self.items(">", Self::integer)?.into();
+        Ok(match element {
+            Element::Number(DType::I64) => Attribute::Numbers(values),
+            _ => Attribute::Integers(values, element),
+        })
+    }
+
+    fn of_stablehlo(&mut self) -> Result<Attribute> {
+        if self.eat("#stablehlo<") {
+            let (name, value) = (self.word(), self.word());
+            self.expect(">")?;
+            return self.choice(name, value);
+        }
+        if self.eat("#stablehlo.dot_algorithm<") {
+            return self.algorithm();
+        }
+        if self.eat("#stablehlo.conv<") {
+            let conv = self.conv()?;
+            self.expect(">")?;
+            return Ok(Attribute::Conv(Arc::new(conv)));
+        }
+        let kind = ["dot", "gather", "scatter"].into_iter().find(|kind| self.eat(&format!("#stablehlo.{kind}<")));
+        let Some(kind) = kind else { return self.text_attribute() };
+        let mut fields = self.items(">", |this| {
+            let name = this.word();
+            this.expect("=")?;
+            Ok((name, if this.peek() == Some(b'[') { this.integers()? } else { vec![this.integer()?] }))
+        })?;
+        let mut take = |name: &str| {
+            let at = fields.iter().position(|(key, _)| *key == name);
+            at.map(|at| fields.remove(at).1).unwrap_or_default()
+        };
+        let found = match kind {
+            "dot" => Attribute::Dot(Arc::new(Dot {
+                lhs_batching: take("lhs_batching_dimensions"),
+                rhs_batching: take("rhs_batching_dimensions"),
+                lhs_contracting: take("lhs_contracting_dimensions"),
+                rhs_contracting: take("rhs_contracting_dimensions"),
+            })),
+            "gather" => Attribute::Gather(Arc::new(Gather {
+                offset_dims: take("offset_dims"),
+                collapsed_slice_dims: take("collapsed_slice_dims"),
+                operand_batching_dims: take("operand_batching_dims"),
+                start_indices_batching_dims: take("start_indices_batching_dims"),
+                start_index_map: take("start_index_map"),
+                index_vector_dim: take("index_vector_dim").first().copied().unwrap_or(0),
+            })),
+            _ => Attribute::Scatter(Arc::new(Scatter {
+                update_window_dims: take("update_window_dims"),
+                inserted_window_dims: take("inserted_window_dims"),
+                input_batching_dims: take("input_batching_dims"),
+                scatter_indices_batching_dims: take("scatter_indices_batching_dims"),
+                scatter_dims_to_operand_dims: take("scatter_dims_to_operand_dims"),
+                index_vector_dim: take("index_vector_dim").first().copied().unwrap_or(0),
+            })),
+        };
+        match fields.first() {
+            Some((name, _)) => self.unknown(&format!("'{name}' in #stablehlo.{kind}")),
+            None => Ok(found),
+        }
+    }
+
+    /// An attribute that is kept as text: `#dialect.name<..>`.
+    pub fn text_attribute(&mut self) -> Result<Attribute> {
+        let start = self.at;
+        self.expect("#")?;
+        self.word();
+        self.bracketed("<")?;
+        Ok(Attribute::Other(self.text[start..self.at].into()))
+    }
+
+    /// `lhs_precision_type = f32, ..>`.
+    fn algorithm(&mut self) -> Result<Attribute> {
+        let fields = self.items(">", |this| {
+            this.word();
+            this.expect("=")?;
+            this.attribute()
+        })?;
+        let one = |attribute: &Attribute| attribute.as_integer();
+        match &fields[..] {
+            [Attribute::Type(lhs), Attribute::Type(rhs), Attribute::Type(accumulation), first, second, third, Attribute::Bool(allow_imprecise)] =>
+            {
+                let [Some(first), Some(second), Some(third)] = [one(first), one(second), one(third)] else {
+                    return self.unknown("an algorithm that is something else");
+                };
+                Ok(Attribute::Algorithm(Arc::new(Algorithm {
+                    lhs_precision: lhs.clone(),
+                    rhs_precision: rhs.clone(),
+                    accumulation: accumulation.clone(),
+                    counts: [first, second, third],
+                    allow_imprecise: *allow_imprecise,
+                })))
+            }
+            _ => self.unknown("an algorithm that is something else"),
+        }
+    }
+
+    pub fn choice(&self, name: &str, value: &str) -> Result<Attribute> {
+        let found = CHOICES.iter().find(|(known, ..)| *known == name);
+        let found = found.and_then(|(name, _, values)| Some((*name, *values.iter().find(|known| **known == value)?)));
+        match found {
+            Some((name, value)) => Ok(Attribute::Choice(name, value)),
+            None => self.unknown(&format!("'{name} {value}'")),
+        }
+    }
+
+    /// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
+    pub fn conv(&mut self) -> Result<Conv> {
+        let part = |this: &mut Self, letters: [&str; 2]| {
+            this.expect("[")?;
+            let names = this.items("]", |this| Ok(this.word()))?;
+            let place = |name: &str| names.iter().position(|known| *known == name).map(|at| at as i64);
+            let spatial = (0..names.len().saturating_sub(2)).map(|i| place(&i.to_string())).collect::<Option<Vec<_>>>();
+            match (place(letters[0]), place(letters[1]), spatial) {
+                (Some(first), Some(second), Some(spatial)) => Ok((first, second, spatial)),
+                _ => this.unknown("other dimensions of a convolution"),
+            }
+        };
+        let (input_batch, input_feature, input_spatial) = part(self, ["b", "f"])?;
+        self.expect("x")?;
+        let (kernel_input_feature, kernel_output_feature, kernel_spatial) = part(self, ["i", "o"])?;
+        self.expect("->")?;
+        let (output_batch, output_feature, output_spatial) = part(self, ["b", "f"])?;
+        Ok(Conv {
+            input_batch,
+            input_feature,
+            input_spatial,
+            kernel_input_feature,
+            kernel_output_feature,
+            kernel_spatial,
+            output_batch,
+            output_feature,
+            output_spatial,
+        })
+    }
+}
