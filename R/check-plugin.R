@@ -45,7 +45,7 @@ pjrt_check_plugin <- function(plugin = default_platform(), quick = FALSE, file =
   found$is_crash <- NULL
   report <- structure(found, class = c("PJRTPluginReport", "data.frame"), plugin = path)
   if (!is.null(file)) {
-    # what a plugin prints may be no text
+    # a plugin may print any bytes
     json <- iconv(report_json(report), "UTF-8", "UTF-8", sub = "byte")
     call_with_text(ffi_plugin_report_write, json, full_path(file))
   }

@@ -47,8 +47,9 @@
 #' `select(x > y | x != x, x, y)` keeps `NaN` and is as fast as XLA's default, whatever the options, but treats -0 and 0
 #' as equal.
 #'
-#' The package also sets `xla_cpu_enable_concurrency_optimized_scheduler` to `FALSE`, as JAX does: programs of many small
-#' operations then take up to a third less time.
+#' The package also sets `xla_cpu_enable_concurrency_optimized_scheduler` to `FALSE`, as JAX does. Programs of many
+#' small operations are then faster: in our measurements, a step of a small decoder took 11% less time and 50 steps of
+#' Hamiltonian Monte Carlo 18% less.
 #'
 #' All other options have XLA's defaults, which are also JAX's:
 #'
