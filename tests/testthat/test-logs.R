@@ -79,7 +79,7 @@ test_that("messages have the class pjrt_message and can be muffled", {
   expect_refused(load_plugin(plugin_path("cpu"), "cpu"), "invalid_input", "pjrt.verbose")
 })
 
-test_that("only printing methods, and what programs print, write to the console", {
+test_that("only printing methods, questions, and what programs print, write to the console", {
   namespace <- asNamespace("pjrt")
   functions <- Filter(is.function, mget(ls(namespace, all.names = TRUE), namespace))
   called <- function(code) {
@@ -87,7 +87,10 @@ test_that("only printing methods, and what programs print, write to the console"
   }
   calls <- lapply(functions, function(f) called(body(f)))
   with_call <- function(names) names(Filter(function(found) any(names %in% found), calls))
-  expect_match(with_call(c("cat", "writeLines", "print", "write")), "^(print|str)[.]|^(print|str|show)_|^write_output$")
+  expect_match(
+    with_call(c("cat", "writeLines", "print", "write")),
+    "^(print|str)[.]|^(print|str|show)_|^write_output$|^ask_yes$"
+  )
   expect_identical(with_call(c("message", "packageStartupMessage")), c("inform", "signal_kept"))
 })
 
