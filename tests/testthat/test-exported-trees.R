@@ -1,3 +1,5 @@
+# Exported functions of flax, optax and equinox: the names of their arguments and results, and their numbers.
+
 # The exports of flax, optax and equinox are made by src/rust/program/fixtures/exported/make_trees.py, with the numbers
 # that JAX computes.
 tree_export <- function(name) pjrt_load_exported(fixture(file.path("exported/trees", paste0(name, ".jaxexport"))))
