@@ -85,3 +85,14 @@ test_that("the demo's page shows each section of the demo", {
   chunks <- sub("^```\\{r ([a-z]+)[,}].*", "\\1", grep("^```\\{r [a-z]+[,}]", page, value = TRUE))
   expect_identical(setdiff(sections, chunks), character())
 })
+
+test_that("exported programs name no files of the machine that made them", {
+  folders <- c(source_file("inst/exported"), source_file("tests/testthat/fixtures"))
+  files <- list.files(folders, "[.](jaxexport|mlirbc|artifact)$", recursive = TRUE, full.names = TRUE)
+  expect_gt(length(files), 50L)
+  names_file <- function(file) {
+    bytes <- readBin(file, "raw", file.size(file))
+    length(grepRaw("site-packages|/(home|opt|root|srv|tmp|usr|var|Users)/", bytes)) > 0L
+  }
+  expect_identical(Filter(names_file, files), character())
+})
