@@ -94,12 +94,16 @@ install_pjrt <- function(platforms = NULL, version = NULL, source = c("auto", "i
     refuse_broken(platform, library, folder, start)
     inform("The plugin for ", platform, " is ", library)
   }
-  invisible(unique(sub("^cuda[0-9]+$", "cuda", platforms)))
+  invisible(unique(without_cuda_version(platforms)))
+}
+
+# The platforms of names such as "cuda12".
+without_cuda_version <- function(names) {
+  sub("^cuda[0-9]+$", "cuda", names)
 }
 
 # Tries a plugin that was installed after `start` in another process, and removes it if it crashes there or computes
-# wrong
-# numbers. One that does not start may be for another machine's hardware.
+# wrong numbers. One that does not start may be for another machine's hardware.
 refuse_broken <- function(platform, library, folder, start) {
   within <- strsplit(substring(library, nchar(folder) + 2L), "[/\\\\]")[[1L]]
   installed <- do.call(file.path, as.list(c(folder, within[1:2])))

@@ -58,8 +58,7 @@ pjrt_plugins <- function(available = FALSE) {
 available_plugins <- function() {
   all <- as.data.frame(call_with_text(ffi_plugins_available, manifest_path()))
   stored <- stored_plugins()
-  all$installed <- paste(sub("^cuda[0-9]+$", "cuda", all$platform), all$version) %in%
-    paste(stored$platform, stored$version)
+  all$installed <- paste(without_cuda_version(all$platform), all$version) %in% paste(stored$platform, stored$version)
   all
 }
 

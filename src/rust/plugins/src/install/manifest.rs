@@ -118,9 +118,12 @@ impl Manifest {
         name: &'a str,
         target: PlatformRelease,
     ) -> impl Iterator<Item = &'a ManifestEntry> {
-        self.plugins
-            .iter()
-            .filter(move |e| e.os == target.os && e.arch == target.arch && (e.platform == name || e.name() == name))
+        self.plugins_for(target).filter(move |e| e.platform == name || e.name() == name)
+    }
+
+    /// All plugins for this kind of machine.
+    fn plugins_for(&self, target: PlatformRelease) -> impl Iterator<Item = &ManifestEntry> {
+        self.plugins.iter().filter(move |e| e.os == target.os && e.arch == target.arch)
     }
 
     /// The additional wheels that a plugin needs.
@@ -148,8 +151,6 @@ impl Manifest {
 
     /// All plugins that can be downloaded for this machine.
     pub fn available(&self) -> Vec<Available> {
-        let target = PlatformRelease::HERE;
-        let here = self.plugins.iter().filter(|e| e.os == target.os && e.arch == target.arch);
         let available = |e: &ManifestEntry| Available {
             name: e.name(),
             version: e.version.clone(),
@@ -158,7 +159,7 @@ impl Manifest {
             stablehlo: e.stablehlo.clone(),
             bytes: self.bytes(e),
         };
-        here.map(available).collect()
+        self.plugins_for(PlatformRelease::HERE).map(available).collect()
     }
 
     /// The total download size of a plugin.
