@@ -347,8 +347,7 @@ abort_unknown <- function(unknown, known) {
 
 # Checks that a file has no other tensors than these.
 check_no_more <- function(known, chosen) {
-  more <- known[-chosen]
-  if (length(chosen) == 0L) more <- known
+  more <- known[setdiff(seq_along(known), chosen)]
   if (length(more) > 0L) {
     abort_input(
       "The file has ", counted(length(more), "tensor"), " that `like` does not have: ",
