@@ -3,21 +3,24 @@
 use crate::module::annotations::Annotations;
 use crate::module::depth;
 use crate::module::sizes;
-use crate::module::{Attribute, Operation};
+use crate::module::Operation;
 use memchr::{memchr, memchr2, memchr3, memchr_iter, memmem};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::ALL;
-use read::Reader;
+use read::{utf8, Reader};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use types::unescaped;
 
+mod attributes;
+mod constant;
 mod nesting;
+mod operation;
+mod pass;
 mod read;
-mod values;
-mod whole;
+mod types;
 
-pub(crate) use read::{constants, module};
-pub(crate) use whole::{constant, whole};
+pub(crate) use read::{constant, constants, module, whole};
 
 /// The nesting from which on the compiler would overflow the stack, with a margin; also the limit of dimensions, which
 /// take it seconds.
@@ -62,7 +65,7 @@ pub(crate) fn check(text: &[u8]) -> Result<Annotations> {
     }
     let mut reader = Reader::new(&source);
     let mut annotations = Annotations::default();
-    annotations.note_module(&reader.of_module());
+    annotations.note_module(&reader.of_module().attributes);
     let functions = reader.functions(false);
     let depth = calls(&source, &functions)?;
     if depth > MAX_NESTING {
@@ -83,9 +86,7 @@ pub(crate) fn check(text: &[u8]) -> Result<Annotations> {
 
 /// The name of the module, without its `@`.
 pub(crate) fn module_name(text: &[u8]) -> Option<String> {
-    let found = Reader::new(&Source::new(text)).of_module();
-    let name = found.iter().find(|(key, _)| &**key == "sym_name")?;
-    name.1.as_text().map(str::to_owned)
+    Reader::new(&Source::new(text)).of_module().symbol().map(str::to_owned)
 }
 
 /// The names of all functions, such as `@f`.
@@ -192,7 +193,11 @@ pub(crate) fn end_of_brackets(text: &[u8]) -> Option<usize> {
     let mut depth = 0usize;
     let mut i = 0;
     while let Some(&byte) = text.get(i) {
-        let next = if byte == b'"' { end_of_string(text, i) } else { i + 1 };
+        let next = match byte {
+            b'"' => end_of_string(text, i),
+            b'/' if text.get(i + 1) == Some(&b'/') => memchr(b'\n', &text[i..]).map_or(text.len(), |len| i + len),
+            _ => i + 1,
+        };
         match byte {
             b'{' | b'(' | b'[' | b'<' => depth += 1,
             // The end of an arrow.
@@ -204,6 +209,21 @@ pub(crate) fn end_of_brackets(text: &[u8]) -> Option<usize> {
         i = next;
     }
     None
+}
+
+/// The position of the comma or the bracket that ends an item of a list; the end of the text without one.
+fn end_of_item(text: &[u8]) -> usize {
+    let mut i = 0;
+    while let Some(&byte) = text.get(i) {
+        i = match byte {
+            b',' | b'}' | b')' | b']' => return i,
+            b'>' if !text[..i].ends_with(b"-") => return i,
+            b'{' | b'(' | b'[' | b'<' => end_of_brackets(&text[i..]).map_or(text.len(), |len| i + len),
+            b'"' => end_of_string(text, i),
+            _ => i + 1,
+        };
+    }
+    i.min(text.len())
 }
 
 /// Checks arrays wherever sizes are written as in `2x3x`: the number of dimensions, and that of elements.
@@ -278,11 +298,15 @@ fn calls(source: &Source<'_>, functions: &[(usize, Operation)]) -> Result<usize>
     let name = |start: usize| {
         let len = code[start..].iter().take_while(|&&byte| is_in_name(byte)).count();
         let name = &source.text[start..start + len];
-        name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\"")).unwrap_or(name)
+        let quoted = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\""));
+        match quoted.and_then(unescaped) {
+            Some(name) => Cow::Owned(utf8(&name).into_owned()),
+            None => utf8(name),
+        }
     };
-    let mut numbers: HashMap<&[u8], usize> = HashMap::new();
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
     for (number, (_, function)) in functions.iter().enumerate() {
-        if let Some(Attribute::String(name)) = function.attribute("sym_name") {
+        if let Some(name) = function.symbol() {
             numbers.entry(name).or_insert(number);
         }
     }
@@ -292,7 +316,7 @@ fn calls(source: &Source<'_>, functions: &[(usize, Operation)]) -> Result<usize>
         let body = functions[number].0..end;
         let symbols = memchr_iter(b'@', &code[body.clone()]).map(|at| body.start + at).skip(1);
         let symbols = symbols.filter(|&at| !code[..at].trim_ascii_end().ends_with(b"custom_call"));
-        Ok(symbols.filter_map(|at| numbers.get(name(at + 1)).copied()).collect())
+        Ok(symbols.filter_map(|at| numbers.get(&*name(at + 1)).copied()).collect())
     };
     let cycle = || {
         let message = "A function of the program calls itself; XLA cannot compile recursion.";

@@ -1,26 +1,31 @@
-//! Reads text as a module. The reader knows the structure of MLIR, not its operations, and leaves out what it cannot read: a
-//! compiler finds mistakes.
+//! Reads text as a module, in one of two ways. A program that is written again is read as a whole: what is not known here is an
+//! error. For checks and views, it is left out: the reader passes it, up to the next operation, since a compiler finds mistakes.
 
-use super::values::{attribute, dictionary, kind};
-use super::{is_in_name, split, Source};
-use crate::module::{Attribute, Block, Module, Operation, Region, Type, Value};
+use super::types;
+use super::{end_of_brackets, end_of_item, end_of_string, is_in_name, Source};
+use crate::module::{Attribute, Block, Dense, Module, Name, Operation, Region, Type, Value};
 use memchr::memmem;
+use pjrt_base::error::{Error, Kind};
+use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Regions nest less deep: the reader uses recursion.
+/// Regions, attributes and types nest less deep: the reader uses recursion.
 const MAX_NESTING: usize = 200;
 
-/// The length of the longest list of results, so that each value is not followed by a search through all that comes after it.
-const LONGEST_LIST: usize = 4096;
+/// The longest list of results whose types are not known.
+pub(super) const LONGEST_LIST: usize = 256;
 
-/// The program with all of its operations.
+const FUNCTION: &[u8] = b"func.func";
+
+/// The program with all of its operations, without what is not known here.
 pub(crate) fn module(text: &[u8]) -> Module {
     let source = Source::new(text);
     let mut reader = Reader::new(&source);
-    let mut root = Operation::new("builtin.module", Vec::new(), Vec::new());
-    root.attributes = reader.of_module();
+    let mut root = reader.of_module();
     let operations = reader.functions(true).into_iter().map(|(_, function)| function).collect();
     root.regions = vec![Region { blocks: vec![Block { operations, ..Block::default() }] }];
     Module { root, types: reader.types }
@@ -41,43 +46,82 @@ pub(crate) fn constants(text: &[u8]) -> Vec<Constant> {
     reader.constants
 }
 
+/// Reads a program with all that it says.
+///
+/// # Errors
+/// `UnsupportedProgram`, which names the line, for what is not known here.
+pub(crate) fn whole(text: &[u8]) -> pjrt_base::error::Result<Module> {
+    let mut reader = Reader { text, is_whole: true, ..Reader::default() };
+    let read = match std::str::from_utf8(text) {
+        Ok(_) => reader.root(),
+        Err(_) => reader.unknown("text that is not UTF-8"),
+    };
+    let root = read.map_err(|Unknown { at, what }| {
+        let line = 1 + memchr::memchr_iter(b'\n', &text[..at]).count();
+        let message =
+            format!("The plugin reads programs only as portable artifacts, and line {line} of this one has {what}.");
+        Error::new(Kind::UnsupportedProgram, message)
+            .hint("Export the program as a portable artifact, or write the operation in MLIR's generic form.")
+    })?;
+    Ok(Module { root, types: reader.types })
+}
+
+/// The constant of a text such as `dense<1> : tensor<2xi64>`.
+pub(crate) fn constant(text: &str) -> Option<Arc<Dense>> {
+    let mut reader = Reader { text: text.as_bytes(), is_whole: true, ..Reader::default() };
+    match reader.attribute() {
+        Ok(Attribute::Dense(dense)) => Some(dense),
+        _ => None,
+    }
+}
+
+/// What is not known here, and where it is.
+pub(super) struct Unknown {
+    at: usize,
+    what: String,
+}
+
+pub(super) type Result<T> = std::result::Result<T, Unknown>;
+
+pub(super) type Pairs = Vec<(Name, Attribute)>;
+
 #[derive(Default)]
 pub(super) struct Reader<'a> {
-    text: &'a [u8],
+    pub text: &'a [u8],
+    /// The text without strings and comments, in which functions are found.
     code: &'a [u8],
-    at: usize,
-    types: Vec<Type>,
-    constants: Vec<Constant>,
-    /// The values of the regions that are being read, by name: the first of an operation's results.
-    scopes: Vec<HashMap<&'a [u8], Value>>,
+    /// Whether what is not known is an error.
+    pub is_whole: bool,
+    pub at: usize,
+    pub types: Vec<Type>,
+    /// Where the last type was.
+    pub last_kind: Range<usize>,
+    pub constants: Vec<Constant>,
+    /// The values of the regions that are being read, by name: the first of an operation's results, and their number.
+    pub scopes: Vec<HashMap<&'a str, (Value, u32)>>,
+    depth: usize,
+    /// Where a list of values ends that does not define them.
+    list_end: usize,
 }
 
-/// An argument or result of a function.
-struct Argument<'a> {
-    name: &'a [u8],
-    kind: Type,
-    attributes: Attribute,
-}
-
-/// Where the types of an operation's results are.
-#[derive(Default)]
-struct Places {
-    /// After the last arrow and the last colon outside of brackets.
-    arrow: Option<usize>,
-    colon: Option<usize>,
+pub(super) fn utf8(text: &[u8]) -> Cow<'_, str> {
+    // Faster than the other, which is for text that is damaged.
+    std::str::from_utf8(text).map_or_else(|_| String::from_utf8_lossy(text), Cow::Borrowed)
 }
 
 impl<'a> Reader<'a> {
+    /// A reader that leaves out what is not known.
     pub fn new(source: &'a Source<'_>) -> Self {
         Reader { text: &source.text, code: &source.code, ..Reader::default() }
     }
 
     /// The name and the attributes of the module: before its first function, or, in MLIR's generic form, after all functions.
-    pub fn of_module(&mut self) -> Vec<(Arc<str>, Attribute)> {
+    pub fn of_module(&mut self) -> Operation {
+        let mut root = Operation::new("builtin.module", Vec::new(), Vec::new());
         let first = memmem::find(self.code, FUNCTION).unwrap_or(self.code.len());
-        let mut found = Vec::new();
         if memmem::find(&self.text[..first], b"\"builtin.module\"").is_some() {
             self.at = memmem::rfind(self.code, b"})").map_or(self.code.len(), |end| end + 2);
+            root.attributes = self.dictionary().unwrap_or_default();
         } else {
             const KEYWORD: &[u8] = b"module";
             let is_word = |&at: &usize| {
@@ -85,20 +129,25 @@ impl<'a> Reader<'a> {
                 let after = self.code.get(at + KEYWORD.len());
                 ![before, after].into_iter().flatten().any(|&byte| is_in_name(byte) || b"@#!%".contains(&byte))
             };
-            let Some(at) = memmem::find_iter(&self.code[..first], KEYWORD).find(is_word) else { return found };
-            self.at = at + KEYWORD.len();
-            if self.peek_token() == Some(b'@') {
-                found.push(("sym_name".into(), Attribute::string(&String::from_utf8_lossy(self.symbol()))));
+            if let Some(at) = memmem::find_iter(&self.code[..first], KEYWORD).find(is_word) {
+                self.at = at + KEYWORD.len();
+                // What cannot be read is left out.
+                let _ = self.head_of_module(&mut root);
             }
-            if !self.skip_word(b"attributes") {
-                self.at = self.code.len();
-            }
-        }
-        if self.peek_token() == Some(b'{') {
-            found.extend(self.dictionary());
         }
         self.at = 0;
-        found
+        root
+    }
+
+    /// The name and the attributes of a module, after its keyword.
+    fn head_of_module(&mut self, root: &mut Operation) -> Result<()> {
+        if self.peek() == Some(b'@') {
+            root.set("sym_name", Attribute::string(&self.symbol()?));
+        }
+        if self.eat("attributes") {
+            root.attributes.extend(self.dictionary()?);
+        }
+        Ok(())
     }
 
     /// Every function, with the position of its keyword. Those without a body have no region.
@@ -107,489 +156,385 @@ impl<'a> Reader<'a> {
         while let Some(start) = memmem::find(self.code.get(self.at..).unwrap_or_default(), FUNCTION) {
             let start = self.at + start;
             self.at = start + FUNCTION.len();
-            if let Some(function) = self.function(with_bodies) {
+            if let Ok(function) = self.function(with_bodies) {
                 found.push((start, function));
             }
         }
         found
     }
 
-    /// The function after its keyword; `None` if its signature cannot be read.
-    fn function(&mut self, with_body: bool) -> Option<Operation> {
-        self.peek_token()?;
-        for visibility in [&b"public"[..], b"private", b"nested"] {
-            self.skip_word(visibility);
+    /// The module, which may be left out around functions.
+    fn root(&mut self) -> Result<Operation> {
+        let mut root = Operation::new("builtin.module", Vec::new(), Vec::new());
+        let mut operations = Vec::new();
+        let is_named = self.eat("module") || self.eat("builtin.module");
+        if is_named {
+            self.head_of_module(&mut root)?;
+            self.expect("{")?;
         }
-        if self.peek_token()? != b'@' {
-            return None;
-        }
-        let name = self.symbol();
-        let inputs = self.arguments()?;
-        let mut outputs = Vec::new();
-        self.peek_token();
-        if self.code[self.at..].starts_with(b"->") {
-            self.at += 2;
-            match self.peek_token() {
-                Some(b'(') => outputs = self.arguments()?,
-                _ => outputs = vec![Argument { name: b"", kind: self.kind(), attributes: Attribute::Unit }],
-            }
-        }
-        let mut others = Vec::new();
-        if self.skip_word(b"attributes") && self.peek_token() == Some(b'{') {
-            others = self.dictionary();
-        }
-        let types = |arguments: &[Argument]| arguments.iter().map(|argument| argument.kind.clone()).collect();
-        let shape = Type::Function(Arc::new((types(&inputs), types(&outputs))));
-        let attributes =
-            |arguments: &[Argument]| arguments.iter().map(|argument| argument.attributes.clone()).collect();
-        let mut function = Operation::new("func.func", Vec::new(), Vec::new());
-        function.set("sym_name", Attribute::string(&String::from_utf8_lossy(name)));
-        function.set("function_type", Attribute::Type(shape));
-        function.set("arg_attrs", Attribute::Array(attributes(&inputs)));
-        function.set("res_attrs", Attribute::Array(attributes(&outputs)));
-        function.attributes.extend(others);
-        if self.peek_token() == Some(b'{') {
-            let mut block = Block::default();
-            self.scopes.push(HashMap::new());
-            for argument in inputs {
-                let name = String::from_utf8_lossy(argument.name).into_owned();
-                block.names.push((!name.is_empty()).then(|| name.into()));
-                self.define(argument.name.get(1..).unwrap_or_default(), argument.kind, &mut block);
-            }
-            if with_body {
-                self.at += 1;
-                self.block(&mut block, 0);
-                self.skip(b'}');
-            }
-            self.scopes.pop();
-            function.regions.push(Region { blocks: vec![block] });
-        }
-        Some(function)
-    }
-
-    /// Makes an argument of a block.
-    fn define(&mut self, name: &'a [u8], kind: Type, block: &mut Block) {
-        let value = self.value_of(kind);
-        block.arguments.push(value);
-        if let Some(scope) = self.scopes.last_mut() {
-            scope.insert(name, value);
-        }
-    }
-
-    fn value_of(&mut self, kind: Type) -> Value {
-        self.types.push(kind);
-        Value((self.types.len() - 1) as u32)
-    }
-
-    /// The arguments in the brackets that come next: `%x: type {attributes}`, or without names.
-    fn arguments(&mut self) -> Option<Vec<Argument<'a>>> {
-        if self.peek_token()? != b'(' {
-            return None;
-        }
-        let (start, end) = (self.at + 1, self.end_of_brackets()?);
-        self.at = end;
-        let list = &self.code[start..end - 1];
-        let argument = |part: &'a [u8]| {
-            let mut at = part.as_ptr() as usize - self.code.as_ptr() as usize;
-            at += part.len() - part.trim_ascii_start().len();
-            let end = part.as_ptr() as usize - self.code.as_ptr() as usize + part.len();
-            let mut name: &[u8] = b"";
-            if self.code[at] == b'%' {
-                let len = 1 + self.code[at + 1..end].iter().take_while(|&&byte| is_in_name(byte)).count();
-                name = &self.code[at..at + len];
-                at = memchr::memchr(b':', &self.code[at..end]).map_or(end, |colon| at + colon + 1);
-            }
-            let (kind, len) = kind(&self.code[at..end]);
-            let rest = &self.code[at + len..end];
-            let at = end - rest.trim_ascii_start().len();
-            let has_attributes = self.code[at..end].starts_with(b"{");
-            let attributes =
-                if has_attributes { attribute(&self.text[at..end], &self.code[at..end]) } else { Attribute::Unit };
-            Argument { name, kind, attributes }
-        };
-        Some(split(list).map(argument).collect())
-    }
-
-    /// The operations up to the brace that ends them.
-    fn block(&mut self, block: &mut Block, depth: usize) {
-        while let Some(byte) = self.peek_token() {
-            match byte {
-                b'}' => return,
-                b'^' => {
-                    self.at += 1;
-                    self.word();
-                    if self.peek_token() == Some(b'(') {
-                        for argument in self.arguments().unwrap_or_default() {
-                            self.define(argument.name.get(1..).unwrap_or_default(), argument.kind, block);
-                        }
-                    }
-                    self.peek_token();
-                    self.skip(b':');
-                }
-                _ => self.operation(block, depth),
-            }
-        }
-    }
-
-    fn operation(&mut self, block: &mut Block, depth: usize) {
-        let start = self.at;
-        // The names of results, and how many values each stands for.
-        let mut names: Vec<(&[u8], usize)> = Vec::new();
-        while matches!(self.peek_token(), Some(b'%' | b',' | b'=')) {
-            if self.peek() == Some(b'%') {
-                let (name, _) = self.value();
-                let mut count = 1;
-                if self.skip(b':') {
-                    count = number(self.word()).unwrap_or(1).min(LONGEST_LIST);
-                }
-                names.push((name, count));
-            } else {
-                self.at += 1;
-            }
-        }
-        self.peek_token();
-        let name = if self.text.get(self.at) == Some(&b'"') { self.string() } else { self.word() };
-        if name.is_empty() {
-            // Not an operation: go on after this byte.
-            self.at = self.at.max(start + 1).min(self.code.len());
-            return;
-        }
-        let name = match name {
-            b"return" | b"call" => format!("func.{}", String::from_utf8_lossy(name)),
-            _ => String::from_utf8_lossy(name).into_owned(),
-        };
-        let mut operation = Operation::new(&name, Vec::new(), Vec::new());
-        let places = self.rest(&mut operation, depth);
-        let count = names.iter().map(|(_, count)| count).sum();
-        let mut types = if count > 0 { self.result_types(&places) } else { Vec::new() };
-        types.drain(..types.len().saturating_sub(count));
-        types.resize(count, Type::None);
-        if let ("stablehlo.constant", &[(name, 1)]) = (&*operation.name, &names[..]) {
-            self.note_constant(name, &places);
-        }
-        let mut types = types.into_iter();
-        for (name, count) in names {
-            let first = Value(self.types.len() as u32);
-            operation.results.extend((0..count).map(|i| Value(first.0 + i as u32)));
-            self.types.extend(types.by_ref().take(count));
-            if let Some(scope) = self.scopes.last_mut() {
-                scope.insert(name, first);
-            }
-        }
-        block.operations.push(operation);
-    }
-
-    /// Notes where the constant is that gets the next value.
-    fn note_constant(&mut self, name: &[u8], places: &Places) {
-        let Some(after) = places.arrow.or(places.colon) else { return };
-        let start = name.as_ptr() as usize - self.code.as_ptr() as usize;
-        let kind_at = after + self.code[after..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        let (_, len) = kind(&self.code[kind_at..]);
-        self.constants.push(Constant {
-            value: Value(self.types.len() as u32),
-            name: start..start + name.len(),
-            kind: kind_at..kind_at + len,
-        });
-    }
-
-    /// The types of results: after the arrow, or else after the colon.
-    fn result_types(&mut self, places: &Places) -> Vec<Type> {
-        let end = self.at;
-        let Some(at) = places.arrow.or(places.colon) else { return Vec::new() };
-        self.at = at;
-        let mut types = Vec::new();
-        match self.peek_token() {
-            Some(b'(') => types.extend(self.arguments().into_iter().flatten().map(|argument| argument.kind)),
-            _ => loop {
-                types.push(self.kind());
-                if self.peek_token() != Some(b',') || self.at >= end {
-                    break;
-                }
-                self.at += 1;
-            },
-        }
-        self.at = end;
-        types
-    }
-
-    /// Reads up to the next operation, or to the end of the block.
-    fn rest(&mut self, operation: &mut Operation, nesting: usize) -> Places {
-        let mut places = Places::default();
-        // Values that the regions take as arguments, whose type follows, or is that of the operand that follows.
-        let mut arguments: Vec<(&[u8], Option<Type>)> = Vec::new();
-        let mut symbol: Option<&[u8]> = None;
-        let mut applied = None;
-        let (mut depth, mut starts_line) = (0usize, false);
-        while let Some(byte) = self.peek() {
-            let before = self.at;
-            match byte {
-                b'%' => {
-                    if depth == 0 && self.starts_definition() {
-                        break;
-                    }
-                    let (name, number) = self.value();
-                    match self.peek_token() {
-                        Some(b'=') if depth > 0 => arguments.push((name, None)),
-                        Some(b':') if depth > 0 => {
-                            self.at += 1;
-                            arguments.push((name, Some(self.kind())));
-                        }
-                        _ => {
-                            if let Some(value) = self.used(name, number) {
-                                operation.operands.push(value);
-                                if let Some((_, kind @ None)) = arguments.last_mut() {
-                                    *kind = self.types.get(value.0 as usize).cloned();
-                                }
-                            }
-                        }
-                    }
-                }
-                b'{' if nesting < MAX_NESTING && self.is_region() => {
-                    let region = self.region(&arguments, nesting);
-                    operation.regions.push(region);
-                }
-                b'{' => {
-                    let found = self.dictionary();
-                    operation.attributes.extend(found);
-                }
-                b'(' | b'[' => {
-                    depth += 1;
-                    self.at += 1;
-                }
-                b')' | b']' if depth > 0 => {
-                    depth -= 1;
-                    self.at += 1;
-                }
-                b'}' => break,
-                b'-' if self.code.get(self.at + 1) == Some(&b'>') => {
-                    self.at += 2;
-                    if depth == 0 {
-                        places.arrow = Some(self.at);
-                    }
-                }
-                b':' => {
-                    self.at += 1;
-                    if depth == 0 {
-                        places = Places { colon: Some(self.at), arrow: None };
-                    }
-                }
-                b'@' => {
-                    let found = self.symbol();
-                    symbol.get_or_insert(found);
-                }
-                b'!' | b'#' => {
-                    self.at += 1;
-                    self.word();
-                }
-                _ if self.text[self.at] == b'"' => {
-                    let end = self.end_of_string();
-                    if depth == 0 && (starts_line || self.code.get(end) == Some(&b'(')) {
-                        break;
-                    }
-                    self.at = end;
-                }
-                byte if is_in_name(byte) && byte != b'-' => {
-                    let word = self.word();
-                    let is_return = word == b"return" || word.ends_with(b".return");
-                    let is_name = starts_line && (word.contains(&b'.') || word == b"call") && !word[0].is_ascii_digit();
-                    if depth == 0 && (is_return || is_name) {
-                        self.at = before;
-                        break;
-                    }
-                    if word == b"applies" {
-                        self.peek_token();
-                        applied = Some(self.word());
-                    } else if word == b"dense" && self.peek() == Some(b'<') && operation.attributes.is_empty() {
-                        self.at = self.end_of_brackets().unwrap_or(self.code.len());
-                        let text = String::from_utf8_lossy(&self.text[before..self.at]);
-                        operation.set("value", Attribute::Other(text.into()));
-                    } else if matches!(word, b"SIGNED" | b"UNSIGNED" | b"FLOAT" | b"TOTALORDER") {
-                        operation.set("compare_type", Attribute::Other(String::from_utf8_lossy(word).into()));
-                    } else if depth == 0 && self.peek_token() == Some(b'=') {
-                        self.at += 1;
-                        self.setting(word, operation);
-                    }
-                }
-                _ => self.at += 1,
-            }
-            let passed = &self.code[before..self.at];
-            starts_line = (starts_line || passed.contains(&b'\n')) && passed.iter().all(u8::is_ascii_whitespace);
-        }
-        if let Some(name) = applied {
-            let inner = Operation::new(&String::from_utf8_lossy(name), Vec::new(), Vec::new());
-            operation.regions.push(Region { blocks: vec![Block { operations: vec![inner], ..Block::default() }] });
-        }
-        let symbol = symbol.map(String::from_utf8_lossy);
-        match (operation.base(), symbol) {
-            ("call", Some(name)) => operation.set("callee", Attribute::symbol(name.into())),
-            ("custom_call", Some(name)) => operation.set("call_target_name", Attribute::string(&name)),
-            _ => {}
-        }
-        places
-    }
-
-    /// The value of an attribute in an operation's own syntax: `name = value`.
-    fn setting(&mut self, name: &[u8], operation: &mut Operation) {
-        self.peek_token();
-        let start = self.at;
-        match self.peek() {
-            Some(b'[' | b'{') => self.at = self.end_of_brackets().unwrap_or(self.code.len()),
-            _ if self.text.get(start) == Some(&b'"') => self.at = self.end_of_string(),
-            Some(b'%') | None => return,
-            _ => {
-                if self.word().is_empty() {
-                    return;
-                }
-            }
-        }
-        let key = match (operation.base(), name) {
-            ("transpose", b"dims") => "permutation".into(),
-            ("broadcast_in_dim", b"dims") => "broadcast_dimensions".into(),
-            _ => String::from_utf8_lossy(name),
-        };
-        let value = attribute(&self.text[start..self.at], &self.code[start..self.at]);
-        operation.set(&key, value);
-    }
-
-    /// Whether `%a, %b:2 = ` begins here.
-    fn starts_definition(&self) -> bool {
-        let is_in_list = |byte: &u8| is_in_name(*byte) || b"%,:#".contains(byte) || byte.is_ascii_whitespace();
-        let list = &self.code[self.at..self.code.len().min(self.at + LONGEST_LIST)];
-        let after = list.iter().find(|byte| !is_in_list(byte));
-        let len = list.iter().take_while(|byte| is_in_list(byte)).count();
-        // `%x : type %y = ` has a space before the colon, the number of results has none.
-        after == Some(&b'=') && names_only(&list[..len])
-    }
-
-    /// A region in braces, with these arguments.
-    fn region(&mut self, arguments: &[(&'a [u8], Option<Type>)], nesting: usize) -> Region {
-        let mut block = Block::default();
         self.scopes.push(HashMap::new());
-        for (name, kind) in arguments {
-            self.define(name, kind.clone().unwrap_or(Type::None), &mut block);
+        while !matches!(self.peek(), None | Some(b'}')) {
+            operations.push(self.operation()?);
+        }
+        if is_named {
+            self.expect("}")?;
+            self.location()?;
+        }
+        if self.peek().is_some() {
+            return self.unknown("something after its end");
+        }
+        match &operations[..] {
+            [module] if &*module.name == "builtin.module" => Ok(operations.remove(0)),
+            _ => {
+                root.regions = vec![Region { blocks: vec![Block { operations, ..Block::default() }] }];
+                Ok(root)
+            }
+        }
+    }
+
+    #[cold]
+    pub fn unknown<T>(&self, what: impl Display) -> Result<T> {
+        let what = if self.is_whole { what.to_string() } else { String::new() };
+        Err(Unknown { at: self.at, what })
+    }
+
+    /// Passes spaces, comments, and definitions of locations.
+    pub fn skip(&mut self) {
+        while let Some(byte) = self.text.get(self.at) {
+            let starts_line = self.at == 0 || self.text[self.at - 1] == b'\n';
+            match byte {
+                0 => self.at += 1,
+                space if space.is_ascii_whitespace() => self.at += 1,
+                b'/' if self.rest().starts_with(b"//") => self.skip_line(),
+                b'#' if starts_line && self.rest().starts_with(b"#loc") => self.skip_line(),
+                _ => return,
+            }
+        }
+    }
+
+    fn skip_line(&mut self) {
+        self.at += memchr::memchr(b'\n', self.rest()).unwrap_or(self.rest().len());
+    }
+
+    pub fn rest(&self) -> &'a [u8] {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// The next byte that is not a space.
+    pub fn peek(&mut self) -> Option<u8> {
+        self.skip();
+        self.text.get(self.at).copied()
+    }
+
+    /// Passes a word or a sign, if it comes next.
+    pub fn eat(&mut self, word: &str) -> bool {
+        self.skip();
+        let Some(after) = self.rest().strip_prefix(word.as_bytes()) else { return false };
+        let is_word = word.bytes().last().is_some_and(is_in_name);
+        if is_word && after.first().copied().is_some_and(is_in_name) && !after.starts_with(b"->") {
+            return false;
+        }
+        self.at += word.len();
+        true
+    }
+
+    pub fn expect(&mut self, word: &str) -> Result<()> {
+        if self.eat(word) {
+            return Ok(());
+        }
+        // The longest characters have four bytes.
+        let rest = utf8(&self.rest()[..self.rest().len().min(4 * 40)]);
+        let found: String = rest.chars().take_while(|&c| c != '\n').take(40).collect();
+        self.unknown(format_args!("'{found}' where '{word}' was expected"))
+    }
+
+    /// What is read, or nothing if it is not known and may be left out.
+    pub fn if_known<T: Default>(&self, read: Result<T>) -> Result<T> {
+        match read {
+            Err(_) if !self.is_whole => Ok(T::default()),
+            read => read,
+        }
+    }
+
+    /// Items between commas, up to a bracket, which is passed.
+    pub fn items<T>(&mut self, end: &str, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let mut items = Vec::new();
+        if self.eat(end) {
+            return Ok(items);
+        }
+        loop {
+            let read = item(self);
+            if !self.is_whole
+                && (read.is_err() || self.peek() != Some(b','))
+                && !self.rest().starts_with(end.as_bytes())
+            {
+                self.at += end_of_item(self.rest());
+            }
+            items.extend(self.if_known(read.map(Some))?);
+            if self.eat(end) {
+                return Ok(items);
+            }
+            self.expect(",")?;
+        }
+    }
+
+    pub fn word(&mut self) -> &'a str {
+        self.skip();
+        let rest = self.rest();
+        // The end of an arrow is not part of a name.
+        let is_end = |&i: &usize| !is_in_name(rest[i]) || rest[i] == b'-' && rest.get(i + 1) == Some(&b'>');
+        let len = (0..rest.len()).find(is_end).unwrap_or(rest.len());
+        self.at += len;
+        std::str::from_utf8(&rest[..len]).unwrap_or_default()
+    }
+
+    pub fn integer(&mut self) -> Result<i64> {
+        match self.word().parse() {
+            Ok(number) => Ok(number),
+            Err(_) => self.unknown("something else than an integer"),
+        }
+    }
+
+    /// A list of integers in brackets.
+    pub fn integers(&mut self) -> Result<Vec<i64>> {
+        self.expect("[")?;
+        self.items("]", Self::integer)
+    }
+
+    pub fn string(&mut self) -> Result<Cow<'a, [u8]>> {
+        self.skip();
+        let rest = self.rest();
+        let end = if rest.starts_with(b"\"") { end_of_string(rest, 0) } else { 0 };
+        let content = rest.get(1..end.saturating_sub(1)).and_then(types::unescaped);
+        self.at += end;
+        content.map_or_else(|| self.unknown("something else than a string"), Ok)
+    }
+
+    pub fn name(&mut self) -> Result<Cow<'a, str>> {
+        let bytes = self.string()?;
+        if self.is_whole && std::str::from_utf8(&bytes).is_err() {
+            return self.unknown("a name that is not UTF-8");
+        }
+        Ok(match bytes {
+            Cow::Borrowed(bytes) => utf8(bytes),
+            Cow::Owned(bytes) => utf8(&bytes).into_owned().into(),
+        })
+    }
+
+    /// A name after `@`.
+    pub fn symbol(&mut self) -> Result<Cow<'a, str>> {
+        self.expect("@")?;
+        match self.peek() {
+            Some(b'"') => self.name(),
+            _ => Ok(self.word().into()),
+        }
+    }
+
+    /// The name after `%`, and the number of a result.
+    pub fn value_name(&mut self) -> Result<(&'a str, u32)> {
+        self.expect("%")?;
+        let name = self.word();
+        if self.text.get(self.at) != Some(&b'#') {
+            return Ok((name, 0));
         }
         self.at += 1;
-        self.block(&mut block, nesting + 1);
-        self.skip(b'}');
-        self.scopes.pop();
-        Region { blocks: vec![block] }
-    }
-
-    /// Whether the brace opens a region, not a dictionary of attributes.
-    fn is_region(&self) -> bool {
-        let inside = self.code[self.at + 1..].trim_ascii_start();
-        let len = inside.iter().take_while(|&&byte| is_in_name(byte)).count();
-        let (word, rest) = inside.split_at(len);
-        match rest.trim_ascii_start().first() {
-            _ if word == b"return" || word.ends_with(b".return") => true,
-            Some(b'%' | b'^') => true,
-            // An operation in generic form is a string, and blank; a call has a symbol.
-            Some(b'(' | b'@') => len > 0,
-            _ => false,
+        match self.word().parse() {
+            Ok(number) => Ok((name, number)),
+            Err(_) => self.unknown("something else than the number of a result"),
         }
     }
 
     /// The value of a name, or one of several results.
-    fn used(&self, name: &[u8], number: u32) -> Option<Value> {
-        let first = self.scopes.iter().rev().find_map(|scope| scope.get(name))?;
-        Some(Value(first.0.saturating_add(number).min(self.types.len() as u32 - 1)))
+    pub fn value(&self, name: &str, number: u32) -> Option<Value> {
+        let (first, count) = self.scopes.iter().rev().find_map(|scope| scope.get(name))?;
+        (number < *count).then(|| Value(first.0 + number))
     }
 
-    fn peek(&self) -> Option<u8> {
-        self.code.get(self.at).copied()
+    /// A value that is used; `None` if it is not defined.
+    pub fn used(&mut self) -> Result<Option<Value>> {
+        let (name, number) = self.value_name()?;
+        match self.value(name, number) {
+            None if self.is_whole => self.unknown(format_args!("%{name}, which is not defined before it")),
+            value => Ok(value),
+        }
     }
 
-    /// The next byte that is not a space.
-    fn peek_token(&mut self) -> Option<u8> {
-        while self.peek()?.is_ascii_whitespace() {
+    /// The names of results, and how many values each stands for, if `%a, %b:2 =` comes next.
+    pub fn definition(&mut self) -> Option<SmallVec<[(&'a str, usize); 1]>> {
+        let (start, mut names) = (self.at, SmallVec::new());
+        while self.peek() == Some(b'%') && self.at >= self.list_end {
             self.at += 1;
+            let name = self.word();
+            let mut count = 1;
+            // `%x : type` has a space before the colon, the number of results has none.
+            if self.text.get(self.at) == Some(&b':') {
+                self.at += 1;
+                let Ok(number) = self.word().parse() else { break };
+                count = number;
+            }
+            names.push((name, count));
+            if self.eat("=") {
+                return Some(names);
+            }
+            if !self.eat(",") {
+                break;
+            }
         }
-        self.peek()
+        // The rest of the list is none, either.
+        self.list_end = self.at.max(self.list_end);
+        self.at = start;
+        None
     }
 
-    /// Skips a byte if it comes next.
-    fn skip(&mut self, byte: u8) -> bool {
-        let is_next = self.peek() == Some(byte);
-        self.at += usize::from(is_next);
-        is_next
+    pub fn value_of(&mut self, kind: Type) -> Value {
+        self.types.push(kind);
+        Value(self.types.len() as u32 - 1)
     }
 
-    /// Skips a word if it comes next.
-    fn skip_word(&mut self, word: &[u8]) -> bool {
-        self.peek_token();
-        let before = self.at;
-        let is_next = self.word() == word;
-        self.at = if is_next { self.at } else { before };
-        is_next
-    }
-
-    fn word(&mut self) -> &'a [u8] {
-        let rest = &self.code[self.at..];
-        // The end of an arrow is not part of a name.
-        let len = (0..rest.len()).find(|&i| !is_in_name(rest[i]) || rest[i..].starts_with(b"->")).unwrap_or(rest.len());
-        self.at += len;
-        &rest[..len]
-    }
-
-    /// A value without the sign before it, and the number of a result after it.
-    fn value(&mut self) -> (&'a [u8], u32) {
-        self.at += 1;
-        let name = self.word();
-        let number = if self.skip(b'#') { number(self.word()).unwrap_or(0) as u32 } else { 0 };
-        (name, number)
-    }
-
-    /// The name after `@`.
-    fn symbol(&mut self) -> &'a [u8] {
-        self.at += 1;
-        if self.text.get(self.at) == Some(&b'"') {
-            return self.string();
+    /// Makes values of these types, of which the first has the name.
+    pub fn define(&mut self, name: &'a str, types: &[Type]) -> impl Iterator<Item = Value> {
+        let (first, count) = (self.types.len() as u32, types.len() as u32);
+        self.types.extend_from_slice(types);
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(name, (Value(first), count));
         }
-        self.word()
+        (first..first + count).map(Value)
     }
 
-    /// The content of a string, which is blank in `code`.
-    fn string(&mut self) -> &'a [u8] {
-        let (start, end) = (self.at + 1, self.end_of_string());
-        self.at = end;
-        self.text.get(start..end.saturating_sub(1)).unwrap_or_default()
+    pub fn kind(&mut self) -> Result<Type> {
+        let next = self.peek();
+        let start = self.at;
+        let kind = match next {
+            Some(b'(') if self.is_whole => Type::Function(Arc::new(self.deeper(Self::signature)?)),
+            Some(b't') if self.is_whole && self.eat("tuple<") => {
+                Type::Tuple(self.deeper(|this| this.items(">", Self::kind))?.into())
+            }
+            Some(b'n') if self.is_whole && self.eat("none") => Type::None,
+            _ => {
+                let (kind, len) = types::kind(self.rest());
+                self.at += len;
+                match kind {
+                    Type::Other(text) if self.is_whole => return self.unknown(format_args!("the type '{text}'")),
+                    kind => kind,
+                }
+            }
+        };
+        self.last_kind = start..self.at;
+        Ok(kind)
     }
 
-    fn end_of_string(&self) -> usize {
-        super::end_of_string(self.text, self.at).min(self.text.len())
+    pub fn types(&mut self) -> Result<Vec<Type>> {
+        let mut types = vec![self.kind()?];
+        while self.eat(",") {
+            types.push(self.kind()?);
+        }
+        Ok(types)
     }
 
-    /// The type that comes next.
-    fn kind(&mut self) -> Type {
-        let (kind, len) = kind(&self.code[self.at..]);
-        self.at += len;
-        kind
+    /// Types in parentheses, an arrow, and types.
+    pub fn signature(&mut self) -> Result<(Vec<Type>, Vec<Type>)> {
+        self.expect("(")?;
+        let inputs = self.items(")", Self::kind)?;
+        if !self.is_whole && self.peek() != Some(b'-') {
+            return Ok((Vec::new(), inputs));
+        }
+        self.expect("->")?;
+        let outputs = if self.eat("(") { self.items(")", Self::kind)? } else { vec![self.kind()?] };
+        Ok((inputs, outputs))
     }
 
-    /// The items of the dictionary whose brace comes next.
-    fn dictionary(&mut self) -> Vec<(Arc<str>, Attribute)> {
-        let (start, end) = (self.at + 1, self.end_of_brackets());
-        self.at = end.unwrap_or(self.code.len());
-        let last = end.map_or(self.code.len(), |end| end - 1);
-        dictionary(&self.text[start..last], &self.code[start..last])
+    /// What `read` finds, unless it nests too deep.
+    pub fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth >= MAX_NESTING {
+            return self.unknown("brackets that nest too deep");
+        }
+        self.depth += 1;
+        let found = read(self);
+        self.depth -= 1;
+        found
     }
 
-    /// The position after the bracket that closes the one here, if one does.
-    fn end_of_brackets(&self) -> Option<usize> {
-        super::end_of_brackets(&self.code[self.at..]).map(|len| self.at + len)
+    /// Passes a location.
+    pub fn location(&mut self) -> Result<()> {
+        self.bracketed("loc(").map(|_| ())
+    }
+
+    /// The name in the location of an argument, if it has one.
+    pub fn named_location(&mut self) -> Result<Option<Name>> {
+        let content = self.bracketed("loc(")?;
+        let name = content.and_then(|text| text.strip_prefix(b"\"")?.strip_suffix(b"\""));
+        Ok(name.filter(|name| memchr::memchr2(b'"', b'\\', name).is_none()).map(|name| utf8(name).into()))
+    }
+
+    /// What is in the brackets after a word that ends with one, if it comes next.
+    pub fn bracketed(&mut self, word: &str) -> Result<Option<&'a [u8]>> {
+        if !self.eat(word) {
+            return Ok(None);
+        }
+        let start = self.at;
+        match end_of_brackets(&self.text[start - 1..]) {
+            Some(len) => {
+                self.at = start - 1 + len;
+                Ok(Some(&self.text[start..self.at - 1]))
+            }
+            None => self.unknown("brackets without end"),
+        }
     }
 }
 
-const FUNCTION: &[u8] = b"func.func";
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn number(word: &[u8]) -> Option<usize> {
-    std::str::from_utf8(word).ok()?.parse().ok()
-}
+    /// A program with this line, in short forms or in generic form.
+    fn read(line: &str) -> pjrt_base::error::Result<String> {
+        whole(
+            format!("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {{\n{line}\nreturn %x : tensor<2xf32>\n}}")
+                .as_bytes(),
+        )?
+        .text()
+    }
 
-/// Whether a list consists of names of values, perhaps with numbers of results.
-fn names_only(list: &[u8]) -> bool {
-    list.split(|&byte| byte == b',').all(|name| {
-        let name = name.trim_ascii();
-        name.first() == Some(&b'%') && name[1..].iter().all(|&byte| is_in_name(byte) || byte == b':')
-    })
+    #[test]
+    fn short_forms_are_the_same_as_the_generic_form() {
+        for (short, generic) in [
+            (
+                "%0 = stablehlo.reverse %x, dims = [0] : tensor<2xf32>",
+                "%0 = \"stablehlo.reverse\"(%x) <{dimensions = array<i64: 0>}> : (tensor<2xf32>) -> tensor<2xf32>",
+            ),
+            (
+                "%0 = stablehlo.iota dim = 0 : tensor<3xi32> loc(\"a\")",
+                "%0 = \"stablehlo.iota\"() {iota_dimension = 0 : i64} : () -> tensor<3xi32> // a comment",
+            ),
+            (
+                "%0 = stablehlo.compare  LT, %x, %x,  FLOAT : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>",
+                "%0 = \"stablehlo.compare\"(%x, %x) {comparison_direction = #stablehlo<comparison_direction LT>, compare_type = \
+                 #stablehlo<comparison_type FLOAT>} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>",
+            ),
+        ] {
+            assert_eq!(read(short).unwrap(), read(generic).unwrap(), "{short}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_an_error_with_its_line() {
+        for (line, what) in [
+            (
+                "%0 = stablehlo.unheard_of %x : tensor<2xf32>",
+                "the operation 'stablehlo.unheard_of' in a form that is not known",
+            ),
+            ("%0 = stablehlo.reverse %x, places = [0] : tensor<2xf32>", "the setting 'places'"),
+            ("%0 = stablehlo.add %x, %y : tensor<2xf32>", "%y, which is not defined before it"),
+            ("%0:2 = stablehlo.add %x, %x : tensor<2xf32>", "2 names for 1 results"),
+            (
+                "%0:9223372036854775807, %1:9223372036854775807, %2:3 = stablehlo.add %x, %x : tensor<2xf32>",
+                "names for 1 results",
+            ),
+            ("%0 = stablehlo.constant dense<[1]> : tensor<2xf32>", "a constant that does not match its type"),
+            ("%0 = \"stablehlo.add\"(%x, %x : tensor<2xf32>", "where ',' was expected"),
+        ] {
+            let error = read(line).unwrap_err();
+            assert!(error.message().contains("line 2 ") && error.message().contains(what), "{error}");
+        }
+    }
 }

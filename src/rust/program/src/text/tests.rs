@@ -148,7 +148,7 @@ fn the_arguments_of_main_are_found_by_name() {
 fn the_device_count_of_a_module_is_read() {
     let counts = |text: &str| {
         let mut found = Annotations::default();
-        found.note_module(&Reader::new(&Source::new(text.as_bytes())).of_module());
+        found.note_module(&Reader::new(&Source::new(text.as_bytes())).of_module().attributes);
         (found.num_replicas, found.num_partitions)
     };
     let jax = "module @jit_f attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 2 : i32} {";
@@ -276,5 +276,41 @@ fn impossible_sizes_are_refused_in_text() {
         "array<i64: 1234567890123456789012>",
     ] {
         assert!(check_arrays(text.as_bytes()).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn names_are_the_same_with_and_without_escapes() {
+    let text =
+        |name: &str| format!("func.func @\"a\\22\"() {{ call @\"{name}\"() : () -> () }} func.func @main() {{ }}");
+    assert_eq!(calls_of(&text("a\\\"")), Err(()));
+    assert_eq!(calls_of(&text("a\\22")), Err(()));
+    assert_eq!(calls_of(&text("a")), Ok(1));
+}
+
+#[test]
+fn regions_and_attributes_that_nest_deep_are_left_out() {
+    for (open, close) in [
+        ("\"a.b\"() ({\n", "}) : () -> ()\n"),
+        ("%0 = stablehlo.while(%i = %x) : tensor<i32> cond {\n", "} do { }\n"),
+        ("a.b {\n%1 = a.c {", "} }\n"),
+        ("a.b {c = ", "}"),
+        ("a.b {c = [", "]}"),
+    ] {
+        let text = |depth: usize| {
+            let (open, close) = (open.repeat(depth), close.repeat(depth));
+            format!("func.func @main(%x: tensor<i32>) {{\n{open}\n{close}\nreturn %x : tensor<i32>\n}}")
+        };
+        let last = |depth: usize| {
+            let module = module(text(depth).as_bytes());
+            let name = module.root.inner().flat_map(Operation::inner).last().map(|last| last.name.to_string());
+            name.unwrap_or_default()
+        };
+        assert_eq!(
+            (last(5), last(150), last(900)),
+            ("func.return".into(), "func.return".into(), "func.return".into()),
+            "{open}"
+        );
+        assert!(whole(text(900).as_bytes()).is_err());
     }
 }

@@ -1,9 +1,9 @@
 //! Attributes.
 
-use super::{Pairs, Reader};
+use super::end_of_item;
+use super::read::{utf8, Pairs, Reader, Result};
 use crate::module::choices::CHOICES;
 use crate::module::{Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Scatter, Type};
-use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
 use std::sync::Arc;
 
@@ -12,25 +12,37 @@ impl Reader<'_> {
     pub fn dictionary(&mut self) -> Result<Pairs> {
         self.expect("{")?;
         self.items("}", |this| {
-            let name: Name = if this.peek() == Some(b'"') { this.name()?.into() } else { this.word().into() };
-            let value = if this.eat("=") { this.attribute()? } else { Attribute::Unit };
+            let name: Name = if this.peek() == Some(b'"') { (*this.name()?).into() } else { this.word().into() };
+            let value = if this.eat("=") { this.item()? } else { Attribute::Unit };
             Ok((name, value))
         })
     }
 
+    /// An attribute between commas; as text, if it is not known and may be left out.
+    fn item(&mut self) -> Result<Attribute> {
+        self.skip();
+        let start = self.at;
+        let found = self.attribute();
+        if self.is_whole || found.is_ok() && matches!(self.peek(), Some(b',' | b'}' | b']')) {
+            return found;
+        }
+        self.at = start + end_of_item(&self.text[start..]);
+        Ok(Attribute::Other(utf8(self.text[start..self.at].trim_ascii()).into()))
+    }
+
     pub fn attribute(&mut self) -> Result<Attribute> {
-        self.deeper(|this| this.one_attribute())
+        self.deeper(Self::one_attribute)
     }
 
     fn one_attribute(&mut self) -> Result<Attribute> {
         let Some(first) = self.peek() else { return self.unknown("an attribute that is missing") };
         Ok(match first {
-            b'"' => Attribute::String(self.string()?.into()),
+            b'"' => Attribute::String((*self.string()?).into()),
             b'{' => Attribute::Dictionary(self.dictionary()?.into()),
-            b'@' => Attribute::symbol(self.symbol()?.into()),
+            b'@' => Attribute::symbol((*self.symbol()?).into()),
             b'[' => {
                 self.expect("[")?;
-                Attribute::Array(self.items("]", Self::attribute)?.into())
+                Attribute::Array(self.items("]", Self::item)?.into())
             }
             b'#' => return self.of_stablehlo(),
             b'-' | b'0'..=b'9' => return self.number(),
@@ -38,26 +50,38 @@ impl Reader<'_> {
             _ if self.eat("false") => Attribute::Bool(false),
             _ if self.eat("unit") => Attribute::Unit,
             _ if self.eat("array<") => return self.array(),
-            _ => match self.bracketed("dense<")? {
-                Some(content) => {
-                    self.expect(":")?;
-                    let kind = self.kind()?;
-                    match super::constant::dense(content, kind) {
-                        Some(dense) => Attribute::Dense(Arc::new(dense)),
-                        None => return self.unknown("a constant that does not match its type"),
-                    }
-                }
-                None => Attribute::Type(self.kind()?),
+            b'd' if self.rest().starts_with(b"dense<") => self.dense()?.0,
+            _ => match self.kind()? {
+                Type::Other(text) => Attribute::Other(text),
+                kind => Attribute::Type(kind),
             },
         })
     }
 
+    /// `dense<1> : tensor<2xi64>`, and its type. Only as text, without the type, if no more is needed.
+    pub fn dense(&mut self) -> Result<(Attribute, Type)> {
+        self.skip();
+        let start = self.at;
+        let Some(content) = self.bracketed("dense<")? else { return self.unknown("a constant without its type") };
+        let text = &self.text[start..self.at];
+        if !self.is_whole {
+            let kind = if self.eat(":") { self.kind()? } else { Type::None };
+            return Ok((Attribute::Other(utf8(text).into()), kind));
+        }
+        self.expect(":")?;
+        let kind = self.kind()?;
+        match super::constant::dense(&utf8(content), kind.clone()) {
+            Some(dense) => Ok((Attribute::Dense(Arc::new(dense)), kind)),
+            None => self.unknown("a constant that does not match its type"),
+        }
+    }
+
     /// An integer or a float, with or without its type.
     fn number(&mut self) -> Result<Attribute> {
-        let rest = self.rest();
-        let is_number = |c: char| c.is_ascii_alphanumeric() || ".+-".contains(c);
-        let text = &rest[..rest.find(|c| !is_number(c)).unwrap_or(rest.len())];
-        self.at += text.len();
+        let is_number = |byte: &&u8| byte.is_ascii_alphanumeric() || b".+-".contains(*byte);
+        let len = self.rest().iter().take_while(is_number).count();
+        let text = std::str::from_utf8(&self.rest()[..len]).unwrap_or_default();
+        self.at += len;
         let is_float = !text.starts_with("0x") && text.contains(['.', 'e', 'E']);
         let default = if is_float { DType::F64 } else { DType::I64 };
         let kind = if self.eat(":") { self.kind()? } else { Type::Number(Element::Number(default)) };
@@ -66,7 +90,7 @@ impl Reader<'_> {
             Element::Index => DType::I64,
             element => match element.dtype() {
                 Some(dtype) => dtype,
-                None => return self.unknown(&format!("a number of type {element}")),
+                None => return self.unknown(format_args!("a number of type {element}")),
             },
         };
         let Some(bits) = super::constant::bits(text, dtype) else { return self.unknown("a number of another type") };
@@ -147,7 +171,7 @@ impl Reader<'_> {
             })),
         };
         match fields.first() {
-            Some((name, _)) => self.unknown(&format!("'{name}' in #stablehlo.{kind}")),
+            Some((name, _)) => self.unknown(format_args!("'{name}' in #stablehlo.{kind}")),
             None => Ok(found),
         }
     }
@@ -158,7 +182,7 @@ impl Reader<'_> {
         self.expect("#")?;
         self.word();
         self.bracketed("<")?;
-        Ok(Attribute::Other(self.text[start..self.at].into()))
+        Ok(Attribute::Other(utf8(&self.text[start..self.at]).into()))
     }
 
     /// `lhs_precision_type = f32, ..>`.
@@ -192,7 +216,7 @@ impl Reader<'_> {
         let found = found.and_then(|(name, _, values)| Some((*name, *values.iter().find(|known| **known == value)?)));
         match found {
             Some((name, value)) => Ok(Attribute::Choice(name, value)),
-            None => self.unknown(&format!("'{name} {value}'")),
+            None => self.unknown(format_args!("'{name} {value}'")),
         }
     }
 

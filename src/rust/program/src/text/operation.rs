@@ -1,8 +1,7 @@
 //! Operations: functions, MLIR's generic form, and short forms.
 
-use super::{Pairs, Reader};
+use super::read::{utf8, Constant, Pairs, Reader, Result, LONGEST_LIST};
 use crate::module::{Attribute, Block, Dense, Dot, Element, Name, Operation, Region, Type, Value};
-use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,93 +37,144 @@ const SETTINGS: &[(&str, &str, &str, Setting)] = &[
     ("dot dot_general", "precision", "precision_config", Setting::Precision),
 ];
 
-/// Operations whose short form has operands, settings and types alone.
-const SHORT: &str =
-    "abs add after_all and atan2 bitcast_convert broadcast broadcast_in_dim cbrt ceil cholesky clamp complex concatenate \
-     convert cosine count_leading_zeros create_token divide dot dynamic_broadcast_in_dim dynamic_iota dynamic_reshape \
-     dynamic_slice dynamic_update_slice exponential exponential_minus_one fft floor get_dimension_size imag iota is_finite \
-     log log_plus_one logistic maximum minimum multiply negate not optimization_barrier or pad partition_id popcnt power \
-     real remainder replica_id reshape reverse rng rng_bit_generator round_nearest_afz round_nearest_even rsqrt select \
-     set_dimension_size shift_left shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh transpose \
-     tuple xor";
+/// Operations whose short form has operands, settings and types alone, in alphabetical order.
+#[rustfmt::skip]
+const SHORT: [&str; 71] = [
+    "abs", "add", "after_all", "and", "atan2", "bitcast_convert", "broadcast", "broadcast_in_dim", "cbrt", "ceil",
+    "cholesky", "clamp", "complex", "concatenate", "convert", "cosine", "count_leading_zeros", "create_token", "divide",
+    "dot", "dynamic_broadcast_in_dim", "dynamic_iota", "dynamic_reshape", "dynamic_slice", "dynamic_update_slice",
+    "exponential", "exponential_minus_one", "fft", "floor", "get_dimension_size", "imag", "iota", "is_finite", "log",
+    "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not", "optimization_barrier", "or", "pad",
+    "partition_id", "popcnt", "power", "real", "remainder", "replica_id", "reshape", "reverse", "rng",
+    "rng_bit_generator", "round_nearest_afz", "round_nearest_even", "rsqrt", "select", "set_dimension_size",
+    "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh",
+    "transpose", "tuple", "xor",
+];
 
 impl<'a> Reader<'a> {
     pub fn operation(&mut self) -> Result<Operation> {
-        self.deeper(|this| {
-            let mut names: Vec<(&'a str, usize)> = Vec::new();
-            this.skip();
-            let start = this.at;
-            while this.peek() == Some(b'%') {
-                let (name, _) = this.value_name()?;
-                let count = if this.eat(":") { this.integer()? as usize } else { 1 };
-                names.push((name, count));
-                if !this.eat(",") {
-                    this.expect("=")?;
-                    break;
-                }
-            }
-            let (mut operation, types) = match this.peek() {
-                Some(b'"') => this.generic()?,
-                _ => this.short()?,
-            };
-            this.location()?;
-            let count = names.iter().fold(0usize, |sum, (_, count)| sum.saturating_add(*count));
-            if count != types.len() {
-                this.at = start;
-                return this.unknown(&format!("{count} names for {} results", types.len()));
-            }
-            let mut types = &types[..];
-            for (name, count) in names {
-                let (own, rest) = types.split_at(count);
-                operation.results.extend(this.define(name, own));
-                types = rest;
-            }
-            Ok(operation)
-        })
+        self.skip();
+        let start = self.at;
+        let names = self.definition().unwrap_or_default();
+        let mut operation = Operation::new("", Vec::new(), Vec::new());
+        let read = match self.peek() {
+            Some(b'"') => self.generic(&mut operation),
+            _ => self.short(&mut operation),
+        };
+        let read = read.and_then(|types| self.location().map(|()| types));
+        let mut types = match read {
+            Ok(types) if self.is_whole || self.is_at_end() => types,
+            Ok(types) => self.pass(&mut operation, types),
+            Err(_) if !self.is_whole && !operation.name.is_empty() => self.pass(&mut operation, Vec::new()),
+            Err(unknown) => return Err(unknown),
+        };
+        let mut count = names.iter().fold(0usize, |sum, (_, count)| sum.saturating_add(*count));
+        if self.is_whole && count != types.len() {
+            self.at = start;
+            return self.unknown(format_args!("{count} names for {} results", types.len()));
+        }
+        // The last types are those of results.
+        count = count.min(LONGEST_LIST.max(types.len()));
+        types.drain(..types.len().saturating_sub(count));
+        types.resize(count, Type::None);
+        if let (true, [(name, 1)]) = (&*operation.name == "stablehlo.constant", &names[..]) {
+            let start = name.as_ptr() as usize - self.text.as_ptr() as usize;
+            let value = Value(self.types.len() as u32);
+            self.constants.push(Constant { value, name: start..start + name.len(), kind: self.last_kind.clone() });
+        }
+        let mut types = &types[..];
+        for (name, count) in names {
+            let (own, rest) = types.split_at(count.min(types.len()));
+            operation.results.extend(self.define(name, own));
+            types = rest;
+        }
+        Ok(operation)
     }
 
-    /// `"name"(operands) <{properties}> (regions) {attributes} : types`.
-    fn generic(&mut self) -> Result<(Operation, Vec<Type>)> {
-        let mut operation = Operation::new(&self.name()?, Vec::new(), Vec::new());
-        self.expect("(")?;
-        operation.operands = self.items(")", Self::used)?;
+    /// `"name"(operands) <{properties}> (regions) {attributes} : types`; the types of the results.
+    fn generic(&mut self, operation: &mut Operation) -> Result<Vec<Type>> {
+        operation.name = (*self.name()?).into();
+        self.operands(operation)?;
         if self.eat("<") {
             operation.attributes = self.dictionary()?;
             self.expect(">")?;
         }
         if self.eat("(") {
-            operation.regions = self.items(")", |this| this.region(&[]))?;
+            self.items(")", |this| {
+                operation.regions.push(this.region(&[])?);
+                Ok(())
+            })?;
         }
+        self.attributes(operation)?;
+        self.expect(":")?;
+        Ok(self.signature()?.1)
+    }
+
+    /// The attributes in braces, if there are any.
+    fn attributes(&mut self, operation: &mut Operation) -> Result<()> {
         if self.peek() == Some(b'{') {
             operation.attributes.extend(self.dictionary()?);
         }
-        self.expect(":")?;
-        let types = self.signature()?.1;
-        Ok((operation, types))
+        Ok(())
+    }
+
+    fn operand(&mut self, operation: &mut Operation) -> Result<()> {
+        operation.operands.extend(self.used()?);
+        Ok(())
+    }
+
+    /// Operands in parentheses.
+    fn operands(&mut self, operation: &mut Operation) -> Result<()> {
+        self.expect("(")?;
+        self.items(")", |this| this.operand(operation)).map(|_| ())
     }
 
     /// A region in braces, whose block has arguments of its own, or these.
-    fn region(&mut self, arguments: &[(&'a str, Type)]) -> Result<Region> {
-        self.expect("{")?;
-        self.scopes.push(HashMap::new());
-        let mut block = Block::default();
-        for (name, kind) in arguments {
-            block.arguments.extend(self.define(name, std::slice::from_ref(kind)));
-        }
-        if self.eat("^") {
-            self.word();
-            if self.eat("(") {
-                for (name, kind) in self.items(")", Self::argument)? {
-                    block.arguments.extend(self.define(name, &[kind]));
-                }
+    pub fn region(&mut self, arguments: &[(&'a str, Type)]) -> Result<Region> {
+        self.deeper(|this| {
+            this.expect("{")?;
+            let mut block = Block::default();
+            this.scopes.push(HashMap::new());
+            for (name, kind) in arguments {
+                block.arguments.extend(this.define(name, std::slice::from_ref(kind)));
             }
-            self.expect(":")?;
-        }
+            let read = this.block(&mut block);
+            this.scopes.pop();
+            read.map(|()| Region { blocks: vec![block] })
+        })
+    }
+
+    /// The operations up to the brace that ends them. Several blocks are one, if they may be.
+    fn block(&mut self, block: &mut Block) -> Result<()> {
         while !self.eat("}") {
-            block.operations.push(self.operation()?);
+            let start = self.at;
+            match self.peek() {
+                None if !self.is_whole => break,
+                Some(b'^') if !self.is_whole || block.operations.is_empty() => {
+                    let read = self.label(block);
+                    self.if_known(read)?;
+                }
+                _ => match self.operation() {
+                    Ok(operation) => block.operations.push(operation),
+                    Err(unknown) if self.is_whole => return Err(unknown),
+                    // Not an operation: go on after this byte.
+                    Err(_) => self.at = (start + 1).max(self.at),
+                },
+            }
         }
-        self.scopes.pop();
-        Ok(Region { blocks: vec![block] })
+        Ok(())
+    }
+
+    /// `^name(%x: type):`, the start of a block.
+    fn label(&mut self, block: &mut Block) -> Result<()> {
+        self.expect("^")?;
+        self.word();
+        if self.eat("(") {
+            for (name, kind) in self.items(")", Self::argument)? {
+                block.arguments.extend(self.define(name, &[kind]));
+            }
+        }
+        self.expect(":")
     }
 
     fn argument(&mut self) -> Result<(&'a str, Type)> {
@@ -135,15 +185,26 @@ impl<'a> Reader<'a> {
         Ok((name, kind))
     }
 
-    fn function(&mut self) -> Result<Operation> {
+    /// A function after its keyword. A declaration has no region.
+    pub fn function(&mut self, with_body: bool) -> Result<Operation> {
         let mut function = Operation::new("func.func", Vec::new(), Vec::new());
         let visibility = ["public", "private", "nested"].into_iter().find(|word| self.eat(word));
         let name = self.symbol()?;
         self.expect("(")?;
-        let attributes = |this: &mut Self| if this.peek() == Some(b'{') { this.dictionary() } else { Ok(Vec::new()) };
+        let attributes = |this: &mut Self| match this.peek() {
+            Some(b'{') => {
+                let read = this.dictionary();
+                this.if_known(read)
+            }
+            _ => Ok(Vec::new()),
+        };
         let inputs = self.items(")", |this| {
-            let (name, _) = this.value_name()?;
-            this.expect(":")?;
+            let mut name = "";
+            if this.is_whole || this.peek() == Some(b'%') {
+                name = this.value_name()?.0;
+                let read = this.expect(":");
+                this.if_known(read)?;
+            }
             Ok((name, this.kind()?, attributes(this)?, this.named_location()?))
         })?;
         let mut outputs = Vec::new();
@@ -171,122 +232,117 @@ impl<'a> Reader<'a> {
         annotate("arg_attrs", inputs.iter().map(|(_, _, attributes, _)| attributes.clone()).collect());
         annotate("res_attrs", outputs.into_iter().map(|(_, attributes)| attributes).collect());
         if self.eat("attributes") {
-            function.attributes.extend(self.dictionary()?);
+            function.attributes.extend(attributes(self)?);
         }
-        // Functions do not use values from outside.
-        let outer = std::mem::take(&mut self.scopes);
+        if !self.is_whole && self.peek() != Some(b'{') {
+            return Ok(function);
+        }
         let arguments: Vec<_> = inputs.iter().map(|(name, kind, ..)| (*name, kind.clone())).collect();
-        let mut region = self.region(&arguments)?;
-        self.scopes = outer;
-        let name_of = |(name, _, _, location): &(&str, Type, Pairs, Option<Name>)| {
+        let mut region = Region { blocks: vec![Block::default()] };
+        if with_body {
+            // Functions do not use values from outside.
+            let outer = std::mem::take(&mut self.scopes);
+            region = self.region(&arguments)?;
+            self.scopes = outer;
+        }
+        let name_of = |(name, _, _, location): &(&str, Type, Pairs, Option<Name>)| match location {
+            // Compilers name arguments in the text.
+            _ if !self.is_whole => (!name.is_empty()).then(|| format!("%{name}").into()),
             // Printers number arguments without a name.
-            location.clone().or_else(|| (!name.starts_with("arg")).then(|| Name::from(*name)))
+            None => (!name.starts_with("arg")).then(|| Name::from(*name)),
+            location => location.clone(),
         };
         region.blocks[0].names = inputs.iter().map(name_of).collect();
         function.regions.push(region);
         Ok(function)
     }
 
-    /// An operation in its own syntax, and the types of its results.
-    fn short(&mut self) -> Result<(Operation, Vec<Type>)> {
+    /// An operation in its own syntax; the types of its results.
+    fn short(&mut self, operation: &mut Operation) -> Result<Vec<Type>> {
         let word = self.word();
-        let base = word.strip_prefix("stablehlo.").unwrap_or(word);
-        let full_name = match word {
-            "return" | "call" => format!("func.{word}"),
-            _ => word.to_owned(),
+        operation.name = match word {
+            "return" | "call" => format!("func.{word}").into(),
+            _ => word.into(),
         };
-        let mut operation = Operation::new(&full_name, Vec::new(), Vec::new());
-        match (word, base) {
-            ("func.func", _) => return Ok((self.function()?, Vec::new())),
+        match (word, word.strip_prefix("stablehlo.").unwrap_or_default()) {
+            ("func.func", _) => {
+                *operation = self.function(true)?;
+                return Ok(Vec::new());
+            }
             ("sdy.mesh", _) => {
                 operation.set("sym_name", Attribute::string(&self.symbol()?));
                 self.expect("=")?;
                 let mesh = self.bracketed("<")?.unwrap_or_default();
-                operation.set("mesh", Attribute::Other(format!("#sdy.mesh<{mesh}>").into()));
-                return Ok((operation, Vec::new()));
+                operation.set("mesh", Attribute::Other(format!("#sdy.mesh<{}>", utf8(mesh)).into()));
+                return Ok(Vec::new());
             }
-            ("return" | "func.return" | "stablehlo.return", _) => {
+            ("return" | "func.return", _) | (_, "return") => {
                 if self.peek() == Some(b'%') {
-                    operation.operands = self.values()?;
+                    self.list(operation)?;
                     self.expect(":")?;
                     self.types()?;
                 }
-                return Ok((operation, Vec::new()));
+                return Ok(Vec::new());
             }
             ("call" | "func.call", _) => {
-                operation.set("callee", Attribute::symbol(self.symbol()?.into()));
-                self.expect("(")?;
-                operation.operands = self.items(")", Self::used)?;
+                operation.set("callee", Attribute::symbol((*self.symbol()?).into()));
+                self.operands(operation)?;
             }
-            (_, "constant") if word != base => {
-                let value = self.attribute()?;
-                let Attribute::Dense(dense) = &value else { return self.unknown("a constant without its type") };
-                let kind = dense.kind.clone();
+            (_, "constant") => {
+                self.attributes(operation)?;
+                let (value, kind) = self.dense()?;
                 operation.set("value", value);
-                return Ok((operation, vec![kind]));
+                return Ok(vec![kind]);
             }
-            (_, "custom_call") if word != base => {
+            (_, "custom_call") => {
                 operation.set("call_target_name", Attribute::string(&self.symbol()?));
-                self.expect("(")?;
-                operation.operands = self.items(")", Self::used)?;
+                self.operands(operation)?;
             }
-            (_, "compare") if word != base => {
+            (_, "compare") => {
                 let direction = self.word();
                 operation.set("comparison_direction", self.choice("comparison_direction", direction)?);
                 self.expect(",")?;
-                operation.operands = vec![self.used()?];
+                self.operand(operation)?;
                 self.expect(",")?;
-                operation.operands.push(self.used()?);
+                self.operand(operation)?;
                 if self.eat(",") {
                     let kind = self.word();
                     operation.set("compare_type", self.choice("comparison_type", kind)?);
                 }
             }
-            (_, "slice") if word != base => {
-                operation.operands = vec![self.used()?];
-                self.slices(&mut operation)?;
+            (_, "slice") => {
+                self.operand(operation)?;
+                self.slices(operation)?;
             }
-            (_, "get_tuple_element") if word != base => {
-                operation.operands = vec![self.used()?];
+            (_, "get_tuple_element") => {
+                self.operand(operation)?;
                 let index = self.integers()?.first().copied().unwrap_or_default();
                 operation.set("index", Attribute::Integer(index, Element::Number(DType::I32)));
             }
-            (_, "dot_general") if word != base => {
-                operation.operands = vec![self.used()?];
+            (_, "dot_general") => {
+                self.operand(operation)?;
                 self.expect(",")?;
-                operation.operands.push(self.used()?);
-                self.dimensions_of_product(&mut operation)?;
+                self.operand(operation)?;
+                self.dimensions_of_product(operation)?;
             }
-            (_, "convolution") if word != base => self.convolution(&mut operation)?,
-            (_, "reduce") if word != base => return self.reduce(operation),
-            (_, "while") if word != base => return self.while_loop(operation),
-            _ if word != base && SHORT.split_ascii_whitespace().any(|known| known == base) => {
-                self.parts(&mut operation)?
-            }
-            _ => return self.unknown(&format!("the operation '{word}' in a form that is not known")),
+            (_, "convolution") => self.convolution(operation)?,
+            (_, "reduce") => return self.reduce(operation),
+            (_, "while") => return self.while_loop(operation),
+            (_, own) if SHORT.binary_search(&own).is_ok() => self.parts(operation)?,
+            _ => return self.unknown(format_args!("the operation '{word}' in a form that is not known")),
         }
-        if self.peek() == Some(b'{') {
-            operation.attributes.extend(self.dictionary()?);
-        }
+        self.attributes(operation)?;
         self.expect(":")?;
-        let types = self.results(&operation)?;
-        Ok((operation, types))
+        self.results(operation)
     }
 
-    fn values(&mut self) -> Result<Vec<Value>> {
-        let mut values = vec![self.used()?];
+    /// Operands between commas.
+    fn list(&mut self, operation: &mut Operation) -> Result<()> {
+        self.operand(operation)?;
         while self.eat(",") {
-            values.push(self.used()?);
+            self.operand(operation)?;
         }
-        Ok(values)
-    }
-
-    fn types(&mut self) -> Result<Vec<Type>> {
-        let mut types = vec![self.kind()?];
-        while self.eat(",") {
-            types.push(self.kind()?);
-        }
-        Ok(types)
+        Ok(())
     }
 
     /// The types of results: those after the arrow; those of all values, if there is none.
@@ -298,6 +354,7 @@ impl<'a> Reader<'a> {
         match (operation.kind(), types.len()) {
             ("optimization_barrier", _) | (_, 1) => Ok(types),
             ("select", 2) => Ok(types.split_off(1)),
+            _ if !self.is_whole => Ok(types),
             _ => self.unknown("types in a form that is not known"),
         }
     }
@@ -306,7 +363,7 @@ impl<'a> Reader<'a> {
     fn parts(&mut self, operation: &mut Operation) -> Result<()> {
         while !matches!(self.peek(), Some(b':' | b'{')) {
             if self.peek() == Some(b'%') {
-                operation.operands.push(self.used()?);
+                self.operand(operation)?;
             } else {
                 let key = self.word();
                 self.expect("=")?;
@@ -319,10 +376,15 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn setting(&mut self, key: &str, operation: &mut Operation) -> Result<()> {
+    pub fn setting(&mut self, key: &str, operation: &mut Operation) -> Result<()> {
         let is_of = |names: &str| names.split(' ').any(|name| name == operation.kind());
         let found = SETTINGS.iter().find(|(names, known, ..)| *known == key && is_of(names));
-        let Some((_, _, name, setting)) = found else { return self.unknown(&format!("the setting '{key}'")) };
+        let Some((_, _, name, setting)) = found else {
+            return match self.is_whole {
+                true => self.unknown(format_args!("the setting '{key}'")),
+                false => self.attribute().map(|value| operation.set(key, value)),
+            };
+        };
         let value = match setting {
             Setting::Number => Attribute::Integer(self.integer()?, Element::Number(DType::I64)),
             Setting::Numbers => Attribute::Numbers(self.integers()?.into()),
@@ -383,8 +445,7 @@ impl<'a> Reader<'a> {
 
     /// `(%x, %k) dim_numbers = .., window = {stride = [..], pad = [[..]], lhs_dilate = [..], rhs_dilate = [..], reverse = [..]}`.
     fn convolution(&mut self, operation: &mut Operation) -> Result<()> {
-        self.expect("(")?;
-        operation.operands = self.items(")", Self::used)?;
+        self.operands(operation)?;
         self.expect("dim_numbers")?;
         self.expect("=")?;
         operation.set("dimension_numbers", Attribute::Conv(Arc::new(self.conv()?)));
@@ -413,7 +474,7 @@ impl<'a> Reader<'a> {
                         "stride" => "window_strides",
                         "lhs_dilate" => "lhs_dilation",
                         "rhs_dilate" => "rhs_dilation",
-                        _ => return this.unknown(&format!("the setting '{key}'")),
+                        _ => return this.unknown(format_args!("the setting '{key}'")),
                     };
                     operation.set(name, Attribute::Numbers(this.integers()?.into()));
                 }
@@ -425,40 +486,40 @@ impl<'a> Reader<'a> {
 
     /// `(%x init: %a), (%y init: %b) applies stablehlo.add across dimensions = [0] : types`, or with a function after the types:
     /// ` reducer(%p: type, %q: type) {..}`.
-    fn reduce(&mut self, mut operation: Operation) -> Result<(Operation, Vec<Type>)> {
-        let mut starts = Vec::new();
+    fn reduce(&mut self, operation: &mut Operation) -> Result<Vec<Type>> {
+        let (mut starts, mut count) = (Vec::new(), 0);
         loop {
             self.expect("(")?;
-            operation.operands.push(self.used()?);
+            self.operand(operation)?;
             self.expect("init")?;
             self.expect(":")?;
-            starts.push(self.used()?);
+            starts.extend(self.used()?);
             self.expect(")")?;
+            count += 1;
             if !self.eat(",") {
                 break;
             }
         }
-        let starts_types: Vec<Type> = starts.iter().map(|value| self.types[value.0 as usize].clone()).collect();
         operation.operands.extend(&starts);
         let applied = if self.eat("applies") { Some(self.word()) } else { None };
         self.expect("across")?;
         self.expect("dimensions")?;
         self.expect("=")?;
         operation.set("dimensions", Attribute::Numbers(self.integers()?.into()));
-        if self.peek() == Some(b'{') {
-            operation.attributes.extend(self.dictionary()?);
-        }
+        self.attributes(operation)?;
         self.expect(":")?;
         let types = self.signature()?.1;
         if let Some(name) = applied {
-            let [kind] = &starts_types[..] else { return self.unknown("a reduction of several arrays in short form") };
-            let [left, right, result]: [Value; 3] =
-                self.define("", &[kind.clone(), kind.clone(), kind.clone()]).try_into().unwrap_or([Value(0); 3]);
+            if count != 1 {
+                return self.unknown("a reduction of several arrays in short form");
+            }
+            let kind = starts.first().map_or(Type::None, |value| self.types[value.0 as usize].clone());
+            let [left, right, result] = [0; 3].map(|_| self.value_of(kind.clone()));
             let inner = Operation::new(name, vec![left, right], vec![result]);
             let end = Operation::new("stablehlo.return", vec![result], Vec::new());
             let block = Block { arguments: vec![left, right], names: Vec::new(), operations: vec![inner, end] };
             operation.regions.push(Region { blocks: vec![block] });
-            return Ok((operation, types));
+            return Ok(types);
         }
         self.location()?;
         self.expect("reducer")?;
@@ -470,16 +531,16 @@ impl<'a> Reader<'a> {
         let side = |i: usize| pairs.iter().filter_map(move |pair| pair.get(i).cloned());
         let arguments: Vec<_> = side(0).chain(side(1)).collect();
         operation.regions.push(self.region(&arguments)?);
-        Ok((operation, types))
+        Ok(types)
     }
 
     /// `(%a = %x, %b = %y) : types cond {..} do {..}`, perhaps with attributes before the regions.
-    fn while_loop(&mut self, mut operation: Operation) -> Result<(Operation, Vec<Type>)> {
+    fn while_loop(&mut self, operation: &mut Operation) -> Result<Vec<Type>> {
         self.expect("(")?;
         let names = self.items(")", |this| {
             let (name, _) = this.value_name()?;
             this.expect("=")?;
-            operation.operands.push(this.used()?);
+            this.operand(operation)?;
             Ok(name)
         })?;
         let types = if self.eat(":") { self.types()? } else { Vec::new() };
@@ -495,6 +556,6 @@ impl<'a> Reader<'a> {
             let region = self.region(&arguments)?;
             operation.regions.push(region);
         }
-        Ok((operation, types))
+        Ok(types)
     }
 }

@@ -1,0 +1,82 @@
+//! Types in text, and what is in strings.
+
+use super::read::utf8;
+use super::{end_of_brackets, is_in_name, split};
+use crate::module::{Attribute, Element, Tensor, Type};
+use pjrt_data::dtype::DType;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The type at the start of a text, and its length.
+pub(super) fn kind(rest: &[u8]) -> (Type, usize) {
+    let word = rest.iter().take_while(|&&byte| is_in_name(byte) || byte == b'!').count();
+    let bracket = usize::from(rest[word..].starts_with(b"<") || (word == 0 && rest.starts_with(b"(")));
+    let len = if bracket > 0 { end_of_brackets(&rest[word..]).map_or(rest.len(), |len| word + len) } else { word };
+    let text = &rest[..len];
+    let tensor = text.strip_prefix(b"tensor<").map(|inner| inner.strip_suffix(b">").unwrap_or(inner));
+    let kind = match tensor {
+        Some(inner) => array(inner),
+        None if text == b"!stablehlo.token" => Type::Token,
+        None => match element(&utf8(text)) {
+            Element::Other(name) => Type::Other(name),
+            number => Type::Number(number),
+        },
+    };
+    (kind, len)
+}
+
+fn element(name: &str) -> Element {
+    if name == "index" {
+        return Element::Index;
+    }
+    DType::from_mlir(name).map_or_else(|| Element::Other(name.into()), Element::Number)
+}
+
+/// An array, from what is in its brackets.
+fn array(inner: &[u8]) -> Type {
+    let mut parts = split(inner);
+    let shape = utf8(parts.next().unwrap_or_default()).replace(|c: char| c <= ' ', "");
+    let encoding = parts.next().map(utf8).map(|text| match text.trim().strip_prefix("#stablehlo.bounds<") {
+        Some(bounds) => Attribute::Bounds(bounds.trim_end_matches('>').split(',').map(size).collect()),
+        None => Attribute::Other(text.trim().into()),
+    });
+    let (mut rest, mut dims) = (shape.as_str(), Vec::new());
+    while let Some((dim, after)) = rest.split_once('x') {
+        match dim {
+            "*" => return Type::Unranked(element(after)),
+            "?" => dims.push(-1),
+            _ if !dim.is_empty() && dim.bytes().all(|byte| byte.is_ascii_digit()) => dims.push(size(dim)),
+            _ => break,
+        }
+        rest = after;
+    }
+    Type::Tensor(Arc::new(Tensor { dims, element: element(rest), encoding }))
+}
+
+/// A size; negative if it is not known.
+fn size(text: &str) -> i64 {
+    text.trim().parse().unwrap_or(-1)
+}
+
+/// The content of a string: a backslash stands before a quote, a backslash, a letter or two hexadecimal digits.
+pub(super) fn unescaped(mut text: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let Some(plain) = memchr::memchr(b'\\', text) else { return Some(text.into()) };
+    let mut bytes = text[..plain].to_vec();
+    text = &text[plain..];
+    while let Some((&first, rest)) = text.split_first() {
+        text = rest;
+        if first != b'\\' {
+            bytes.push(first);
+            continue;
+        }
+        let (byte, len) = match rest.first()? {
+            b'n' => (b'\n', 1),
+            b't' => (b'\t', 1),
+            &byte @ (b'"' | b'\\') => (byte, 1),
+            _ => (u8::from_str_radix(std::str::from_utf8(rest.get(..2)?).ok()?, 16).ok()?, 2),
+        };
+        bytes.push(byte);
+        text = &rest[len..];
+    }
+    Some(bytes.into())
+}
