@@ -2,7 +2,7 @@
 #'
 #' `print()` shows a buffer's elements in aligned columns. Arrays of three and more dimensions are shown as slices. Only
 #' what is shown is read from the device. A buffer that can no longer be read prints as one line, such as
-#' `<PJRTBuffer f32[3], deleted>`.
+#' `<PJRTBuffer f32[3], deleted>`, and so does a buffer in a list that R prints, with its value if it is a scalar.
 #'
 #' Integers are shown with all digits, and as `NA` if [as_array()] reads them so; `pred` as 1 and 0. Floats have
 #' `options(pjrt.print_decimals = )` digits after the decimal point, by default 3 less than `options(digits = )`: 4.
@@ -41,6 +41,10 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
     cat(dead, "\n", sep = "")
     return(invisible(x))
   }
+  if (!is_laid_out && is_list_element(x, sys.call(-1L))) {
+    cat(buffer_line(x), "\n", sep = "")
+    return(invisible(x))
+  }
   pieces <- call_native(
     ffi_buffer_lines, x, as.double(max_rows), as.double(max_width), as.double(max_rows_slice), print_decimals()
   )
@@ -58,6 +62,25 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
     cat(footer, "\n")
   }
   invisible(x)
+}
+
+# Whether R prints `x` as an element of a list. R itself calls print() as a function without a name: for elements of
+# lists, and at top level, where it prints `.Last.value`.
+is_list_element <- function(x, call) {
+  if (!(is.function(call[[1L]]) && identical(call[[2L]], quote(x)))) {
+    return(FALSE)
+  }
+  callers <- lapply(seq_len(sys.nframe()), sys.function)
+  any(vapply(callers, identical, NA, print.default)) || !identical(.Last.value, x)
+}
+
+buffer_line <- function(x) {
+  line <- format(x)
+  if (length(shape(x)) > 0L) {
+    return(line)
+  }
+  value <- call_native(ffi_buffer_lines, x, 1, -1, 1, print_decimals())
+  paste0(line, ": ", trimws(paste(value, collapse = "")))
 }
 
 # The default width of a line. R's own default, 80, stands for that of r-xla/pjrt.

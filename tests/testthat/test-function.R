@@ -196,6 +196,19 @@ test_that("cluster and callr sessions call functions that they are sent", {
   expect_clean(child, c("2 4 6 8 ", "10 12 "))
 })
 
+test_that("futures call functions of the session that made them", {
+  skip_if_not_installed("future")
+  child <- run_child(quote({
+    f <- pjrt_function(pjrt_program(unary_program("2xf32")), as = "array")
+    x <- pjrt_buffer(c(7, 8))
+    future::plan(future::multisession, workers = 2)
+    later <- lapply(list(c(1, 2), c(3, 4)), function(values) future::future(f(values), seed = NULL))
+    cat(unlist(lapply(later, future::value)), future::value(future::future(f(x))), "\n")
+    future::plan(future::sequential)
+  }), env = c(PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_DISCOVER = "0"))
+  expect_clean(child, "2 4 6 8 14 16 ")
+})
+
 test_that("missing and additional arguments are refused by name", {
   f <- network()
   params <- network_params()

@@ -27,6 +27,30 @@ test_that("header and footer can be left out or replaced", {
   expect_identical(utils::capture.output(print(x, header = FALSE, footer = "mine"))[[3L]], "mine ")
 })
 
+test_that("a buffer in a list prints as one line, scalars with their value", {
+  x <- pjrt_buffer(matrix(1:4, 2))
+  line <- "<PJRTBuffer i32[2x2] on CpuDevice(id=0)>"
+  printed <- utils::capture.output(print(list(a = x, loss = pjrt_scalar(1.5), list(x))))
+  loss <- "<PJRTBuffer f32[] on CpuDevice(id=0)>: 1.5000"
+  expect_identical(printed[nzchar(printed)], c("$a", line, "$loss", loss, "[[3]]", "[[3]][[1]]", line))
+  whole <- utils::capture.output(print(x))
+  expect_identical(utils::capture.output(do.call(print, list(x))), whole)
+  expect_identical(utils::capture.output(invisible(lapply(list(x), print))), whole)
+  gone <- pjrt_scalar(2)
+  pjrt_delete(gone)
+  expect_match(utils::capture.output(print(list(gone))), "deleted>", all = FALSE, fixed = TRUE)
+})
+
+test_that("top level shows a buffer whole and those of a list as lines", {
+  lines <- c("x <- pjrt::pjrt_buffer(matrix(1:4, 2))", "x", "list(x)", "x", "print(list(x))")
+  withr::local_envvar(R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep))
+  printed <- processx::run(rscript(), c("--vanilla", rbind("-e", lines)))$stdout
+  printed <- strsplit(printed, "\n", fixed = TRUE)[[1L]]
+  whole <- c("PJRTBuffer ", " 1 3", " 2 4", "[ CPUi32{2x2} ] ")
+  line <- c("[[1]]", "<PJRTBuffer i32[2x2] on CpuDevice(id=0)>", "")
+  expect_identical(printed, c(whole, line, whole, line))
+})
+
 test_that("the reference samples print as before", {
   expect_snapshot(cran = TRUE, {
     pjrt_buffer(matrix(1:10, 2))
