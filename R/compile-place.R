@@ -3,9 +3,18 @@
 # Where to compile, for native routines: NULL for this process, or the helper's limits of memory in bytes and time in
 # seconds.
 compile_place <- function() {
+  limits <- c(compile_limit("memory", parse_bytes), compile_limit("timeout", parse_seconds))
   if (identical(compile_option(), "apart") && has_compile_helper()) {
-    c(compile_limit("memory", parse_bytes), compile_limit("timeout", parse_seconds))
+    return(limits)
   }
+  if (any(is.finite(limits)) && !isTRUE(the$told_of_limits)) {
+    the$told_of_limits <- TRUE
+    warn(
+      "Programs compile in R's process, where `options(pjrt.compile_memory = , pjrt.compile_timeout = )` have no effect.\n",
+      "i setTimeLimit() limits the time, and Ctrl-C ends the wait."
+    )
+  }
+  NULL
 }
 
 compile_option <- function() {

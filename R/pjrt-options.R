@@ -12,7 +12,8 @@
 #' * `pjrt.compile`: `"apart"` to compile programs in a separate process, so that a crash of the compiler is an R error,
 #'   or `"inside"` to compile in R's process; see below. Default: `"apart"`.
 #' * `pjrt.compile_memory`, `pjrt.compile_timeout`: the memory limit of a separate compiler, in bytes or as a string
-#'   such as `"8GB"` (Linux only), and its time limit in seconds. Default: no limits.
+#'   such as `"8GB"` (Linux only), and its time limit in seconds; a warning says if they have no effect. Default: no
+#'   limits.
 #' * `pjrt.default_float`, `pjrt.default_int`: the dtypes of buffers that are made from doubles (a float) and from
 #'   integers (an integer type). Default: `"f32"` and `"i32"`.
 #' * `pjrt.dispatch`: which thread starts programs; see below. Default: `"auto"`.

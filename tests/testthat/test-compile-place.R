@@ -106,6 +106,20 @@ test_that("the options are checked", {
   expect_snapshot(for (value in list(0, "1", c(1, 2), NA_real_)) print(refused(pjrt.compile_timeout = value)))
 })
 
+test_that("a session is warned once that limits have no effect in its own process", {
+  child <- run_child(quote({
+    options(pjrt.compile = "inside", pjrt.compile_memory = "8GB", pjrt.cache = FALSE)
+    warned <- function() tryCatch(pjrt_compile(pjrt_program(unary_program("f32"))), pjrt_warning = conditionMessage)
+    cat(warned(), "\n")
+    cat(class(warned()), "\n")
+    options(pjrt.compile_memory = "much")
+    cat(tryCatch(warned(), pjrt_error_invalid_type = function(e) "refused"), "\n")
+  }), env = c(PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_DISCOVER = "0"))
+  expect_clean(child)
+  expect_match(child$out[[1L]], "compile in R's process, where `options(pjrt.compile_memory", fixed = TRUE)
+  expect_identical(child$out[-(1:2)], c("PJRTLoadedExecutable ", "refused "))
+})
+
 test_that("an interrupted or forgotten compile ends its process at once", {
   skip_without_proc()
   end_helpers()
