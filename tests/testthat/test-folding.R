@@ -41,3 +41,9 @@ test_that("constants are hidden in bytecode, in functions and in executables of 
     expect_identical(as.vector(as_array(pjrt_execute(pjrt_compile(bytecode)))), c(NaN, NaN))
   }
 })
+
+test_that("constants of HLO programs are hidden from the compiler, too", {
+  withr::local_options(pjrt.cache = FALSE)
+  program <- pjrt_program(path = fixture("constants.hlo.pb"), format = "hlo")
+  expect_identical(lapply(pjrt_execute(pjrt_compile(program), pjrt_scalar(2)), as_array), list(NaN, 0L, 3))
+})

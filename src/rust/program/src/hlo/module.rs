@@ -92,6 +92,9 @@ impl HloModuleProto {
                 operation
                     .set("dimension_numbers", Attribute::Gather(Arc::new(Gather { offset_dims, ..Gather::default() })));
             }
+            "compare" if !of.comparison_type.is_empty() => {
+                operation.set("compare_type", Attribute::string(&of.comparison_type));
+            }
             "custom-call" => operation.set("call_target_name", Attribute::string(&of.custom_call_target)),
             "fusion" => {
                 // Compilers name fusions after what is in them.

@@ -159,7 +159,7 @@ impl Program {
         }
     }
 
-    fn hlo(&self) -> Option<HloModuleProto> {
+    pub(crate) fn hlo(&self) -> Option<HloModuleProto> {
         HloModuleProto::decode(self.code.as_slice()).ok()
     }
 

@@ -2,6 +2,7 @@
 
 use super::folding::misread_constants;
 use super::{changed, Change};
+use crate::hlo::{self, HloModuleProto};
 use crate::module::{Block, Module, Operation, Value};
 use crate::program::{Format, Program};
 use crate::text;
@@ -10,13 +11,13 @@ use std::collections::HashSet;
 
 impl Program {
     /// The program for XLA's CPU compiler, with barriers behind the constants from which it would compute wrong numbers. `None`
-    /// if there are none, and for HLO.
+    /// if there are none.
     ///
     /// # Errors
     /// As for [`Program::new`].
     pub fn with_barriers(&self) -> Result<Option<Program>> {
-        if self.format() != Format::Mlir {
-            return Ok(None);
+        if self.format() == Format::Hlo {
+            return self.hlo().map_or(Ok(None), |module| self.in_hlo(&module));
         }
         let Ok(module) = self.module() else { return Ok(None) };
         let constants = misread_constants(&module);
@@ -28,6 +29,15 @@ impl Program {
             Some(_) => Module::decode(self.code()).and_then(in_module).ok().map(String::into_bytes),
         };
         text.map(|text| Program::new(text, Format::Mlir)).transpose()
+    }
+
+    fn in_hlo(&self, module: &HloModuleProto) -> Result<Option<Program>> {
+        let constants = misread_constants(&module.to_module());
+        if constants.is_empty() {
+            return Ok(None);
+        }
+        let code = hlo::barrier::with_barriers(self.code(), module, &constants)?;
+        Program::new(code, Format::Hlo).map(Some)
     }
 }
 
