@@ -47,7 +47,7 @@ wait_at_most <- function(x, timeout) {
       )
     }
     Sys.sleep(min(pause, left))
-    pause <- min(2 * pause, 0.05)
+    pause <- min(2 * pause, 0.01)
   }
 }
 

@@ -6,4 +6,10 @@ cd "$(dirname "$0")/.."
 install_base
 install_package
 install_plugin
-exec Rscript --vanilla tools/demo.R
+Rscript --vanilla tools/demo.R
+cat <<END
+
+To go on, start R here with
+  R_LIBS=$library R
+or install the package for all sessions with R CMD INSTALL .
+END
