@@ -143,6 +143,27 @@ test_that("MLIR bytecode with aligned resources runs", {
   squares(pjrt_program(path = fixture("resource.mlirbc")), x, x^2)
 })
 
+test_that("sizes inside a program that follow from its arguments are fixed", {
+  text <- function(operation) {
+    sprintf("func.func @main(%%x: tensor<3x4xf32>) -> tensor<?x4xf32> {
+  %%0 = stablehlo.convert %%x : (tensor<3x4xf32>) -> tensor<?x4xf32>
+  %%1 = stablehlo.get_dimension_size %%0, dim = 0 : (tensor<?x4xf32>) -> tensor<i32>
+  %%2 = stablehlo.reshape %%1 : (tensor<i32>) -> tensor<1xi32>
+  %%four = stablehlo.constant dense<4> : tensor<1xi32>
+  %%3 = stablehlo.concatenate %%2, %%four, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %%one = stablehlo.constant dense<1.0> : tensor<f32>
+  %%4 = stablehlo.dynamic_broadcast_in_dim %%one, %%3, dims = [] : (tensor<f32>, tensor<2xi32>) -> tensor<?x4xf32>
+  %%5 = %s
+  return %%5 : tensor<?x4xf32>
+}", operation)
+  }
+  x <- matrix(1:12, 3)
+  executable <- compile(text("stablehlo.add %0, %4 : tensor<?x4xf32>"))
+  expect_equal(as_array(pjrt_execute(executable, pjrt_buffer(x, "f32"))), x + 1)
+  unknown <- "stablehlo.custom_call @other(%4) : (tensor<?x4xf32>) -> tensor<?x4xf32>"
+  expect_error(compile(text(unknown)), "custom_call", class = "pjrt_error")
+})
+
 test_that("truncated bytecode raises a compiler error", {
   bytes <- readBin(fixture("square.mlirbc"), "raw", 100)
   expect_error(pjrt_compile(pjrt_program(bytes)), class = "pjrt_error")

@@ -22,7 +22,7 @@ const OWN_NUMBERS: i64 = 1 << 32;
 ///
 /// # Errors
 /// `InvalidFile` for a damaged module.
-pub fn with_barriers(code: &[u8], module: &HloModuleProto, constants: &HashSet<Value>) -> Result<Vec<u8>> {
+pub(crate) fn with_barriers(code: &[u8], module: &HloModuleProto, constants: &HashSet<Value>) -> Result<Vec<u8>> {
     let last = |instructions: &[HloInstructionProto]| instructions.iter().map(|i| i.id).max().unwrap_or(0);
     let mut next = module.computations.iter().map(|computation| last(&computation.instructions)).max().unwrap_or(0);
     let mut values = (0..).map(Value);
@@ -85,8 +85,11 @@ mod tests {
                 operand_ids: operands.iter().map(|id| first + id).collect(),
                 ..Default::default()
             };
-            let instructions =
-                vec![instruction(1, "constant", &[]), instruction(2, "constant", &[]), instruction(3, "maximum", &[1, 2])];
+            let instructions = vec![
+                instruction(1, "constant", &[]),
+                instruction(2, "constant", &[]),
+                instruction(3, "maximum", &[1, 2]),
+            ];
             let computation = HloComputationProto { instructions, root_id: first + 3, ..Default::default() };
             let module = HloModuleProto { name: "m".into(), computations: vec![computation], ..Default::default() };
             let code = with_barriers(&module.encode_to_vec(), &module, &[Value(1)].into()).unwrap();

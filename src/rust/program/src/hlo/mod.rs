@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 mod attributes;
-pub mod barrier;
+pub(crate) mod barrier;
 mod constant;
 mod cost;
 #[cfg(test)]

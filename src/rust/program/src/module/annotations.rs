@@ -107,7 +107,7 @@ fn array(kind: &Type, attributes: Option<&Attribute>) -> Array {
 }
 
 /// Whether this is an array of unknown size, which no compiler takes.
-fn is_dynamic(kind: &Type) -> bool {
+pub(crate) fn is_dynamic(kind: &Type) -> bool {
     let is_bounded = |tensor: &Tensor| matches!(tensor.encoding, Some(Attribute::Bounds(_)));
     kind.as_tensor().is_some_and(|tensor| !is_bounded(tensor)) && !kind.is_static()
 }

@@ -7,30 +7,38 @@ mod older;
 mod portable;
 pub mod refine;
 
+use crate::module::annotations::is_dynamic;
 use crate::module::mesh;
 use crate::module::Module;
 use crate::program::stablehlo::{Version, Versions};
 use crate::program::{Format, Program};
-use crate::text::end_of_brackets;
+use crate::text::{self, end_of_brackets};
 use memchr::memmem;
 use older::MESH_AXES;
-use pjrt_base::error::{Error, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
+use pjrt_base::error::{Error, Kind, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
+
+/// In the error of XLA for an operation of a dynamic size.
+const UNTRANSLATED: &str = "can't be translated to XLA HLO";
 
 /// The version that is assumed of a plugin that does not say which it reads.
 const OLDEST: Version = Version([1, 0, 0]);
 
 impl Program {
-    /// After a compiler has refused the program: the same in words of `versions`, those that the plugin reads, as text.
-    /// `None` if the error has another reason.
+    /// After a compiler has refused the program: the same in words of `versions`, those that the plugin reads, and with fixed
+    /// sizes, as text. `None` if the error has another reason.
     ///
     /// # Errors
-    /// `ProgramVersion`, which names the operation, for what has no older form.
+    /// `ProgramVersion`, which names the operation, for what has no older form, and `DynamicShape` for what has no fixed size.
     #[cold]
     pub fn rewritten(&self, versions: Option<Versions>, error: &Error) -> Result<Option<Program>> {
         if self.format() != Format::Mlir || !matches!(error.code(), Some(UNKNOWN | INVALID_ARGUMENT | UNIMPLEMENTED)) {
             return Ok(None);
         }
         let current = versions.map_or(OLDEST, |versions| versions.current);
+        if let Some(mut module) = self.with_fixed_sizes(error)? {
+            older::make_older(&mut module, current)?;
+            return Program::new(module.text()?.into_bytes(), Format::Mlir).map(Some);
+        }
         let text = match self.bytecode() {
             None => match older_text(self.code(), current) {
                 Some(text) => text,
@@ -47,6 +55,27 @@ impl Program {
             }
         };
         Program::new(text, Format::Mlir).map(Some)
+    }
+
+    /// The module with fixed sizes inside, which follow from those of its arguments; `None` if all are fixed already.
+    fn with_fixed_sizes(&self, error: &Error) -> Result<Option<Module>> {
+        let module = match self.bytecode() {
+            None => text::whole(self.code()),
+            Some(_) => Module::decode(self.code()),
+        };
+        let Ok(module) = module else { return Ok(None) };
+        if !module.types.iter().any(is_dynamic) {
+            return Ok(None);
+        }
+        let inputs = self.annotations().inputs.iter().flatten().map(|input| input.dims.clone());
+        let Some(sizes) = inputs.collect::<Option<Vec<_>>>() else { return Ok(None) };
+        match refine::refine(&module, &sizes, &[]) {
+            Ok(refined) => Ok(Some(refined)),
+            Err(unfixed) if unfixed.kind() == Kind::DynamicShape && error.message().contains(UNTRANSLATED) => {
+                Err(unfixed)
+            }
+            Err(_) => Ok(None),
+        }
     }
 }
 
@@ -137,7 +166,6 @@ fn mesh_of<'a>(text: &'a [u8], name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pjrt_base::error::Kind;
 
     const PLUGIN: Versions = Versions { minimum: Version([0, 9, 0]), current: Version([1, 13, 3]) };
 
@@ -189,6 +217,21 @@ mod tests {
         let exhausted = Error::new(Kind::Pjrt(8), "Out of memory.");
         let program = Program::new(fixture("mesh.artifact"), Format::Mlir).unwrap();
         assert!(program.rewritten(Some(PLUGIN), &exhausted).unwrap().is_none());
+    }
+
+    #[test]
+    fn sizes_that_follow_from_the_arguments_become_fixed() {
+        let text = |operation: &str| {
+            format!(
+                "func.func @main(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {{\n  %0 = stablehlo.convert %x : (tensor<3x4xf32>) -> \
+                 tensor<?x4xf32>\n  %1 = call @f(%0) : (tensor<?x4xf32>) -> tensor<?x4xf32>\n  %2 = stablehlo.convert %1 : \
+                 (tensor<?x4xf32>) -> tensor<3x4xf32>\n  return %2 : tensor<3x4xf32>\n}}\nfunc.func private @f(%x: \
+                 tensor<?x4xf32>) -> tensor<?x4xf32> {{\n  {operation}\n  return %r : tensor<?x4xf32>\n}}"
+            )
+        };
+        let text = rewritten(text("%r = stablehlo.add %x, %x : tensor<?x4xf32>").into()).unwrap().unwrap();
+        assert!(text.contains("stablehlo.add") && !text.contains('?'), "{text}");
+        assert!(rewritten(b"func.func @main(%x: tensor<3xf32>) -> tensor<?xf32> { }".to_vec()).unwrap().is_none());
     }
 
     #[test]

@@ -380,7 +380,7 @@ impl<'a> Reader<'a> {
                 break;
             }
         }
-        // The rest of the list is none, either.
+        // The rest of the list names no values, either.
         self.list_end = self.at.max(self.list_end);
         self.at = start;
         None
