@@ -59,6 +59,12 @@ rows <- list(
   `[[<-.PJRTExported` = row(
     x = of("printed", pjrt_load_exported(exported_file)), name = "index", value = "any", refuses = TRUE
   ),
+  `$.PJRTExported` = row(x = of("printed", pjrt_load_exported(exported_file)), name = of("any", "name")),
+  `[.PJRTExported` = row(x = of("printed", pjrt_load_exported(exported_file))),
+  `[[.PJRTExported` = row(x = of("printed", pjrt_load_exported(exported_file))),
+  as.list.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
+  length.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
+  names.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
   print.PJRTCompileOptions = row(x = "compile_options"),
   format.PJRTCompileOptions = row(x = "compile_options"),
   `$<-.PJRTCompileOptions` = row(x = "compile_options", name = of("string", "a"), value = "any", refuses = TRUE),
@@ -70,7 +76,9 @@ rows <- list(
   print.PJRTHloModuleSrcs = row(x = of("printed", stages)),
   print.PJRTProgram = row(x = of("program", program, of_files("PJRTProgram")), n = of("index", 3, whole, "0L")),
   str.PJRTExecutablePromise = row(object = of("shown", compiled, "!a null pointer as PJRTExecutablePromise")),
-  str.PJRTProgram = row(object = "shown")
+  str.PJRTExported = row(object = of("printed", pjrt_load_exported(exported_file))),
+  str.PJRTProgram = row(object = "shown"),
+  summary.PJRTExported = row(object = of("printed", pjrt_load_exported(exported_file)))
 )
 
 # Bad values inside an argument or an option; `.` in the name stands for the value.
