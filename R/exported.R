@@ -235,8 +235,13 @@ summary.PJRTExported <- function(object, ...) {
 }
 
 #' @export
-`[[.PJRTExported` <- function(x, ...) {
-  exported_facts(x)[[...]]
+`[[.PJRTExported` <- function(x, i, ...) {
+  check_unused(...)
+  facts <- exported_facts(x)
+  if (!is_text(i) && !(is_whole_number(i) && i >= 1 && i <= length(facts))) {
+    abort_type("`i` must be the name or the position of an element of `x`, not ", given(i), ".")
+  }
+  facts[[i]]
 }
 
 #' @export

@@ -1,7 +1,7 @@
 # Folders of PyTorch models: src/rust/program/src/exported/pytorch.rs reads the description of a function.
 
-# The exported function in a folder, with its weights: a named list of buffers, used in place where possible. A model can
-# be exported without them.
+# The exported function in a folder, with its weights: a named list of buffers, used in place where possible. A model
+# can be exported without them.
 load_pytorch <- function(folder, device, name) {
   exported <- call_with_text(ffi_pytorch_read, folder, name)
   weights <- call_native(ffi_exported_weights, exported)

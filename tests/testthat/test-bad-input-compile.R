@@ -18,7 +18,7 @@ rows <- list(
   is_ready.PJRTExecutablePromise = row(x = "compiling"),
   value.PJRTExecutablePromise = row(x = "compiling"),
   format.PJRTExecutablePromise = row(x = "compiling"),
-  format.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
+  format.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file), of_files("PJRTExported"))),
   format.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
   format.PJRTHloModuleSrcs = row(x = of("printed", stages)),
   format.PJRTProgram = row(x = of("program", program, of_files("PJRTProgram")), n = of("index", 3, whole, "0L")),
@@ -61,7 +61,9 @@ rows <- list(
   ),
   `$.PJRTExported` = row(x = of("printed", pjrt_load_exported(exported_file)), name = of("any", "name")),
   `[.PJRTExported` = row(x = of("printed", pjrt_load_exported(exported_file))),
-  `[[.PJRTExported` = row(x = of("printed", pjrt_load_exported(exported_file))),
+  `[[.PJRTExported` = row(
+    x = of("printed", pjrt_load_exported(exported_file)), i = of("string", "name", "1L")
+  ),
   as.list.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
   length.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
   names.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
@@ -71,7 +73,7 @@ rows <- list(
   `[<-.PJRTCompileOptions` = row(x = "compile_options", name = "index", value = "any", refuses = TRUE),
   `[[<-.PJRTCompileOptions` = row(x = "compile_options", name = "index", value = "any", refuses = TRUE),
   print.PJRTExecutablePromise = row(x = "compiling"),
-  print.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
+  print.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file), of_files("PJRTExported"))),
   print.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
   print.PJRTHloModuleSrcs = row(x = of("printed", stages)),
   print.PJRTProgram = row(x = of("program", program, of_files("PJRTProgram")), n = of("index", 3, whole, "0L")),

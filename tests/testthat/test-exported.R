@@ -241,7 +241,8 @@ test_that("exported functions are read like lists", {
   # as in a list, the beginning of a name is enough, and other names are NULL
   expect_identical(x$plat, "cpu")
   expect_null(x$none)
-  expect_error(x[["none"]], NA)
+  expect_null(x[["none"]])
+  expect_refused(x[[100]], "invalid_input", "`i` must be the name or the position of an element of `x`, not 100.")
   expect_identical(x$program, x$program)
   expect_match(utils::capture.output(str(x)), "$ inputs", fixed = TRUE, all = FALSE)
   expect_identical(rownames(summary(x)), names(x))

@@ -165,7 +165,7 @@ fn table(columns: Vec<(&'static str, Robj)>, rows: usize) -> Robj {
     let mut table: Robj = List::from_pairs(columns).into();
     // R's short form of the numbers of rows.
     let numbers: Vec<Rint> = if rows > 0 { vec![Rint::na(), Rint::from(-(rows as i32))] } else { Vec::new() };
-    // They only fail for values that are no lists.
+    // This fails only for values without attributes.
     let _ = table.set_attrib("row.names", numbers.into_iter().collect::<Integers>());
     let _ = table.set_attrib("class", "data.frame");
     table

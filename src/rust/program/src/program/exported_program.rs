@@ -58,7 +58,7 @@ impl ExportedProgram {
         Ok(ExportedProgram { exported, program, function, around, at })
     }
 
-    /// What the program says of an input that it takes.
+    /// How the program describes an input that it takes.
     pub fn taken(&self, input: usize) -> Option<&Array> {
         taken(&self.exported, &self.program, input)
     }
