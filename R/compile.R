@@ -112,7 +112,7 @@ pjrt_compile <- function(program, compile_options = pjrt_compile_options(), devi
 with_arguments <- function(executable, program) {
   force(executable)
   if (inherits(program, "PJRTExported")) {
-    attr(executable, "exported") <- attr(program, "function")
+    attr(executable, "exported") <- call_native(ffi_exported_function, program)
   }
   executable
 }

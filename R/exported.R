@@ -79,7 +79,7 @@
 #' @param device For PyTorch, the device of the weights: anything that [as_pjrt_device()] takes.
 #' @param name For PyTorch, the name of a function in the folder. Default: the only one, or `"forward"`.
 #' @param vjp A flag: whether to load the function's derivative. A number loads the derivative of that order.
-#' @return A list of class `PJRTExported`, which cannot be modified:
+#' @return A `PJRTExported`, which cannot be modified. `$`, `[[`, `names()` and `as.list()` read it like a list:
 #' * `name`: the function's name.
 #' * `inputs`, `outputs`: data frames with a row for each array: `name`, which for inputs starts with the argument's
 #'   name in Python, such as `params['w']`; `path`, such as `args[0]['w']`; `dtype`; `shape`, a list of integer vectors,
@@ -155,10 +155,10 @@ pjrt_load_exported <- function(x, device = NULL, name = NULL, vjp = FALSE) {
     if (validUTF8(x) && suppressWarnings(dir.exists(full_path(x)))) {
       if (!is.null(name)) check_string(name, "name")
       if (order > 0L) abort_input("`vjp` must be FALSE for a folder of PyTorch, which contains no derivatives.")
-      return(new_exported(load_pytorch(full_path(x), device, name)))
+      return(load_pytorch(full_path(x), device, name))
     }
   }
-  facts <- if (is.raw(x)) {
+  exported <- if (is.raw(x)) {
     call_native(ffi_exported_new, x, order)
   } else {
     call_with_text(ffi_exported_read, full_path(x), order)
@@ -166,20 +166,7 @@ pjrt_load_exported <- function(x, device = NULL, name = NULL, vjp = FALSE) {
   if (!is.null(device) || !is.null(name)) {
     abort_input("`device` and `name` must be NULL unless `x` is a folder of PyTorch.")
   }
-  facts$framework <- "JAX"
-  facts$inputs <- as_table(facts$inputs)
-  facts$inputs[c("kept", "donated", "alias")] <- facts[c("kept", "donated", "alias")]
-  facts[c("kept", "donated", "alias")] <- NULL
-  facts$outputs <- as_table(facts$outputs)
-  facts$custom_calls <- as_table(facts$custom_calls)
-  new_exported(facts)
-}
-
-# An exported function. Its attribute describes it as a function of R, as a text: see R/function.R.
-new_exported <- function(facts) {
-  text <- facts[["function"]]
-  facts[["function"]] <- NULL
-  structure(facts, `function` = text, class = "PJRTExported")
+  exported
 }
 
 # `vjp` as a number: 0 for the function itself.
@@ -191,90 +178,76 @@ derivative_order <- function(vjp) {
   as.integer(vjp)
 }
 
-check_exported <- function(x, name = "x") {
-  parts <- c(
-    "name", "inputs", "outputs", "platforms", "num_devices", "ordered_effects", "calling_convention", "custom_calls",
-    "order",
-    "program"
-  )
-  check_intact(x, "PJRTExported", parts = parts, name = name)
-  if (
-    !is_text(attr(x, "function")) ||
-    !is.data.frame(x$inputs) || !is.data.frame(x$outputs) || !is.data.frame(x$custom_calls) ||
-      !is.character(x$platforms)
-  ) {
-    check_intact(NULL, "PJRTExported", name = name)
-  }
-}
-
-# Why an exported function cannot be compiled on any platform, and what to do; NULL if it can.
-why_refused <- function(x) {
-  if (length(x$ordered_effects) > 0L || "token" %in% c(x$inputs$dtype, x$outputs$dtype)) {
-    return(list(
-      reason = paste0("has ordered effects, which are not supported: ", toString(x$ordered_effects), "."),
-      hints = "Export a function without them."
-    ))
-  }
-  if (is_pytorch(x)) {
-    # its file does not relate symbolic dimensions to each other
-    return(if (is_symbolic(x)) {
-      list(
-        reason = "has symbolic dimensions, which are not supported.",
-        hints = "Export it for fixed shapes: torch.export.export(model, args) without `dynamic_shapes`."
-      )
-    })
-  }
-  if (!x$calling_convention %in% 9:10) {
-    return(list(
-      reason = paste0("has calling convention ", x$calling_convention, ", but only 9 and 10 are supported."),
-      hints = "Export it with another version of JAX."
-    ))
-  }
-  NULL
-}
-
-is_pytorch <- function(x) {
-  identical(x$framework, "PyTorch")
+# What users see of an exported function, a list.
+exported_facts <- function(x) {
+  call_native(ffi_exported_facts, x)
 }
 
 is_symbolic <- function(x) {
-  any(vapply(c(x$inputs$shape, x$outputs$shape), is.character, NA))
-}
-
-# The names of the symbolic dimensions.
-symbolic_dimensions <- function(x) {
-  call_native(ffi_exported_dimensions, x$inputs$shape)
+  any(vapply(x$inputs$shape, is.character, NA))
 }
 
 #' @export
 format.PJRTExported <- function(x, ...) {
-  check_exported(x)
-  refused <- why_refused(x)
-  line <- function(title, values) if (length(values) > 0L) paste0("  ", title, ": ", toString(values))
-  calls <- paste0(x$custom_calls$target, ifelse(x$custom_calls$available, "", " (no handler)"))
-  paste(c(
-    sprintf("<PJRTExported: %s%s>", if (x$order > 0L) strrep("vjp of ", x$order) else "", x$name),
-    call_native(ffi_function_lines, attr(x, "function"), length(x$weights) > 0L),
-    if (is_pytorch(x)) {
-      "  PyTorch, for any platform"
-    } else {
-      c(
-        line("symbolic dimensions", symbolic_dimensions(x)),
-        line(if (length(x$platforms) > 1L) "platforms" else "platform", x$platforms),
-        sprintf("  devices: %.0f", x$num_devices),
-        sprintf("  JAX: %s (calling convention %d)", x$jax_version %||% "version unknown", x$calling_convention)
-      )
-    },
-    line("custom calls", if (nrow(x$custom_calls) > 0L) calls),
-    line("unchecked", x$disabled_checks),
-    line("effects", x$unordered_effects),
-    if (!is.null(refused)) sprintf("  Cannot be compiled: it %s", refused$reason)
-  ), collapse = "\n")
+  dead <- dead_text(x, "PJRTExported")
+  if (!is.null(dead)) {
+    return(dead)
+  }
+  described <- call_native(ffi_function_lines, call_native(ffi_exported_function, x), length(x$weights) > 0L)
+  paste(call_native(ffi_exported_lines, x, described), collapse = "\n")
 }
 
 #' @export
 print.PJRTExported <- function(x, ...) {
   print_lines(x)
+}
+
+#' @export
+names.PJRTExported <- function(x) {
+  names(exported_facts(x))
+}
+
+#' @export
+length.PJRTExported <- function(x) {
+  length(exported_facts(x))
+}
+
+#' @export
+as.list.PJRTExported <- function(x, ...) {
+  check_unused(...)
+  exported_facts(x)
+}
+
+#' @export
+str.PJRTExported <- function(object, ...) {
+  utils::str(exported_facts(object), ...)
+}
+
+#' @export
+summary.PJRTExported <- function(object, ...) {
+  summary(exported_facts(object), ...)
+}
+
+#' @export
+`$.PJRTExported` <- function(x, name) {
+  # as for a list, the beginning of a name is enough
+  exported_facts(x)[[name, exact = FALSE]]
+}
+
+#' @export
+`[[.PJRTExported` <- function(x, i, ...) {
+  check_unused(...)
+  facts <- exported_facts(x)
+  is_name <- is_text(i) && validEnc(i) && Encoding(i) != "bytes"
+  if (!is_name && !(is_whole_number(i) && i >= 1 && i <= length(facts))) {
+    abort_type("`i` must be the name or the position of an element of `x`, not ", given(i), ".")
+  }
+  facts[[i]]
+}
+
+#' @export
+`[.PJRTExported` <- function(x, ...) {
+  exported_facts(x)[...]
 }
 
 #' @export

@@ -15,6 +15,7 @@
 #' | `params['w']`, of a dictionary | `params$w` |
 #' | `state.mu`, of a named tuple or class | `state$mu` |
 #' | `state[0]`, of a tuple or list | `state[[1]]` |
+#' | `args[0]`, of `*args` | `args[[1]]` |
 #' | `()`, `optax.EmptyState()` | `list()` |
 #' | `None` | `NULL` |
 #'
@@ -92,7 +93,7 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
     source$executable <- x
   } else if (inherits(x, "PJRTExported") && is_compiled_later(x, ...)) {
     source <- c(source, compile_later(x, device, ...))
-    return(make_function(renamed_function(attr(x, "function"), arguments), source))
+    return(make_function(renamed_function(call_native(ffi_exported_function, x), arguments), source))
   } else if (inherits(x, "PJRTExported") || inherits(x, "PJRTProgram")) {
     source$executable <- pjrt_compile(x, ..., device = device)
     check_loaded(source$executable, "The executable")
@@ -101,7 +102,11 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
       "`x` must be a `PJRTLoadedExecutable`, a `PJRTExported` or a `PJRTProgram`, not ", given(x), "."
     )
   }
-  exported <- if (inherits(x, "PJRTExported")) attr(x, "function") else attr(source$executable, "exported")
+  exported <- if (inherits(x, "PJRTExported")) {
+    call_native(ffi_exported_function, x)
+  } else {
+    attr(source$executable, "exported")
+  }
   source$device <- device_line(source$executable)
   if (inherits(x, "PJRTExported")) {
     source$weights <- x$weights
@@ -112,8 +117,8 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
 
 # Whether a function is compiled by its calls: its file must describe its arguments.
 is_compiled_later <- function(x, ..., shapes = NULL) {
-  check_can_run(x)
-  is.null(shapes) && !is_pytorch(x)
+  call_native(ffi_exported_check, x, NULL)
+  is.null(shapes) && x$framework != "PyTorch"
 }
 
 # The function that compiles an exported function for the inputs of a call, and the devices in words. In a session that
@@ -126,8 +131,7 @@ compile_later <- function(x, device, ..., devices = NULL) {
     devices <- utils::head(devices(platform(as_pjrt_device(NULL))), x$num_devices)
   }
   chosen <- if (is.null(devices)) list(as_pjrt_device(device)) else device_list(devices)
-  # refuses other platforms
-  platform_index(x, platform(chosen[[1L]]))
+  call_native(ffi_exported_check, x, platform(chosen[[1L]]))
   names <- vapply(chosen, device_name, "")
   here <- function(i) {
     tryCatch(as_pjrt_device(chosen[[i]]), pjrt_error_invalid_pointer = function(e) device_named(names[[i]]))

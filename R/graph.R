@@ -63,7 +63,6 @@ as_dot.PJRTLoadedExecutable <- as_dot.PJRTProgram
 #' @export
 as_dot.PJRTExported <- function(x, max_nodes = 200, ...) {
   check_unused(...)
-  check_exported(x)
   as_dot(x$program, max_nodes)
 }
 

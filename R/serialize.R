@@ -5,8 +5,8 @@
 #'
 #' R's own [serialize()] writes the same bytes for these objects, wherever they are: in lists, environments or
 #' functions. Packages that send R objects to other sessions, such as parallel, callr, future and mirai, therefore also
-#' send buffers, programs, executables and functions of [pjrt_function()] and [pjrt_step()], and [saveRDS()] and
-#' [save()] save them. See the section on R's serialization.
+#' send buffers, programs, executables, exported functions, and functions of [pjrt_function()] and [pjrt_step()], and
+#' [saveRDS()] and [save()] save them. See the section on R's serialization.
 #' Use `pjrt_serialize()` if you need the bytes, a checked transfer to a chosen device, or an error instead of an object
 #' without content.
 #'
@@ -119,7 +119,7 @@ pjrt_deserialize <- function(data, device = NULL, compile_options = NULL) {
     check_compile_options(compile_options)
     abort_input("`compile_options` are for executables only.")
   }
-  if (!inherits(found, "PJRTProgram")) {
+  if (is.list(found)) {
     return(pjrt_buffer(found$content, dtype = found$dtype, device = device, shape = found$shape, row_major = TRUE))
   }
   if (!is.null(device)) {
@@ -225,7 +225,8 @@ revive_needed <- function(...) {
 # Creates the value of a handle of another session from what came with it.
 revive <- function(x) {
   content <- unclass(call_native(ffi_sent_content, x))
-  class <- Find(function(class) inherits(x, class), c("PJRTBuffer", "PJRTProgram", "PJRTLoadedExecutable"))
+  classes <- c("PJRTBuffer", "PJRTProgram", "PJRTLoadedExecutable", "PJRTExported")
+  class <- Find(function(class) inherits(x, class), classes)
   if (is_text(content$lost)) {
     pjrt_abort(
       paste0("This `", class, "` of another session came without its content."), "invalid_pointer",
@@ -233,6 +234,9 @@ revive <- function(x) {
     )
   }
   fresh <- if (is.raw(content$bytes) && is_text(content$device)) from_sent(content$bytes, content$device)
+  if (inherits(fresh, "PJRTExported") && is.list(content$weights)) {
+    call_native(ffi_exported_keep_weights, fresh, content$weights)
+  }
   if (is.null(fresh) || !.Call(ffi_sent_adopt, x, fresh)) {
     abort_input("The content of this object of another session is damaged.", class = "serialized_invalid")
   }

@@ -39,6 +39,7 @@ routine_objects <- function() {
     torch_folder <- file.path(folder, "iris-torch")
     npy_file <- file.path(torch_folder, "data", "0.bias")
     exported_bytes <- readBin(exported_file, "raw", file.size(exported_file))
+    exported <- pjrt_load_exported(exported_file)
     add <- pjrt_compile(program)
     calling <- pjrt_function(add)
     both <- pjrt_compile(
@@ -234,14 +235,13 @@ routine_uses <- function() {
     arrow_room = names(pjrt:::call_native(pjrt:::ffi_arrow_room)),
     arrow_take = .Call(pjrt:::ffi_arrow_take, "0", "0", here)$value$class,
     npy_load_files = pjrt_load_exported(torch_folder)$weights,
-    exported_sizes = pjrt:::call_native(
-      pjrt:::ffi_exported_sizes, "x", "args[0]", list(c("b", "4")), list("2*b"), "x", list(c(3, 4))
-    ),
-    exported_dimensions = pjrt:::call_native(pjrt:::ffi_exported_dimensions, list(c("b", "n + 1"), 3L)),
-    exported_refine = format(pjrt:::call_native(
-      pjrt:::ffi_exported_refine, pjrt_load_exported(exported_file)$program, -1L, list(8, c(4, 8), 3, c(8, 3), c(2, 4)),
-      letters[1:5]
-    )),
+    exported_check = pjrt_compile(exported),
+    exported_facts = names(exported),
+    exported_function = format(pjrt_function(exported)),
+    exported_lines = format(exported),
+    exported_program = pjrt:::exported_program(exported, "cpu", list()),
+    exported_weights = pjrt:::call_native(pjrt:::ffi_exported_weights, exported),
+    exported_keep_weights = length(pjrt_load_exported(torch_folder)$weights),
     compile_options_check = pjrt_compile_options(debug_options = list(xla_cpu_enable_fast_math = FALSE)),
     executable_compile = pjrt_compile(program),
     compiling_start = pjrt_compile_async(program),

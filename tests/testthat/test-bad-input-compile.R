@@ -18,7 +18,7 @@ rows <- list(
   is_ready.PJRTExecutablePromise = row(x = "compiling"),
   value.PJRTExecutablePromise = row(x = "compiling"),
   format.PJRTExecutablePromise = row(x = "compiling"),
-  format.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
+  format.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file), of_files("PJRTExported"))),
   format.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
   format.PJRTHloModuleSrcs = row(x = of("printed", stages)),
   format.PJRTProgram = row(x = of("program", program, of_files("PJRTProgram")), n = of("index", 3, whole, "0L")),
@@ -59,18 +59,28 @@ rows <- list(
   `[[<-.PJRTExported` = row(
     x = of("printed", pjrt_load_exported(exported_file)), name = "index", value = "any", refuses = TRUE
   ),
+  `$.PJRTExported` = row(x = of("printed", pjrt_load_exported(exported_file)), name = of("any", "name")),
+  `[.PJRTExported` = row(x = of("printed", pjrt_load_exported(exported_file))),
+  `[[.PJRTExported` = row(
+    x = of("printed", pjrt_load_exported(exported_file)), i = of("string", "name", "1L")
+  ),
+  as.list.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
+  length.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
+  names.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
   print.PJRTCompileOptions = row(x = "compile_options"),
   format.PJRTCompileOptions = row(x = "compile_options"),
   `$<-.PJRTCompileOptions` = row(x = "compile_options", name = of("string", "a"), value = "any", refuses = TRUE),
   `[<-.PJRTCompileOptions` = row(x = "compile_options", name = "index", value = "any", refuses = TRUE),
   `[[<-.PJRTCompileOptions` = row(x = "compile_options", name = "index", value = "any", refuses = TRUE),
   print.PJRTExecutablePromise = row(x = "compiling"),
-  print.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
+  print.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file), of_files("PJRTExported"))),
   print.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
   print.PJRTHloModuleSrcs = row(x = of("printed", stages)),
   print.PJRTProgram = row(x = of("program", program, of_files("PJRTProgram")), n = of("index", 3, whole, "0L")),
   str.PJRTExecutablePromise = row(object = of("shown", compiled, "!a null pointer as PJRTExecutablePromise")),
-  str.PJRTProgram = row(object = "shown")
+  str.PJRTExported = row(object = of("printed", pjrt_load_exported(exported_file))),
+  str.PJRTProgram = row(object = "shown"),
+  summary.PJRTExported = row(object = of("printed", pjrt_load_exported(exported_file)))
 )
 
 # Bad values inside an argument or an option; `.` in the name stands for the value.

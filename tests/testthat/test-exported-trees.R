@@ -86,14 +86,14 @@ test_that("an equinox model is a list with the names of its fields, and None is 
 test_that("every container is a list, with names where Python has them", {
   exported <- tree_export("containers")
   f <- pjrt_function(exported)
-  # without arrays, an argument needs no value; those of `*more` have no name
-  expect_identical(names(formals(f)), c("data", "x2", "x3", "pair", "x5", "x6", "empty", "last", "plain", "..."))
+  # without arrays, an argument needs no value; those of `*more` are a list
+  expect_identical(names(formals(f)), c("data", "x2", "x3", "pair", "more", "empty", "last", "plain", "..."))
   data <- list(
     `linear/~/w` = list(numbers(2), NULL), b.c = list(0.5, list()), `it's` = list(first = NULL, second = numbers(3))
   )
   more <- numbers(2)
   result <- as_array(f(
-    data, pair = list(first = more), x5 = more, x6 = list(a = more), last = list(first = list(first = 3)),
+    data, pair = list(first = more), more = list(more, list(a = more)), last = list(first = list(first = 3)),
     plain = list(more)
   ))
   expect_null(names(result))
@@ -108,8 +108,14 @@ test_that("every container is a list, with names where Python has them", {
   expect_equal(result[[3]]$others, list(empty = list(), last = last))
   expect_equal(result[[3]]$plain, list(more, NULL), tolerance = 1e-6)
   # fields by position
-  again <- f(data, pair = list(more), x5 = more, x6 = list(a = more), last = list(list(3)), plain = list(more))
+  again <- f(
+    data, pair = list(more), more = list(more, list(a = more)), last = list(list(3)), plain = list(more)
+  )
   expect_identical(as_array(again), result)
+  expect_refused(
+    f(data, pair = list(more), more = list(more), last = list(list(3)), plain = list(more)), "invalid_input",
+    "There is no value for `more[[2]]$a`."
+  )
 })
 
 test_that("names have one spelling in files, errors, printing and states", {
@@ -137,7 +143,7 @@ test_that("names have one spelling in files, errors, printing and states", {
   containers <- pjrt_function(tree_export("containers"))
   expect_refused(
     containers(
-      list(`linear/~/w` = list(1), b.c = list(1), `it's` = list()), pair = list(1), x5 = 1, x6 = list(),
+      list(`linear/~/w` = list(1), b.c = list(1), `it's` = list()), pair = list(1), more = list(1, list()),
       last = list(list(1)), plain = list(1)
     ),
     "invalid_input", "data$`it's`$second`"

@@ -159,9 +159,6 @@ test_that("what cannot run here is refused with the remedy", {
     refused("ordered", "has ordered effects, which are not supported: <class '__main__.Ordered'>")
   }
   expect_identical(load_fixture("symbolic")$inputs$shape, list(c("b", "2*b", "4")))
-  newer <- unclass(load_fixture("simple"))
-  newer$calling_convention <- 11L
-  expect_refused(pjrt_compile(structure(newer, class = "PJRTExported")), "invalid_input", "calling convention 11")
 })
 
 test_that("other files are refused with what to write instead", {
@@ -226,10 +223,59 @@ test_that("exported functions are immutable, and impostors are refused", {
   expect_refused(x["name"] <- "a", "invalid_input", "immutable")
   for (bad in list(list(), 1, "a", function() NULL)) {
     bad <- structure(bad, class = "PJRTExported")
-    expect_refused(pjrt_compile(bad), "invalid_input", "this package did not make it")
-    expect_refused(format(bad), "invalid_input", "this package did not make it")
+    expect_refused(pjrt_compile(bad), "invalid_pointer", "`program` must be a `PJRTExported`")
+    expect_refused(format(bad), "invalid_pointer", "must be a `PJRTExported`")
   }
   expect_refused(pjrt_compile(without_content(x)), "invalid_pointer")
+  expect_identical(format(without_content(x)), "<PJRTExported of another session>")
+})
+
+test_that("exported functions are read like lists", {
+  x <- load_fixture("simple")
+  expect_identical(names(x), names(as.list(x)))
+  expect_length(x, length(names(x)))
+  expect_identical(lapply(x, identity), as.list(x))
+  expect_identical(x[["name"]], "square")
+  expect_identical(x[[1]], x$name)
+  expect_identical(x[c("name", "order")], list(name = "square", order = 0L))
+  # as in a list, the beginning of a name is enough, and other names are NULL
+  expect_identical(x$plat, "cpu")
+  expect_null(x$none)
+  expect_null(x[["none"]])
+  expect_refused(x[[100]], "invalid_input", "`i` must be the name or the position of an element of `x`, not 100.")
+  expect_identical(x$program, x$program)
+  expect_match(utils::capture.output(str(x)), "$ inputs", fixed = TRUE, all = FALSE)
+  expect_identical(rownames(summary(x)), names(x))
+})
+
+test_that("exported functions are saved with their programs, and models with their weights", {
+  x <- pjrt_buffer(matrix(1:6, 2), "f32")
+  for (name in c("simple", "vjp", "mlp", "symbolic", "platforms")) {
+    exported <- load_fixture(name, vjp = name == "mlp")
+    restored <- unserialize(serialize(list(exported, exported), NULL))
+    expect_identical(format(restored[[1L]]), format(exported))
+    facts <- setdiff(names(exported), "program")
+    expect_identical(as.list(restored[[1L]])[facts], as.list(exported)[facts])
+    expect_identical(restored[[2L]]$program, restored[[1L]]$program)
+    expect_identical(as.character(restored[[1L]]$program), as.character(exported$program))
+  }
+  restored <- unserialize(serialize(load_fixture("simple"), NULL))
+  expect_identical(as_array(pjrt_execute(pjrt_compile(restored), x)), matrix((1:6)^2, 2))
+  model <- pjrt_load_exported(system.file("exported", "iris-torch", package = "pjrt"))
+  restored <- unserialize(serialize(list(model, model$weights), NULL))
+  expect_identical(format(restored[[1L]]), format(model))
+  expect_equal(lapply(restored[[1L]]$weights, as_array), lapply(model$weights, as_array))
+  # an object that occurs in several places stays one object
+  expect_identical(restored[[1L]]$weights, restored[[2L]])
+  data <- as.matrix(iris[1:4])
+  expect_equal(as_array(pjrt_function(restored[[1L]])(data)), as_array(pjrt_function(model)(data)))
+  withr::with_options(list(pjrt.serialize = FALSE), lost <- serialize(model, NULL))
+  expect_identical(format(unserialize(lost)), "<PJRTExported of another session>")
+  expect_refused(unserialize(lost)$name, "invalid_pointer", "options(pjrt.serialize = FALSE)")
+  damaged <- serialize(load_fixture("simple"), NULL)
+  at <- length(damaged) %/% 2L
+  damaged[at] <- xor(damaged[at], as.raw(1))
+  expect_refused(pjrt_compile(unserialize(damaged)), "serialized_invalid")
 })
 
 test_that("print() shows what to pass and what comes back", {

@@ -71,9 +71,48 @@ test_that("inputs whose names do not fit are refused", {
     pjrt_execute(run, inputs = structure(list(x), names = NA_character_)), "invalid_input",
     "must be valid text and not NA"
   )
-  deep <- x
-  for (i in 1:200) deep <- list(deep)
-  expect_refused(pjrt_execute(run, deep), "invalid_input", "nest more than 100 levels deep")
+})
+
+test_that("lists that are nested too deep are refused with the same error wherever they are taken", {
+  child <- run_child(quote({
+    nested <- function(x, levels) {
+      for (i in seq_len(levels)) x <- list(x)
+      x
+    }
+    x <- pjrt_buffer(c(1, 2))
+    square <- pjrt_program("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = stablehlo.multiply %x, %x : tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }")
+    run <- pjrt_compile(square)
+    f <- pjrt_function(square)
+    params <- pjrt_program("func.func @main(%p.w: tensor<2xf32>) -> tensor<2xf32> { return %p.w : tensor<2xf32> }")
+    g <- pjrt_function(params)
+    deep <- nested(x, 10001)
+    takers <- list(
+      pjrt_execute = function() pjrt_execute(run, deep), inputs = function() pjrt_execute(run, inputs = list(x = deep)),
+      pjrt_function = function() f(deep), list = function() g(list(w = x, z = deep)),
+      build_tree = function() build_tree(deep), flatten = function() flatten(deep),
+      map_tree = function() map_tree(deep, identity),
+      safetensors = function() pjrt_save_safetensors(list(x = deep), tempfile())
+    )
+    for (name in names(takers)) {
+      error <- tryCatch(takers[[name]](), pjrt_error_invalid_input = identity)
+      cat(name, conditionMessage(error), "\n")
+    }
+    # what is as deep as it may be
+    rm(deep)
+    most <- nested(x, 9999)
+    cat(as_array(pjrt_execute(run, most)), length(flatten(most)), "\n")
+    rm(takers, most)
+    invisible(gc())
+  }))
+  takers <- c(
+    "pjrt_execute", "inputs", "pjrt_function", "list", "build_tree", "flatten", "map_tree", "safetensors"
+  )
+  expect_clean(child, c(
+    paste(takers, "A list is nested too deep: it may have at most 10000 levels. "), "1 4 1 "
+  ))
 })
 
 test_that("names that a compiler has numbered are not names", {

@@ -119,16 +119,3 @@ test_that("shapes are only for exported functions", {
     pjrt_compile(program, shapes = list(x = 1)), "invalid_input", "`shapes` is only for exported functions"
   )
 })
-
-test_that("the error for a program that cannot have static shapes names the reason, and says what to export", {
-  problem <- tryCatch(pjrt_abort("`stablehlo.other` has no static form.", "unsupported_program"), error = identity)
-  of_sizes <- expect_refused(
-    abort_not_refined(load_exported("symbolic"), problem), "dynamic_shape",
-    "its symbolic dimensions cannot be resolved. `stablehlo.other` has no static form."
-  )
-  expect_match(conditionMessage(of_sizes), "Export it with fixed shapes, once for each shape: jax.export", fixed = TRUE)
-  of_platforms <- expect_refused(
-    abort_not_refined(load_exported("platforms"), problem), "dynamic_shape", "its platforms cannot be resolved"
-  )
-  expect_match(conditionMessage(of_platforms), "platforms=[", fixed = TRUE)
-})

@@ -185,6 +185,7 @@ fn classes() -> Vec<r::handle::Class> {
         class_of::<pjrt_core::MemorySpace>(),
         class_of::<pjrt_core::Buffer>(),
         class_of::<pjrt_program::program::Program>(),
+        class_of::<pjrt_program::program::exported_program::ExportedProgram>(),
         class_of::<pjrt_core::Executable>(),
         class_of::<execution::execute::ExecutionOptions>(),
         class_of::<arrays::r#async::Promise>(),

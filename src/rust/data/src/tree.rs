@@ -170,10 +170,14 @@ fn count(number: usize) -> Result<u32> {
     }
 }
 
+/// Refuses lists with more levels than any may have.
+///
+/// # Errors
+/// `InvalidInput`.
 #[inline]
-fn check_depth(depth: usize) -> Result<()> {
+pub fn check_depth(depth: usize) -> Result<()> {
     if depth > MAX_DEPTH {
-        bail!(InvalidInput, "The list is nested too deep: a tree has at most {MAX_DEPTH} levels.");
+        bail!(InvalidInput, "A list is nested too deep: it may have at most {MAX_DEPTH} levels.");
     }
     Ok(())
 }

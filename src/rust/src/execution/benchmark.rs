@@ -2,27 +2,25 @@
 
 use crate::calls::custom_call;
 use crate::execution::execute;
-use crate::execution::inputs;
-use crate::execution::inputs::InputObjects;
+use crate::execution::inputs::{self, Given};
 use crate::memory;
 use crate::r::conditions::Result;
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
-use extendr_ffi::{SEXP, SEXPTYPE};
+use extendr_ffi::SEXPTYPE;
 use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::executable::timing::Donated;
 use pjrt_core::{Buffer, Executable};
 use std::borrow::Cow;
 
 /// What is timed: an executable, its options, and its inputs in the program's order.
-type Subject<'a> = (&'a Executable, Cow<'a, ExecuteOptions>, InputObjects);
+type Subject<'a> = (&'a Executable, Cow<'a, ExecuteOptions>, Given);
 
 fn subject<'a>(executable: &'a Robj, inputs: &Robj, options: &'a Robj) -> Result<Subject<'a>> {
     let executable: &Executable = handle::get(sexp::of(executable), "executable")?;
     let options = execute::options_for(executable, sexp::of(options))?;
-    let values = in_order(executable, sexp::of(inputs))?;
-    Ok((executable, options, values))
+    Ok((executable, options, inputs::given(executable, sexp::of(inputs))?))
 }
 
 /// Calls `time` with an executable, its inputs in the program's order, and its options.
@@ -32,9 +30,9 @@ fn timed<T>(
     options: &Robj,
     time: impl Fn(&Executable, &[&Buffer], &ExecuteOptions) -> pjrt_base::error::Result<T>,
 ) -> Result<T> {
-    let (executable, options, values) = subject(executable, inputs, options)?;
+    let (executable, options, given) = subject(executable, inputs, options)?;
     custom_call::read_limits(executable);
-    let buffers = execute::buffers(executable, &values)?;
+    let buffers = execute::buffers(executable, &given.values)?;
     Ok(memory::with_retry(|| executable.needs(), || time(executable, &buffers, &options))?)
 }
 
@@ -58,9 +56,10 @@ fn benchmark_in_flight(executable: Robj, inputs: Robj, options: Robj, times: f64
 /// The inputs in the program's order, with copies of those that a run takes over.
 #[extendr]
 fn benchmark_inputs(executable: Robj, inputs: Robj, options: Robj) -> Result<Robj> {
-    let (executable, options, values) = subject(&executable, &inputs, &options)?;
+    let (executable, options, given) = subject(&executable, &inputs, &options)?;
+    let values = &given.values;
     let set = Protected::new(sexp::vector(SEXPTYPE::VECSXP, values.len()));
-    for (i, (&value, buffer)) in values.iter().zip(execute::buffers(executable, &values)?).enumerate() {
+    for (i, (&value, buffer)) in values.iter().zip(execute::buffers(executable, values)?).enumerate() {
         sexp::set_at(set.sexp(), i, value);
         if executable.donates(i, &options) {
             let handle = EmptyHandle::<Buffer>::new();
@@ -71,15 +70,6 @@ fn benchmark_inputs(executable: Robj, inputs: Robj, options: Robj) -> Result<Rob
         }
     }
     Ok(sexp::robj(set.sexp()))
-}
-
-fn in_order(executable: &Executable, inputs: SEXP) -> Result<InputObjects> {
-    let values: InputObjects = sexp::elements(inputs).collect();
-    if inputs::are_plain(inputs, &values) {
-        Ok(values)
-    } else {
-        inputs::in_order(executable, inputs)
-    }
 }
 
 extendr_module! {

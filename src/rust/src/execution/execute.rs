@@ -196,12 +196,9 @@ pub extern "C-unwind" fn executable_execute(
 
         let options = options_for(executable, options)?;
         custom_call::read_limits(executable);
-        let mut values: InputObjects = sexp::elements(inputs).collect();
-        if !inputs::are_plain(inputs, &values) {
-            values = inputs::in_order(executable, inputs)?;
-        }
+        let given = inputs::given(executable, inputs)?;
         // SAFETY: protected above.
-        unsafe { launch(executable, &values, &options, outputs)? };
+        unsafe { launch(executable, &given.values, &options, outputs)? };
         Ok(outputs.value())
     })
 }

@@ -1,4 +1,4 @@
-//! Trees of nested lists. One walk over an R list finds its structure and its leaves.
+//! Trees of nested lists: structure and leaves.
 //!
 //! A tree's handle holds the names of its lists in the pointer's protected slot: a list with a character vector for each
 //! list with names, in the tree's order.
@@ -7,15 +7,14 @@ use crate::r::conditions::{Failure, Result};
 use crate::r::describe::{self, describe};
 use crate::r::entry::entry;
 use crate::r::handle::{self, EmptyHandle};
+use crate::r::lists::{is_list, plain_text, utf8, PreservedObject, Step, Walk};
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::*;
 use pjrt_base::error::{Error, Kind as ErrorKind};
-use pjrt_base::process::check_interrupt_sometimes;
 use pjrt_data::tree::{Builder, Kind, Tree};
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::mem::ManuallyDrop;
-use std::os::raw::c_int;
 
 owned!(Tree, c"RTree");
 
@@ -249,19 +248,8 @@ pub struct Walked {
     /// The names of each list with names.
     names: SmallVec<[SEXP; 4]>,
     /// Holds those that were made by the walk.
-    made: Vec<PreservedObject>,
+    _made: Vec<PreservedObject>,
 }
-
-/// A list during a walk: its address, the strings of its names (null for none), the next element, and their number.
-struct Frame {
-    list: SEXP,
-    names: *const SEXP,
-    next: usize,
-    len: usize,
-}
-
-/// The number of elements after which to look for interrupts.
-const LOOK: usize = 1 << 12;
 
 /// Walks over a nested list, which the caller protects. Without `STRUCTURE`, finds only the leaves.
 ///
@@ -269,191 +257,39 @@ const LOOK: usize = 1 << 12;
 /// `InvalidInput` for names that are missing or not valid text, and for lists that are nested too deep or too large.
 /// `Interrupted` if the user interrupts.
 pub fn walk<const STRUCTURE: bool>(x: SEXP) -> Result<Walked> {
-    let mut walked = Walked::default();
+    let mut found = Walked::default();
     let mut builder = Builder::default();
-    let mut frames: SmallVec<[Frame; 8]> = SmallVec::new();
-    let (mut value, mut name) = (x, "");
-    let mut count = 0_usize;
-    loop {
-        if sexp::is_nil(value) {
-            if STRUCTURE {
-                builder.null(name)?;
-            }
-        } else if sexp::kind(value) == SEXPTYPE::VECSXP && !sexp::is_object(value) {
-            let frame = enter::<STRUCTURE>(value, &mut walked)?;
-            // Also without structure, for the limit of depth.
-            builder.open(!frame.names.is_null(), frame.len, name)?;
-            frames.push(frame);
-        } else {
-            if STRUCTURE {
-                builder.leaf(name)?;
-            }
-            walked.leaves.push(value);
-        }
-        count += 1;
-        if count % LOOK == 0 {
-            check_interrupt_sometimes()?;
-        }
-        // The next element, of the innermost list that has one.
-        let frame = loop {
-            match frames.last_mut() {
-                None => {
-                    walked.tree = builder.finish();
-                    return Ok(walked);
-                }
-                Some(frame) if frame.next < frame.len => break frame,
-                Some(_) => {
-                    builder.close();
-                    frames.pop();
+    let mut walk = Walk::default();
+    let mut step = Some(Step::Element(x));
+    while let Some(now) = step {
+        match now {
+            Step::Left if STRUCTURE => builder.close(),
+            Step::Left => {}
+            Step::Element(value) => {
+                let name = if STRUCTURE { walk.name()? } else { "" };
+                if sexp::is_nil(value) {
+                    if STRUCTURE {
+                        builder.null(name)?;
+                    }
+                } else if is_list(value) {
+                    let names = walk.enter_named(value)?;
+                    if STRUCTURE {
+                        builder.open(names.is_some(), sexp::len(value), name)?;
+                        found.names.extend(names);
+                    }
+                } else {
+                    if STRUCTURE {
+                        builder.leaf(name)?;
+                    }
+                    found.leaves.push(value);
                 }
             }
-        };
-        // SAFETY: a list with more elements, which R stores.
-        value = unsafe { VECTOR_ELT(frame.list, frame.next as R_xlen_t) };
-        name = if frame.names.is_null() {
-            ""
-        } else {
-            // SAFETY: there are as many names as elements, all in UTF-8; `walked` or the list holds them.
-            match unsafe { utf8(*frame.names.add(frame.next)) } {
-                Ok(name) => name,
-                Err(MISSING) => return Err(missing_name()),
-                Err(problem) => bail!(InvalidInput, "A list has a name that {problem}."),
-            }
-        };
-        frame.next += 1;
-    }
-}
-
-/// Prepares a list and its names for the walk.
-fn enter<const STRUCTURE: bool>(list: SEXP, walked: &mut Walked) -> Result<Frame> {
-    let len = sexp::len(list);
-    let mut frame = Frame { list, names: std::ptr::null(), next: 0, len };
-    // SAFETY: asks for a mark of an R object.
-    if unsafe { ALTREP(list) } != 0 {
-        // Its elements may be made as they are asked for.
-        let copy = PreservedObject::made(|| copy_elements(list))?;
-        frame.list = copy.0;
-        walked.made.push(copy);
-    }
-    let names = sexp::names(list);
-    if sexp::is_nil(names) {
-        return Ok(frame);
-    }
-    let (names, made) = plain_text(names)?;
-    if !STRUCTURE {
-        // SAFETY: a character vector, which the list or `made` holds.
-        let is_missing = |i| unsafe { STRING_ELT(names, i as R_xlen_t) == R_NaString };
-        return if (0..sexp::len(names)).any(is_missing) { Err(missing_name()) } else { Ok(frame) };
-    }
-    walked.made.extend(made);
-    if sexp::len(names) != len {
-        bail!(InvalidInput, "A list of length {len} has {} names.", sexp::len(names));
-    }
-    walked.names.push(names);
-    // SAFETY: a character vector.
-    frame.names = unsafe { STRING_PTR_RO(names) };
-    Ok(frame)
-}
-
-#[cold]
-fn missing_name() -> Failure {
-    let message = "tree names must not be NA: give each element of the list a name, or none.";
-    Failure(Error::new(ErrorKind::InvalidInput, message))
-}
-
-/// An R object that is kept until this is dropped.
-pub struct PreservedObject(SEXP);
-
-impl PreservedObject {
-    /// A copy of a list that R may make element by element.
-    pub fn copy_of(list: SEXP) -> Result<PreservedObject> {
-        PreservedObject::made(|| copy_elements(list))
-    }
-
-    pub fn sexp(&self) -> SEXP {
-        self.0
-    }
-
-    /// Keeps the object that `make` makes, from which R may jump.
-    fn made(make: impl Fn() -> SEXP) -> Result<PreservedObject> {
-        let mut made = sexp::nil();
-        let is_made = sexp::guarded(|| {
-            made = make();
-            sexp::preserve(made);
-        })?;
-        if !is_made {
-            bail!(InvalidInput, "A list or its names cannot be read: R raised an error, or had no memory.");
         }
-        Ok(PreservedObject(made))
+        step = walk.next()?;
     }
-}
-
-impl Drop for PreservedObject {
-    fn drop(&mut self) {
-        sexp::release(self.0);
-    }
-}
-
-/// R may leave this by a long jump.
-fn copy_elements(list: SEXP) -> SEXP {
-    let copy = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(list)));
-    (0..sexp::len(list)).for_each(|i| sexp::set_at(copy.sexp(), i, sexp::at(list, i)));
-    copy.sexp()
-}
-
-/// A character vector whose elements R stores, in UTF-8: this one, or a copy.
-fn plain_text(x: SEXP) -> Result<(SEXP, Option<PreservedObject>)> {
-    const UTF8: c_int = 1;
-    // SAFETY: a character vector, whose elements are read only if R stores them.
-    let is_plain = unsafe {
-        let is_utf8 = |i| {
-            let element = *STRING_PTR_RO(x).add(i);
-            bytes_of(element).is_ascii() || sexp::Rf_getCharCE(element) == UTF8
-        };
-        ALTREP(x) == 0 && (0..sexp::len(x)).all(is_utf8)
-    };
-    if is_plain {
-        return Ok((x, None));
-    }
-    let copy = PreservedObject::made(|| translate(x))?;
-    Ok((copy.0, Some(copy)))
-}
-
-/// R may leave this by a long jump.
-fn translate(x: SEXP) -> SEXP {
-    let copy = Protected::new(sexp::vector(SEXPTYPE::STRSXP, sexp::len(x)));
-    // SAFETY: both vectors are as long.
-    unsafe {
-        for i in 0..sexp::len(x) as R_xlen_t {
-            let element = STRING_ELT(x, i);
-            // What is not text stays, to be refused later.
-            let text = sexp::text(element).map_or(element, sexp::new_char);
-            SET_STRING_ELT(copy.sexp(), i, text);
-        }
-    }
-    copy.sexp()
-}
-
-const MISSING: &str = "is NA";
-
-/// A string of [`plain_text`], or what is wrong with it.
-///
-/// # Safety
-/// The string is used only as long as it is protected.
-unsafe fn utf8<'a>(element: SEXP) -> std::result::Result<&'a str, &'static str> {
-    if element == R_NaString {
-        return Err(MISSING);
-    }
-    std::str::from_utf8(bytes_of(element)).map_err(|_| "is not valid text")
-}
-
-/// The bytes of an element of a character vector.
-///
-/// # Safety
-/// As [`utf8`].
-pub unsafe fn bytes_of<'a>(element: SEXP) -> &'a [u8] {
-    // R ends each string with a NUL.
-    std::slice::from_raw_parts(R_CHAR(element).cast::<u8>(), sexp::len(element))
+    found.tree = builder.finish();
+    found._made = walk.into_made();
+    Ok(found)
 }
 
 /// The strings of an argument.
@@ -477,14 +313,21 @@ impl<'a> Texts<'a> {
     /// # Errors
     /// `InvalidInput` for NA and for strings that are not valid text.
     pub fn all(&self) -> Result<Vec<&str>> {
-        // SAFETY: this object or the argument holds the vector.
-        let text = |i| unsafe { utf8(STRING_ELT(self.vector, i as R_xlen_t)) };
-        let checked = |i| match text(i) {
-            Ok(text) => Ok(text),
-            Err(MISSING) => bail!(InvalidInput, "{} must not be NA.", self.argument),
-            Err(problem) => bail!(InvalidInput, "An element of `{}` {problem}.", self.argument),
+        let text = |i| {
+            // SAFETY: this object or the argument holds the vector.
+            let text = unsafe {
+                let element = STRING_ELT(self.vector, i as R_xlen_t);
+                if element == R_NaString {
+                    bail!(InvalidInput, "{} must not be NA.", self.argument);
+                }
+                utf8(element)
+            };
+            match text {
+                Some(text) => Ok(text),
+                None => bail!(InvalidInput, "An element of `{}` is not valid text.", self.argument),
+            }
         };
-        (0..sexp::len(self.vector)).map(checked).collect()
+        (0..sexp::len(self.vector)).map(text).collect()
     }
 
     fn set(&self) -> Result<HashSet<&str>> {

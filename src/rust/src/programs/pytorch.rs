@@ -1,15 +1,12 @@
-//! Functions that PyTorch exported to a folder, as R lists with their program.
+//! Functions that PyTorch exported to a folder.
 
-use crate::programs::exported::{arguments, shape, tree};
+use crate::programs::exported;
 use crate::r::conditions::Result;
-use crate::r::handle;
 use extendr_api::prelude::*;
 use pjrt_base::error::{Error, Kind};
 use pjrt_base::mmap;
-use pjrt_data::dtype::DType;
-use pjrt_program::callable::Callable;
+use pjrt_program::program::exported_program::ExportedProgram;
 use pjrt_program::program::{Format, Program};
-use pjrt_program::pytorch::{Array, Function, Source};
 use std::path::Path;
 
 /// The extension of functions' descriptions, and of their programs, the best first.
@@ -20,14 +17,13 @@ const PROGRAMS: [&str; 2] = ["bytecode", "mlir"];
 const EXPORT: &str =
     "In Python, torch_xla.stablehlo.save_torch_model_as_stablehlo(model, args, \"folder\") writes such folders.";
 
-/// The exported function in a folder, by its name if there are several. `files` are the paths of weights, from the
-/// folder; empty for arguments.
+/// The exported function in a folder, by its name if there are several, without its weights.
 #[extendr]
 fn pytorch_read(folder: &str, name: Robj) -> Result<Robj> {
     let functions = Path::new(folder).join("functions");
     let name = choose(folder, &functions, name.as_str())?;
     let file = |extension: &str| functions.join(format!("{name}.{extension}"));
-    let function = Function::read(&mmap::read(&file(DESCRIPTION))?).map_err(|error| error.about(&file(DESCRIPTION)))?;
+    let description = mmap::read(&file(DESCRIPTION))?;
     let Some(code) = PROGRAMS.iter().map(|extension| file(extension)).find(|path| path.exists()) else {
         bail!(
             InvalidInput,
@@ -36,25 +32,8 @@ fn pytorch_read(folder: &str, name: Robj) -> Result<Robj> {
         );
     };
     let program = Program::new(mmap::read(&code)?, Format::Mlir).map_err(|error| error.about(&code))?;
-    let names = function.taken().map(|input| input.array.path.clone()).collect();
-    let inputs: Vec<&Array> = function.inputs.iter().map(|input| &input.array).collect();
-    let kept: Vec<bool> = function.inputs.iter().map(|input| input.source != Source::Unused).collect();
-    let weight = |source: &Source| match source {
-        Source::Weight(path) => path.clone(),
-        _ => String::new(),
-    };
-    Ok(list!(
-        name = function.name.as_str(),
-        inputs = columns(&inputs),
-        kept = kept,
-        files = function.inputs.iter().map(|input| weight(&input.source)).collect::<Vec<_>>(),
-        outputs = columns(&function.outputs.iter().collect::<Vec<_>>()),
-        input_tree = arguments(&function.in_tree),
-        output_tree = tree(&function.out_tree),
-        program = handle::object(program.with_input_names(names)),
-        function = Callable::of_model(&function)?.to_text()?
-    )
-    .into())
+    let read = ExportedProgram::of_pytorch(description, program).map_err(|error| error.about(&file(DESCRIPTION)))?;
+    Ok(exported::object(read))
 }
 
 /// The name of the function to read: the given one, the only one, or the one that exporters call `forward`.
@@ -88,17 +67,6 @@ fn choose(folder: &str, functions: &Path, name: Option<&str>) -> Result<String> 
         None => format!("'{folder}' has several functions: choose one by `name`."),
     };
     Err(Error::new(Kind::InvalidInput, message).hint(format!("Its functions are {names}.")).into())
-}
-
-/// Arrays as columns. Types that PJRT lacks have Python's name; unknown ones are empty.
-fn columns(arrays: &[&Array]) -> Robj {
-    let dtype = |array: &&Array| DType::parse(&array.dtype).map_or(array.dtype.clone(), |dtype| dtype.name().into());
-    list!(
-        path = arrays.iter().map(|array| array.path.as_str()).collect::<Vec<_>>(),
-        dtype = arrays.iter().map(dtype).collect::<Vec<_>>(),
-        shape = List::from_values(arrays.iter().map(|array| shape(&array.shape)))
-    )
-    .into()
 }
 
 extendr_module! {

@@ -1,8 +1,8 @@
-//! Executables as bytes and in files; buffers and programs as bytes; and what R's serialize() writes for all of them.
+//! Executables as bytes and in files; buffers, programs and exported functions as bytes; and what R's serialize() writes for all of them.
 
 use crate::arrays::buffer;
 use crate::programs::compile::{device_list, dispatch_option};
-use crate::programs::{compile_options, executable, program};
+use crate::programs::{compile_options, executable, exported, program};
 use crate::r::conditions::Result;
 use crate::r::handle::{sent, Owned};
 use crate::r::{handle, sexp};
@@ -12,6 +12,7 @@ use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::executable::serialized::{self, Destination, Serialized};
 use pjrt_core::stored::contained::{self, Contained};
 use pjrt_core::{Buffer, Client, Device, Executable, HostOrder};
+use pjrt_program::program::exported_program::ExportedProgram;
 use pjrt_program::program::Program;
 use std::ffi::CStr;
 use std::path::Path;
@@ -78,7 +79,7 @@ fn program_serialize(program: Robj) -> Result<Robj> {
     Ok(Raw::from_bytes(&contained::contain_program(program::get(&program)?)?).into())
 }
 
-/// What bytes contain: a program, or dtype, shape and bytes of a buffer; nil for those of an executable and others.
+/// What bytes contain: a program, an exported function, or dtype, shape and bytes of a buffer; nil for those of an executable and others.
 #[extendr]
 fn contained_read(content: &[u8]) -> Result<Robj> {
     if !contained::is_contained(content) {
@@ -86,6 +87,7 @@ fn contained_read(content: &[u8]) -> Result<Robj> {
     }
     Ok(match contained::read(content)? {
         Contained::Program(program) => handle::object(program),
+        Contained::Exported(function) => exported::object(*function),
         Contained::Array(spec, content) => {
             let dims = sexp::Protected::new(sexp::new_whole_numbers(&spec.dims));
             list!(dtype = spec.dtype.name(), shape = sexp::robj(dims.sexp()), content = Raw::from_bytes(content)).into()
@@ -94,7 +96,7 @@ fn contained_read(content: &[u8]) -> Result<Robj> {
 }
 
 /// What R's serialize() writes for a handle: its bytes and the name of its device, "" for none. Nil if the bytes are more than
-/// `most`, or if it has no value of a buffer, program or executable.
+/// `most`, or if it has no such value. An exported function comes with its weights.
 #[extendr]
 fn sent_parts(x: Robj, kept: &str, most: f64) -> Result<Robj> {
     let x = sexp::of(&x);
@@ -106,6 +108,9 @@ fn sent_parts(x: Robj, kept: &str, most: f64) -> Result<Robj> {
         (buffer_bytes(buffer)?, at(buffer.client(), buffer.device_index()))
     } else if let Some(program) = handle::find::<Program>(x) {
         (Raw::from_bytes(&contained::contain_program(program)?).into(), String::new())
+    } else if let Some(function) = handle::find::<ExportedProgram>(x) {
+        let bytes: Robj = Raw::from_bytes(&contained::contain_exported(function)?).into();
+        return Ok(list!(bytes = bytes, device = "", weights = sexp::robj(exported::weights(x))).into());
     } else if let Some(executable) = handle::find::<Executable>(x) {
         let bytes = Raw::from_bytes(&executable.serialize(folder(kept))?);
         (bytes.into(), at(executable.client(), 0))
@@ -139,6 +144,8 @@ fn sent_adopt(x: Robj, from: Robj) -> Robj {
             sent::adopt::<Buffer>(to, from);
         } else if handle::find::<Program>(from).is_some() && is_for(Program::CLASS) {
             sent::adopt::<Program>(to, from);
+        } else if handle::find::<ExportedProgram>(from).is_some() && is_for(ExportedProgram::CLASS) {
+            sent::adopt::<ExportedProgram>(to, from);
         } else if handle::find::<Executable>(from).is_some() && is_for(Executable::CLASS) {
             sent::adopt::<Executable>(to, from);
             executable::note(to);

@@ -12,6 +12,7 @@ pub mod conditions;
 pub mod describe;
 pub mod entry;
 pub mod idle;
+pub mod lists;
 pub mod pins;
 pub mod pooled;
 pub mod progress;

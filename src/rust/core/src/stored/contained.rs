@@ -1,4 +1,4 @@
-//! Buffers and programs as bytes, for other processes and files, in containers that find damage. The header is a protocol
+//! Buffers, programs and exported functions as bytes, for other processes and files, in containers that find damage. The header is a protocol
 //! buffer.
 
 use pjrt_base::container::{Container, Problem};
@@ -6,6 +6,8 @@ use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::room;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
+use pjrt_program::exported::Framework;
+use pjrt_program::program::exported_program::ExportedProgram;
 use pjrt_program::program::{Format, Program};
 use prost::Message;
 
@@ -17,6 +19,8 @@ pub enum Contained<'a> {
     /// An array, row-major, with types narrower than a byte one byte each.
     Array(Spec, &'a [u8]),
     Program(Program),
+    /// Without its weights.
+    Exported(Box<ExportedProgram>),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -25,6 +29,8 @@ struct ContainedHeader {
     array: Option<ArrayHeader>,
     #[prost(message, optional, tag = "2")]
     program: Option<ProgramHeader>,
+    #[prost(message, optional, tag = "3")]
+    exported: Option<ExportedHeader>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -45,7 +51,19 @@ struct ProgramHeader {
     input_names: Vec<String>,
 }
 
-/// Whether the bytes are a serialized buffer or program, or its beginning.
+#[derive(Clone, PartialEq, Message)]
+struct ExportedHeader {
+    #[prost(bool, tag = "1")]
+    is_pytorch: bool,
+    /// How often it was differentiated.
+    #[prost(uint32, tag = "2")]
+    order: u32,
+    /// Where the program is.
+    #[prost(uint64, tag = "3")]
+    program: u64,
+}
+
+/// Whether the bytes are a serialized buffer, program or exported function, or its beginning.
 pub fn is_contained(bytes: &[u8]) -> bool {
     bytes.starts_with(CONTAINER.magic)
 }
@@ -56,7 +74,7 @@ pub fn is_contained(bytes: &[u8]) -> bool {
 /// The code of `RESOURCE_EXHAUSTED` without enough memory.
 pub fn contain_array(spec: &Spec, content: &[u8]) -> Result<Vec<u8>> {
     let array = ArrayHeader { dtype: spec.dtype.name().into(), dims: spec.dims.to_vec() };
-    contain(&ContainedHeader { array: Some(array), program: None }, content)
+    contain(&ContainedHeader { array: Some(array), ..ContainedHeader::default() }, content)
 }
 
 /// A program as bytes.
@@ -70,7 +88,21 @@ pub fn contain_program(program: &Program) -> Result<Vec<u8>> {
         is_named: names.is_some(),
         input_names: names.unwrap_or_default().to_vec(),
     };
-    contain(&ContainedHeader { array: None, program: Some(described) }, program.code())
+    contain(&ContainedHeader { program: Some(described), ..ContainedHeader::default() }, program.code())
+}
+
+/// An exported function as bytes, without its weights.
+///
+/// # Errors
+/// As [`contain_array`].
+pub fn contain_exported(function: &ExportedProgram) -> Result<Vec<u8>> {
+    let (content, program) = function.to_file();
+    let described = ExportedHeader {
+        is_pytorch: function.exported.framework == Framework::PyTorch,
+        order: function.exported.order as u32,
+        program: program as u64,
+    };
+    contain(&ContainedHeader { exported: Some(described), ..ContainedHeader::default() }, &content)
 }
 
 fn contain(header: &ContainedHeader, content: &[u8]) -> Result<Vec<u8>> {
@@ -93,8 +125,8 @@ pub fn read(bytes: &[u8]) -> Result<Contained<'_>> {
         Problem::Other | Problem::Damaged => damaged(),
     })?;
     let header = ContainedHeader::decode(header).map_err(|_| damaged())?;
-    match (header.array, header.program) {
-        (Some(array), None) => {
+    match (header.array, header.program, header.exported) {
+        (Some(array), None, None) => {
             let dtype = DType::parse(&array.dtype).map_err(|_| damaged())?;
             let spec = Spec::new(dtype, &array.dims).map_err(|_| damaged())?;
             if content.len() != spec.bytes() || spec.check_elements(content).is_err() {
@@ -102,13 +134,19 @@ pub fn read(bytes: &[u8]) -> Result<Contained<'_>> {
             }
             Ok(Contained::Array(spec, content))
         }
-        (None, Some(described)) => {
+        (None, Some(described), None) => {
             let format = if described.is_hlo { Format::Hlo } else { Format::Mlir };
             let program = Program::new(content.to_vec(), format)?;
             Ok(Contained::Program(match described.is_named {
                 true => program.with_input_names(described.input_names),
                 false => program,
             }))
+        }
+        (None, None, Some(described)) => {
+            let framework = if described.is_pytorch { Framework::PyTorch } else { Framework::Jax };
+            let at = usize::try_from(described.program).map_err(|_| damaged())?;
+            let function = ExportedProgram::of_file(content, framework, described.order as usize, at)?;
+            Ok(Contained::Exported(Box::new(function)))
         }
         _ => Err(damaged()),
     }
@@ -145,11 +183,36 @@ mod tests {
     }
 
     #[test]
+    fn exported_functions_come_back() {
+        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../program/fixtures");
+        let read_file = |name: &str| std::fs::read(format!("{fixtures}/{name}")).unwrap();
+        let code = b"func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }".to_vec();
+        let program = Program::new(code, Format::Mlir).unwrap();
+        let functions = [
+            ExportedProgram::of_jax(&read_file("exported/mlp.jaxexport"), 0),
+            ExportedProgram::of_jax(&read_file("exported/mlp.jaxexport"), 2),
+            ExportedProgram::of_pytorch(read_file("pytorch/linear.meta"), program),
+        ];
+        for function in functions.map(Result::unwrap) {
+            let bytes = contain_exported(&function).unwrap();
+            let Contained::Exported(back) = read(&bytes).unwrap() else { panic!("another object") };
+            assert_eq!(back.function, function.function);
+            assert_eq!(back.program.code(), function.program.code());
+            assert_eq!(back.to_file(), function.to_file());
+        }
+        assert_eq!(
+            ExportedProgram::of_jax(&read_file("exported/mlp.jaxexport"), 1).unwrap().to_file().0,
+            read_file("exported/mlp.jaxexport")
+        );
+    }
+
+    #[test]
     fn a_header_that_contradicts_the_content_is_refused() {
         let array = |dtype: &str, dims: &[i64]| Some(ArrayHeader { dtype: dtype.into(), dims: dims.to_vec() });
         let wrong = [("f32", &[2][..]), ("f32", &[-1]), ("f99", &[1]), ("f32", &[i64::MAX, 8]), ("pred", &[4])];
         for (dtype, dims) in wrong {
-            let bytes = contain(&ContainedHeader { array: array(dtype, dims), program: None }, &[1, 0, 1, 2]).unwrap();
+            let header = ContainedHeader { array: array(dtype, dims), ..ContainedHeader::default() };
+            let bytes = contain(&header, &[1, 0, 1, 2]).unwrap();
             assert_eq!(read(&bytes).unwrap_err().kind(), Kind::SerializedInvalid, "{dtype} {dims:?}");
         }
         let neither = contain(&ContainedHeader::default(), &[]).unwrap();

@@ -11,13 +11,11 @@ mod tests;
 pub use nested::Nested;
 pub use step::{Choice, Wanted};
 
-use crate::exported::pytorch::{Array, Function, Source};
 use crate::exported::{Exported, Tree, Value};
 use crate::names::{normal, SLASH};
 use arguments::unique_names;
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
-use pjrt_data::dtype::DType;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
@@ -85,68 +83,33 @@ const MAX_NESTING: usize = 256;
 const WEIGHTS: &str = "weights";
 
 impl Callable {
-    /// A function that JAX exported. `donated` says for each input whether the program takes over its memory.
+    /// A function that JAX or PyTorch exported. `donated` says for each input whether the program takes over its memory.
     ///
     /// # Errors
     /// `InvalidInput` for trees that are too deep or too large.
     pub fn of_export(exported: &Exported, donated: &[bool]) -> Result<Callable> {
         let input = |(i, value): (usize, &std::sync::Arc<Value>)| Input {
             kind: kind_of(value),
-            kept: exported.kept.binary_search(&i).is_ok(),
+            kept: exported.is_kept(i),
             donated: donated.get(i).copied().unwrap_or(false),
             symbolic: value.is_symbolic(),
         };
         let result =
             if exported.order > 0 { arguments_as_result(&exported.out_tree)? } else { Nested::of(&exported.out_tree)? };
+        let parameters = exported.parameters();
+        let weight = |(row, _): &(usize, String)| (exported.input_names[*row].clone(), Tree::Leaf(*row));
+        let weights: Vec<_> = exported.weights.iter().map(weight).collect();
+        let has_weights = !weights.is_empty();
+        let weights = has_weights.then_some((WEIGHTS, Tree::Dict(weights)));
         Callable {
             name: exported.function.clone(),
-            arguments: arguments::of_pair(&exported.in_tree, &exported.argument_names, None)?,
-            classes: arguments::classes(&exported.in_tree),
+            arguments: arguments::of_pair(&parameters, &exported.argument_names, weights)?,
+            classes: arguments::classes(&parameters),
             inputs: exported.inputs.iter().enumerate().map(input).collect(),
             outputs: exported.outputs.iter().map(|value| kind_of(value)).collect(),
             result: Some(result),
-            has_weights: false,
-            devices: exported.num_devices,
-            state: None,
-        }
-        .checked()
-    }
-
-    /// A function of a model that PyTorch exported.
-    ///
-    /// # Errors
-    /// As [`Callable::of_export`].
-    pub fn of_model(function: &Function) -> Result<Callable> {
-        let mut arguments = Vec::new();
-        function.in_tree.every_leaf(0, &mut |leaf, _| {
-            arguments.push(leaf);
-            true
-        });
-        let known: HashSet<usize> = arguments.into_iter().collect();
-        let weights = (0..function.inputs.len()).filter(|row| !known.contains(row));
-        let weights: Vec<_> = weights.map(|row| (function.inputs[row].array.path.clone(), Tree::Leaf(row))).collect();
-        let has_weights = !weights.is_empty();
-        let weights = has_weights.then_some((WEIGHTS, Tree::Dict(weights)));
-        let kind = |array: &Array| match DType::parse(&array.dtype) {
-            Ok(dtype) => typed(dtype.name(), &array.shape),
-            Err(_) if array.dtype.is_empty() => String::new(),
-            Err(_) => typed(&array.dtype, &array.shape),
-        };
-        let input = |input: &crate::exported::pytorch::Input| Input {
-            kind: kind(&input.array),
-            kept: input.source != Source::Unused,
-            donated: false,
-            symbolic: false,
-        };
-        Callable {
-            name: function.name.clone(),
-            arguments: arguments::of_pair(&function.in_tree, &[], weights)?,
-            classes: Vec::new(),
-            inputs: function.inputs.iter().map(input).collect(),
-            outputs: function.outputs.iter().map(kind).collect(),
-            result: Some(Nested::of(&function.out_tree)?),
             has_weights,
-            devices: 1,
+            devices: exported.num_devices,
             state: None,
         }
         .checked()
@@ -334,7 +297,10 @@ fn arguments_as_result(pair: &Tree) -> Result<Nested> {
 }
 
 fn kind_of(value: &Value) -> String {
-    typed(if value.is_token { "token" } else { value.dtype }, &value.shape)
+    if value.dtype.is_empty() {
+        return String::new();
+    }
+    typed(if value.is_token { "token" } else { &value.dtype }, &value.shape)
 }
 
 /// An element type and a shape, as in `f32[2x3]` or `f32[n, 4]`.

@@ -21,6 +21,16 @@ enum Step {
     },
 }
 
+impl Step {
+    /// The number within brackets without quotes.
+    fn position(&self) -> Option<usize> {
+        match self {
+            Step::Item { text, is_quoted: false } => text.parse().ok(),
+            _ => None,
+        }
+    }
+}
+
 impl Way {
     /// The way that a name describes, if it is one.
     pub fn of(name: &str) -> Option<Way> {
@@ -123,6 +133,25 @@ pub(super) fn root(tree: &Tree, ways: &[Option<Way>]) -> Option<String> {
     found.filter(|root| agree && !root.bytes().all(|byte| byte.is_ascii_digit())).map(str::to_owned)
 }
 
+/// Where the positional arguments begin that Python collects in one, `*args`: their names lead through their positions
+/// in it, as in `args[0]['w']`.
+pub(super) fn collected(args: &[Tree], ways: &[Option<Way>]) -> Option<usize> {
+    // `Some(None)` for an argument without names.
+    let position = |arg: &Tree| {
+        let mut found = None;
+        let agree = arg.every_leaf(0, &mut |leaf, depth| {
+            let Some(way) = ways.get(leaf).and_then(Option::as_ref) else { return true };
+            let position = if way.keys.len() == depth + 1 { way.keys[0].position() } else { None };
+            position.is_some() && *found.get_or_insert(position) == position
+        });
+        agree.then_some(found.flatten())
+    };
+    let begins = |(i, arg): (usize, &Tree)| i.checked_sub(position(arg)??);
+    let start = args.iter().enumerate().find_map(begins)?;
+    let is_at = |(i, arg)| position(arg).is_some_and(|found| found.is_none_or(|position| position == i));
+    args[start..].iter().enumerate().all(is_at).then_some(start)
+}
+
 /// Names the remaining parts as other nodes of the same type name theirs.
 pub(super) fn name_by_type(node: &mut Tree, types: &Types) {
     match node {
@@ -218,5 +247,23 @@ mod tests {
                 "s[3][1]"
             ]
         );
+    }
+
+    #[test]
+    fn arguments_that_python_collects_begin_where_their_names_say() {
+        let start = |args: Vec<Tree>, names: &[&str]| {
+            let ways: Vec<_> = names.iter().map(|name| Way::of(name)).collect();
+            collected(&args, &ways)
+        };
+        let pair = |at: usize| Tree::Tuple(vec![Tree::Leaf(at), Tree::Leaf(at + 1)]);
+        let args = || vec![pair(0), Tree::Leaf(2), Tree::None, Tree::Dict(vec![("w".into(), Tree::Leaf(3))])];
+        assert_eq!(start(args(), &["p[0]", "p[1]", "args[0]", "args[2]['w']"]), Some(1));
+        assert_eq!(start(args(), &["p[0]", "p[1]", "", "args[1]['w']"]), Some(2));
+        assert_eq!(start(args(), &["p[0]", "p[1]", "x", "y['w']"]), None);
+        assert_eq!(start(args(), &["p[0][0]", "p[0][1]", "p[1]", "p[3]['w']"]), Some(0));
+        // They disagree, or come before others.
+        assert_eq!(start(args(), &["p[0]", "p[1]", "args[0]", "args[1]['w']"]), None);
+        assert_eq!(start(args(), &["p[0]", "p[1]", "args[0]", "y['w']"]), None);
+        assert_eq!(start(vec![Tree::Leaf(0)], &["args[1]"]), None);
     }
 }

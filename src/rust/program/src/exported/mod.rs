@@ -1,6 +1,7 @@
 //! Exported functions: the files that JAX's `jax.export` writes, with a program and a description of its arguments and
 //! results. They are untrusted input.
 
+mod compiled;
 pub mod dims;
 mod flatbuffer;
 mod keys;
@@ -17,6 +18,7 @@ use names::Names;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::foreign;
 use pjrt_base::reason::Reason;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The fields of the root table by number. Others are not needed to run the program.
@@ -50,9 +52,26 @@ const DTYPES: &str =
     "pred i8 i16 i32 i64 ui8 ui16 ui32 ui64 f16 f32 f64 c64 c128 bf16 i4 ui4 f8e4m3b11fnuz f8e4m3fn f8e4m3fnuz \
     f8e5m2 f8e5m2fnuz float0 f8e4m3 f8e3m4 f8e8m0fnu f4e2m1fn key<fry> key<rbg> key<unsafe_rbg>";
 
+/// What exported a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framework {
+    Jax,
+    PyTorch,
+}
+
+impl Framework {
+    pub fn name(self) -> &'static str {
+        match self {
+            Framework::Jax => "JAX",
+            Framework::PyTorch => "PyTorch",
+        }
+    }
+}
+
 /// An exported function.
 #[derive(Debug, Clone)]
 pub struct Exported {
+    pub framework: Framework,
     /// The function's name.
     pub function: String,
     /// The positional and the named arguments, as a pair.
@@ -61,8 +80,10 @@ pub struct Exported {
     pub out_tree: Tree,
     /// How often it was differentiated.
     pub order: usize,
-    /// The names of the positional arguments in Python, where they are known.
+    /// The names of the positional arguments in Python, where they are known. Those that Python collects have one name.
     pub argument_names: Vec<Option<String>>,
+    /// Where the positional arguments begin that Python collects in one, `*args`, if it has a name.
+    pub collected: Option<usize>,
     /// The arrays by the names that the Python function gave them, such as `params['w']`, or their paths.
     pub input_names: Vec<String>,
     /// The outputs by their paths. Those of a derivative have the names of the arguments.
@@ -72,7 +93,9 @@ pub struct Exported {
     pub outputs: Vec<Arc<Value>>,
     /// The inputs that the program uses, from 0; all others must not be passed to it.
     pub kept: Vec<usize>,
-    /// Names of platforms, as JAX writes them.
+    /// The inputs that are weights of a model, and their files in its folder.
+    pub weights: Vec<(usize, String)>,
+    /// Names of platforms, as JAX writes them; empty for any.
     pub platforms: Vec<String>,
     pub num_devices: u32,
     pub ordered_effects: Vec<String>,
@@ -93,8 +116,9 @@ pub struct Exported {
 /// What is known of an input or output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value {
-    pub dtype: &'static str,
-    /// Numbers, or expressions such as "2*b".
+    /// The name of a type in `pjrt_data::dtype`, or one of its framework; empty if unknown.
+    pub dtype: Cow<'static, str>,
+    /// Numbers, or expressions such as "2*b"; "?" if nothing is known.
     pub shape: Vec<String>,
     /// Whether it is a token, which carries no data.
     pub is_token: bool,
@@ -158,23 +182,26 @@ impl Exported {
         let check = |check: Table<'_, '_>| Ok(check.string(1)?.unwrap_or("platform").to_owned());
         let mut symbols = bytecode::symbols(&program[MAGIC.len()..]).unwrap_or_default();
         let in_program = Names::new(&symbols, inputs.len(), &kept, outputs.len());
-        let argument_names = name_parts(&mut in_tree, &mut out_tree, &in_program);
+        let (argument_names, collected) = name_parts(&mut in_tree, &mut out_tree, &in_program);
         if !in_tree.has_short_paths() || !out_tree.has_short_paths() {
             return Err(damaged("the names in a tree are too long"));
         }
         let input_names = in_program.of_inputs(&in_tree.argument_paths());
         let output_names = out_tree.paths(RESULT);
         Ok(Exported {
+            framework: Framework::Jax,
             function: root.string(field::FUNCTION)?.unwrap_or_default().to_owned(),
             in_tree,
             out_tree,
             order: 0,
             argument_names,
+            collected,
             input_names,
             output_names,
             inputs,
             outputs,
             kept,
+            weights: Vec::new(),
             platforms,
             num_devices,
             ordered_effects: names(field::ORDERED_EFFECTS)?,
@@ -218,29 +245,60 @@ impl Exported {
             _ => self.in_tree,
         };
         let out_tree = function.in_tree;
-        let argument_names = function.argument_names;
+        let (argument_names, collected) = (function.argument_names, function.collected);
         Ok(Exported {
             function: function.function,
             in_tree,
             out_tree,
             order,
             argument_names,
+            collected,
             input_names,
             output_names,
             ..self
         })
     }
 
+    /// The positional and the named arguments as Python's parameters: those that it collects are one.
+    pub fn parameters(&self) -> Tree {
+        let mut pair = self.in_tree.clone();
+        if let (Tree::Tuple(parts), Some(start)) = (&mut pair, self.collected) {
+            if let Some(Tree::Tuple(args)) = parts.first_mut() {
+                let collected = args.split_off(start.min(args.len()));
+                args.push(Tree::Tuple(collected));
+            }
+        }
+        pair
+    }
+
     /// Why its program cannot be compiled as it is, if it cannot.
     pub fn needs_more(&self) -> Option<&'static str> {
         if !self.ordered_effects.is_empty() {
             Some("has ordered effects")
-        } else if self.inputs.iter().chain(&self.outputs).any(|value| value.is_symbolic()) {
+        } else if self.is_symbolic() {
             Some("has symbolic dimensions")
         } else if self.platforms.len() > 1 {
             Some("is for several platforms")
         } else {
             None
+        }
+    }
+
+    /// Whether some shapes are not fixed.
+    pub fn is_symbolic(&self) -> bool {
+        self.inputs.iter().chain(&self.outputs).any(|value| value.is_symbolic())
+    }
+
+    /// Whether the program takes this input.
+    pub fn is_kept(&self, input: usize) -> bool {
+        self.kept.binary_search(&input).is_ok()
+    }
+
+    /// The path of each input: how Python would access an argument, or the name of a weight.
+    pub fn input_paths(&self) -> Vec<String> {
+        match self.framework {
+            Framework::Jax => self.in_tree.argument_paths(),
+            Framework::PyTorch => self.input_names.clone(),
         }
     }
 
@@ -255,20 +313,25 @@ impl Exported {
 }
 
 /// Names the parts of registered types in the trees of a function after the names in its program. Returns the names of
-/// the positional arguments, where all their arrays agree on them.
-fn name_parts(in_tree: &mut Tree, out_tree: &mut Tree, names: &Names) -> Vec<Option<String>> {
+/// the positional arguments, where all their arrays agree on them, and where those begin that Python collects in one.
+fn name_parts(in_tree: &mut Tree, out_tree: &mut Tree, names: &Names) -> (Vec<Option<String>>, Option<usize>) {
     let ways = |names: &[Option<String>]| -> Vec<_> { names.iter().map(|name| Way::of(name.as_ref()?)).collect() };
     let (arguments, results) = (ways(&names.arguments), ways(&names.results));
     let mut types = Types::default();
     keys::name(out_tree, &results, &mut types);
-    let mut found = Vec::new();
+    let (mut found, mut start) = (Vec::new(), None);
     if let Tree::Tuple(pair) = in_tree {
         for (i, part) in pair.iter_mut().enumerate() {
             match part {
                 Tree::Tuple(args) if i == 0 => {
-                    for arg in args {
+                    start = keys::collected(args, &arguments);
+                    let mut collected = start.map(|start| Tree::Tuple(args.split_off(start)));
+                    for arg in args.iter_mut().chain(&mut collected) {
                         keys::name(arg, &arguments, &mut types);
                         found.push(keys::root(arg, &arguments));
+                    }
+                    if let Some(Tree::Tuple(collected)) = collected {
+                        args.extend(collected);
                     }
                 }
                 Tree::Dict(kwargs) => {
@@ -278,9 +341,13 @@ fn name_parts(in_tree: &mut Tree, out_tree: &mut Tree, names: &Names) -> Vec<Opt
             }
         }
     }
+    // Without a name, they are arguments of their own.
+    if start.is_some() && found.last() == Some(&None) {
+        start = None;
+    }
     keys::name_by_type(in_tree, &types);
     keys::name_by_type(out_tree, &types);
-    found
+    (found, start)
 }
 
 /// The root of the outputs' paths.
@@ -323,8 +390,17 @@ pub fn plain_module(content: &[u8]) -> Result<Option<&[u8]>> {
 /// The program in the content of an exported function's file; `None` for anything else. Reads nothing but the offsets
 /// that lead to it.
 pub(crate) fn module(content: &[u8]) -> Option<&[u8]> {
+    module_of(content, 0)
+}
+
+/// The same for the derivative of an order.
+pub(crate) fn module_of(content: &[u8], order: usize) -> Option<&[u8]> {
     let buffer = Buffer::new(content);
-    let program = buffer.root().and_then(|root| root.bytes(field::PROGRAM)).ok()?;
+    let mut root = buffer.root().ok()?;
+    for _ in 0..order {
+        root = root.table(field::VJP).ok()??;
+    }
+    let program = root.bytes(field::PROGRAM).ok()?;
     Some(program).filter(|program| program.starts_with(MAGIC))
 }
 
@@ -358,7 +434,7 @@ fn value(table: Table<'_, '_>) -> Result<Arc<Value>> {
     if shape.len() > MAX_RANK {
         return Err(damaged("an array has too many dimensions"));
     }
-    Ok(Arc::new(Value { dtype, shape, is_token }))
+    Ok(Arc::new(Value { dtype: dtype.into(), shape, is_token }))
 }
 
 /// Pickles of the protocols 2 to 5 begin with their number.

@@ -1,11 +1,13 @@
 //! The description of a function that PyTorch exported as StableHLO, a JSON file beside its program. Weights and
 //! arguments are inputs of the program, in any order.
 
-use crate::exported::Tree;
+use crate::exported::{Exported, Framework, Tree, Value};
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_data::dtype::DType;
 use pjrt_data::layout::MAX_RANK;
 use serde::Deserialize;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// An exported function.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,6 +183,52 @@ impl Function {
     /// The inputs that the program takes.
     pub fn taken(&self) -> impl Iterator<Item = &Input> {
         self.inputs.iter().filter(|input| input.source != Source::Unused)
+    }
+}
+
+impl From<Function> for Exported {
+    fn from(function: Function) -> Exported {
+        let paths = |arrays: &[&Array]| arrays.iter().map(|array| array.path.clone()).collect::<Vec<_>>();
+        let values = |arrays: &[&Array]| arrays.iter().map(|array| Arc::new(array.value())).collect();
+        let inputs: Vec<&Array> = function.inputs.iter().map(|input| &input.array).collect();
+        let outputs: Vec<&Array> = function.outputs.iter().collect();
+        let rows = || function.inputs.iter().enumerate();
+        let weight = |(row, input): (usize, &Input)| match &input.source {
+            Source::Weight(file) => Some((row, file.clone())),
+            _ => None,
+        };
+        Exported {
+            framework: Framework::PyTorch,
+            order: 0,
+            argument_names: Vec::new(),
+            collected: None,
+            input_names: paths(&inputs),
+            output_names: paths(&outputs),
+            inputs: values(&inputs),
+            outputs: values(&outputs),
+            kept: rows().filter(|(_, input)| input.source != Source::Unused).map(|(row, _)| row).collect(),
+            weights: rows().filter_map(weight).collect(),
+            platforms: Vec::new(),
+            num_devices: 1,
+            ordered_effects: Vec::new(),
+            unordered_effects: Vec::new(),
+            disabled_checks: Vec::new(),
+            calling_convention: 0,
+            custom_calls: Vec::new(),
+            jax_version: None,
+            has_vjp: false,
+            program: Vec::new(),
+            function: function.name,
+            in_tree: function.in_tree,
+            out_tree: function.out_tree,
+        }
+    }
+}
+
+impl Array {
+    fn value(&self) -> Value {
+        let dtype = DType::parse(&self.dtype).map_or(self.dtype.clone().into(), |dtype| dtype.name().into());
+        Value { dtype, shape: self.shape.clone(), is_token: false }
     }
 }
 

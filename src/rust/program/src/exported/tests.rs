@@ -211,3 +211,32 @@ fn endless_trees_are_refused() {
     let error = Tree::read(buffer.root().unwrap()).unwrap_err();
     assert!(error.message().contains("overlap"), "{error}");
 }
+
+#[test]
+fn what_no_platform_can_compile_is_refused() {
+    let message = |exported: &Exported| exported.check().unwrap_err().to_string();
+    assert!(message(&read("ordered")).contains(" has ordered effects, which are not supported: <class"));
+    let newer = Exported { calling_convention: 11, ..read("simple") };
+    assert!(message(&newer).contains("`square` has calling convention 11, but only 9 and 10 are supported."));
+    assert!(read("simple").check().is_ok());
+    assert_eq!(read("platforms").platform_number("tpu").unwrap(), Some(1));
+    assert_eq!(read("simple").platform_number("cpu").unwrap(), None);
+    assert!(read("tpu").platform_number("cpu").unwrap_err().to_string().contains("is for the platform \"tpu\", not"));
+}
+
+#[test]
+fn errors_about_sizes_say_what_to_give_or_to_export() {
+    let sizes = read("symbolic").kept_shapes(&[]).unwrap_err().to_string();
+    assert!(sizes.contains("has symbolic dimensions, whose sizes are not known: b."), "{sizes}");
+    assert!(sizes.contains("shapes = list(x = c(32, 64, 4))") && sizes.contains("shapes = list(b = 32)"), "{sizes}");
+    assert_eq!(read("key").kept_shapes(&[]).unwrap(), [[2]]);
+    let problem = Error::new(Kind::UnsupportedProgram, "`stablehlo.other` has no static form.");
+    let of_sizes = read("symbolic").unresolved(&problem).to_string();
+    assert!(
+        of_sizes.contains("its symbolic dimensions cannot be resolved. `stablehlo.other` has no static form."),
+        "{of_sizes}"
+    );
+    assert!(of_sizes.contains("Export it with fixed shapes, once for each shape: jax.export"), "{of_sizes}");
+    let of_platforms = read("platforms").unresolved(&problem).to_string();
+    assert!(of_platforms.contains("its platforms cannot be resolved") && of_platforms.contains("platforms=["));
+}

@@ -93,6 +93,9 @@ const NAMED: &str = "n";
 const UNNAMED: &str = "u";
 const END: char = '\0';
 
+/// The most bytes of the paths of inputs.
+const MAX_TEXT: usize = 1 << 28;
+
 impl Inputs {
     pub fn push_unnamed(&mut self) {
         self.text.push_str(UNNAMED);
@@ -100,11 +103,18 @@ impl Inputs {
     }
 
     /// Adds an input with a path, whose parts are in any spelling, with positions from 0.
-    pub fn push(&mut self, path: &str) {
+    ///
+    /// # Errors
+    /// `InvalidInput` for more text than the names of any program have: paths repeat the names of the lists above.
+    pub fn push(&mut self, path: &str) -> Result<()> {
+        if self.text.len() + path.len() > MAX_TEXT {
+            bail!(InvalidInput, "The names of the inputs are too long.");
+        }
         self.has_names = true;
         self.text.push_str(NAMED);
         self.text.push_str(path);
         self.text.push(END);
+        Ok(())
     }
 
     /// Whether any input has a name.
@@ -314,7 +324,7 @@ mod tests {
             if input.is_empty() {
                 given.push_unnamed();
             } else {
-                given.push(input);
+                given.push(input).unwrap();
             }
         }
         let names = InputNames::default();

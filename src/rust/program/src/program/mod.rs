@@ -2,6 +2,7 @@
 
 mod content;
 mod diagnostic;
+pub mod exported_program;
 pub mod stablehlo;
 mod suggest;
 

@@ -5,6 +5,7 @@ use crate::arrays::{buffer, dtype};
 use crate::functions::tree::{self, Walked};
 use crate::r::conditions::{Failure, Result};
 use crate::r::describe::describe;
+use crate::r::lists;
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::*;
 use pjrt_base::error::{Error, Kind};
@@ -293,7 +294,7 @@ fn mix_value(mixer: &mut Mixer, x: SEXP) {
 /// # Safety
 /// An element of a character vector, which is protected.
 unsafe fn text_word(element: SEXP) -> u64 {
-    let bytes = tree::bytes_of(element);
+    let bytes = lists::bytes_of(element);
     if !bytes.is_ascii() {
         return 1;
     }

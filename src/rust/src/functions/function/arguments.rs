@@ -2,21 +2,18 @@
 //! structure and names as the last call's reuses its order.
 
 use super::refusal;
-use crate::execution::inputs::InputObjects;
-use crate::functions::tree::PreservedObject;
+use crate::execution::inputs::{Given, InputObjects};
 use crate::r::conditions::Result;
 use crate::r::describe::describe;
+use crate::r::lists::{self, is_list, Step, Walk};
 use crate::r::sexp::{self, Protected};
-use extendr_ffi::{ALTREP, SEXP, SEXPTYPE, STRING_ELT, STRING_PTR_RO};
+use extendr_ffi::{ALTREP, SEXP, SEXPTYPE, STRING_PTR_RO};
 use pjrt_program::callable::{Callable, Class};
 use pjrt_program::names::{self, SLASH};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
-
-/// The limit of nesting, so that no stack overflows.
-const MAX_NESTING: usize = 100;
 
 /// The arguments that a function takes.
 pub struct Arguments {
@@ -64,14 +61,6 @@ enum Node {
         len: usize,
         names: Option<usize>,
     },
-}
-
-/// The inputs that a call gives, in the program's order.
-#[derive(Default)]
-pub struct Given {
-    pub values: InputObjects,
-    /// Keeps elements of lists that R makes as they are asked for.
-    _copies: Vec<PreservedObject>,
 }
 
 impl Arguments {
@@ -131,43 +120,62 @@ impl Arguments {
         if let Some(given) = self.as_before(args, sexp::at(kept, place))? {
             return Ok(given);
         }
-        let walk = ManuallyDrop::new(self.matched(args)?);
-        let names = Protected::new(sexp::vector(SEXPTYPE::VECSXP, walk.names.len()));
-        walk.names.iter().enumerate().for_each(|(i, &value)| sexp::set_at(names.sexp(), i, value));
+        let first = ManuallyDrop::new(self.matched(args)?);
+        let names = Protected::new(sexp::vector(SEXPTYPE::VECSXP, first.names.len()));
+        first.names.iter().enumerate().for_each(|(i, &value)| sexp::set_at(names.sexp(), i, value));
         // Nothing is allocated from here on.
-        let Walk { nodes, values, order, copies, .. } = ManuallyDrop::into_inner(walk);
+        let First { nodes, values, order, walk, .. } = ManuallyDrop::into_inner(first);
         let order: Vec<usize> = order.into_iter().flatten().collect();
         let values = order.iter().map(|&i| values[i]).collect();
         sexp::set_at(kept, place, names.sexp());
         self.last.replace(Some(Rc::new(Match { nodes, order })));
-        Ok(Given { values, _copies: copies })
+        Ok(Given::new(values, walk))
     }
 
     /// The inputs, if the lists have the structure and names of the last call.
     fn as_before(&self, args: SEXP, names: SEXP) -> Result<Option<Given>> {
         let Some(last) = self.last.borrow().clone() else { return Ok(None) };
+        // A list that makes its elements as they are asked for may call the function.
         let _names = Protected::new(names);
-        // R may jump out of lists that make their elements as they are asked for.
-        let (values, copies) = (InputObjects::new(), Vec::new());
-        let takes_parts = self.takes_parts;
-        let mut follow = ManuallyDrop::new(Follow { last, next: 0, names, takes_parts, values, copies });
-        let is_same = follow.list(args);
-        let Follow { last, values, copies, .. } = ManuallyDrop::into_inner(follow);
-        if !is_same? {
-            return Ok(None);
+        let mut nodes = last.nodes.iter();
+        let (mut values, mut walk) = (InputObjects::new(), Walk::default());
+        walk.enter(args)?;
+        while let Some(step) = walk.next()? {
+            let Step::Element(x) = step else { continue };
+            let is_same = match nodes.next() {
+                None => false,
+                Some(Node::Unused) => true,
+                Some(Node::Null) => sexp::is_nil(x),
+                Some(Node::Leaf) => {
+                    values.push(x);
+                    !sexp::is_nil(x) && (self.takes_parts || !is_list(x))
+                }
+                Some(&Node::List { len, names: number }) => {
+                    let is_same =
+                        is_list(x) && sexp::len(x) == len && has_names(x, number.map(|number| sexp::at(names, number)));
+                    if is_same {
+                        walk.enter(x)?;
+                    }
+                    is_same
+                }
+            };
+            if !is_same {
+                return Ok(None);
+            }
         }
-        Ok(Some(Given { values: last.order.iter().map(|&i| values[i]).collect(), _copies: copies }))
+        let values = last.order.iter().map(|&i| values[i]).collect();
+        Ok(Some(Given::new(values, walk)))
     }
 
-    fn matched(&self, args: SEXP) -> Result<Walk<'_>> {
-        let mut walk = Walk { order: vec![None; self.inputs.len()], ..Walk::new(self) };
-        walk.arguments(args)?;
-        let missing = walk.order.iter().zip(&self.inputs).filter(|(value, _)| value.is_none());
+    fn matched(&self, args: SEXP) -> Result<First<'_>> {
+        let mut first = First::new(self);
+        first.walk(args)?;
+        let missing = first.order.iter().zip(&self.inputs).filter(|(value, _)| value.is_none());
         let missing: Vec<_> = missing.map(|(_, (_, own))| format!("`{own}`")).collect();
         if !missing.is_empty() {
             return Err(refusal(format!("There is no value for {}.", names::listed(missing)), ""));
         }
-        Ok(walk)
+        Ok(first)
     }
 
     /// Names that are known below a path, for a hint.
@@ -182,44 +190,6 @@ impl Arguments {
             }
         }
         names::listed(known.into_iter().map(|name| format!("`{name}`")).collect())
-    }
-}
-
-/// A walk along the structure of the last call.
-struct Follow {
-    last: Rc<Match>,
-    next: usize,
-    names: SEXP,
-    takes_parts: bool,
-    values: InputObjects,
-    copies: Vec<PreservedObject>,
-}
-
-impl Follow {
-    fn list(&mut self, list: SEXP) -> Result<bool> {
-        let list = plain(list, &mut self.copies)?;
-        for x in sexp::elements(list) {
-            let Some(node) = self.last.nodes.get(self.next) else { return Ok(false) };
-            self.next += 1;
-            let goes_on = match *node {
-                Node::Unused => true,
-                Node::Null => sexp::is_nil(x),
-                Node::Leaf => {
-                    self.values.push(x);
-                    !sexp::is_nil(x) && (self.takes_parts || !is_list(x))
-                }
-                Node::List { len, names } => {
-                    is_list(x)
-                        && sexp::len(x) == len
-                        && has_names(x, names.map(|i| sexp::at(self.names, i)))
-                        && self.list(x)?
-                }
-            };
-            if !goes_on {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 }
 
@@ -240,67 +210,92 @@ fn has_names(list: SEXP, names: Option<SEXP>) -> bool {
     }
 }
 
-/// A list whose elements R stores.
-fn plain(list: SEXP, copies: &mut Vec<PreservedObject>) -> Result<SEXP> {
-    // SAFETY: asks for a mark of an R object.
-    if unsafe { ALTREP(list) } == 0 {
-        return Ok(list);
-    }
-    let copy = PreservedObject::copy_of(list)?;
-    let list = copy.sexp();
-    copies.push(copy);
-    Ok(list)
-}
-
-/// Whether an R object is a list of arguments: one with a class is an object of something else.
-fn is_list(x: SEXP) -> bool {
-    sexp::kind(x) == SEXPTYPE::VECSXP && !sexp::is_object(x)
-}
-
-/// The walk of a first call, which looks up every name.
-struct Walk<'a> {
+/// A first call, which looks up every name.
+struct First<'a> {
     arguments: &'a Arguments,
+    walk: Walk,
     nodes: Vec<Node>,
     /// The names of the lists that have some.
     names: Vec<SEXP>,
     values: InputObjects,
     /// For each input, its number among the values.
     order: Vec<Option<usize>>,
-    copies: Vec<PreservedObject>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> First<'a> {
     fn new(arguments: &'a Arguments) -> Self {
-        Walk {
+        First {
             arguments,
+            walk: Walk::default(),
             nodes: Vec::new(),
             names: Vec::new(),
             values: InputObjects::new(),
-            order: Vec::new(),
-            copies: Vec::new(),
+            order: vec![None; arguments.inputs.len()],
         }
     }
 
-    fn arguments(&mut self, args: SEXP) -> Result<()> {
-        if sexp::kind(args) != SEXPTYPE::VECSXP || sexp::len(args) != self.arguments.formals.len() {
+    fn walk(&mut self, args: SEXP) -> Result<()> {
+        let formals = &self.arguments.formals;
+        if sexp::kind(args) != SEXPTYPE::VECSXP || sexp::len(args) != formals.len() {
             bail!(InvalidInput, "A function of a program was changed: create it again with pjrt_function().");
         }
-        for (formal, x) in self.arguments.formals.iter().zip(sexp::elements(args)) {
-            if !formal.is_empty() {
-                self.value(x, formal, 1)?;
-            } else if is_list(x) {
-                self.list(x, "", 1)?;
+        lists::check(args)?;
+        // The path of the last element, and how long those of the lists around it are.
+        let (mut path, mut lists) = (String::new(), vec![0]);
+        self.walk.enter(args)?;
+        while let Some(step) = self.walk.next()? {
+            let Step::Element(x) = step else {
+                lists.pop();
+                continue;
+            };
+            path.truncate(lists.last().copied().unwrap_or(0));
+            let position = self.walk.position();
+            if self.walk.depth() > 1 {
+                let name = self.name(&path, position)?;
+                if path.is_empty() && (self.is_formal(&name) || !self.arguments.places.contains_key(&name)) {
+                    // In a state: not one of the arguments that change.
+                    self.nodes.push(Node::Unused);
+                    continue;
+                }
+                if !path.is_empty() {
+                    path.push(SLASH);
+                }
+                path.push_str(&name);
+            } else if formals[position].is_empty() {
+                if !is_list(x) {
+                    let given = describe(x);
+                    let message = format!("The state must be a named list of the arguments that change, not {given}.");
+                    return Err(refusal(message, ""));
+                }
+                self.enter(x)?;
+                lists.push(0);
+                continue;
             } else {
-                let given = describe(x);
-                let message = format!("The state must be a named list of the arguments that change, not {given}.");
-                return Err(refusal(message, ""));
+                path.push_str(&formals[position]);
+            }
+            if self.value(x, &path)? {
+                lists.push(path.len());
             }
         }
         Ok(())
     }
 
-    /// Adds the value at a path.
-    fn value(&mut self, x: SEXP, path: &str, depth: usize) -> Result<()> {
+    /// The name in normal form of an element of the list at a path.
+    fn name(&self, path: &str, position: usize) -> Result<String> {
+        let name = names::normal(self.walk.name()?);
+        if !name.is_empty() {
+            return Ok(name);
+        }
+        let field = self.arguments.classes.get(path).and_then(|names| names.get(position));
+        Ok(field.filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| position.to_string()))
+    }
+
+    fn is_formal(&self, name: &str) -> bool {
+        self.arguments.formals.iter().any(|formal| formal == name)
+    }
+
+    /// Adds the value at a path. Returns whether it is a list that was entered.
+    fn value(&mut self, x: SEXP, path: &str) -> Result<bool> {
         match self.arguments.places.get(path) {
             Some(Place::Unused | Place::List { has_inputs: false }) => self.nodes.push(Node::Unused),
             _ if sexp::is_nil(x) => self.nodes.push(Node::Null),
@@ -314,7 +309,10 @@ impl<'a> Walk<'a> {
             Some(Place::Input(_)) => {
                 return Err(refusal(format!("{} must be an array, not a list.", self.arguments.quoted(path)), ""));
             }
-            Some(Place::List { .. }) if is_list(x) => self.list(x, path, depth)?,
+            Some(Place::List { .. }) if is_list(x) => {
+                self.enter(x)?;
+                return Ok(true);
+            }
             Some(Place::List { .. }) => {
                 return Err(refusal(
                     format!("{} must be a list, not {}.", self.arguments.quoted(path), describe(x)),
@@ -331,44 +329,16 @@ impl<'a> Walk<'a> {
                 ));
             }
         }
+        Ok(false)
+    }
+
+    /// Enters a list with its names.
+    fn enter(&mut self, list: SEXP) -> Result<()> {
+        let names = self.walk.enter_named(list)?;
+        let number = names.map(|_| self.names.len());
+        self.nodes.push(Node::List { len: sexp::len(list), names: number });
+        // Those of the list itself, by which the next call is compared.
+        self.names.extend(names.map(|_| sexp::names(list)));
         Ok(())
-    }
-
-    /// Adds a list at a path; that of a state is empty.
-    fn list(&mut self, list: SEXP, path: &str, depth: usize) -> Result<()> {
-        if depth > MAX_NESTING {
-            bail!(InvalidInput, "The arguments are lists that nest more than {MAX_NESTING} levels deep.");
-        }
-        let (names, len) = (sexp::names(list), sexp::len(list));
-        let list = plain(list, &mut self.copies)?;
-        let number = if sexp::is_nil(names) { None } else { Some(self.names.len()) };
-        self.nodes.push(Node::List { len, names: number });
-        self.names.extend(number.map(|_| names));
-        for (i, x) in sexp::elements(list).enumerate() {
-            let name = if number.is_some() { name(names, i)? } else { String::new() };
-            let field = || self.arguments.classes.get(path)?.get(i).filter(|name| !name.is_empty()).cloned();
-            let name = if name.is_empty() { field().unwrap_or_else(|| i.to_string()) } else { name };
-            if !path.is_empty() {
-                self.value(x, &format!("{path}{SLASH}{name}"), depth + 1)?;
-            } else if self.arguments.places.contains_key(&name) && !self.is_formal(&name) {
-                self.value(x, &name, depth + 1)?;
-            } else {
-                self.nodes.push(Node::Unused);
-            }
-        }
-        Ok(())
-    }
-
-    fn is_formal(&self, name: &str) -> bool {
-        self.arguments.formals.iter().any(|formal| formal == name)
-    }
-}
-
-/// The name of an element in normal form, which may be empty.
-fn name(names: SEXP, i: usize) -> Result<String> {
-    // SAFETY: names are a character vector as long as the list that keeps them.
-    match unsafe { sexp::text(STRING_ELT(names, i as _)) } {
-        Some(name) => Ok(names::normal(name)),
-        None => bail!(InvalidInput, "Names of arguments must be valid text and not NA."),
     }
 }

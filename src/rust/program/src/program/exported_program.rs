@@ -1,0 +1,96 @@
+//! Exported functions with their programs.
+
+use super::{Format, Program};
+use crate::callable::Callable;
+use crate::exported::pytorch::Function;
+use crate::exported::{self, Exported, Framework};
+use crate::module::annotations::Array;
+use pjrt_base::error::{Error, Kind, Result};
+
+/// An exported function with its program.
+#[derive(Debug)]
+pub struct ExportedProgram {
+    pub exported: Exported,
+    pub program: Program,
+    /// How R calls it, as text.
+    pub function: String,
+    /// What its file has besides the program.
+    around: Vec<u8>,
+    /// Where the program is in it.
+    at: usize,
+}
+
+impl ExportedProgram {
+    /// The function in the content of a file of JAX, or its derivative of an order.
+    ///
+    /// # Errors
+    /// Those of [`Exported::read`] and [`Program::new`].
+    pub fn of_jax(content: &[u8], order: usize) -> Result<ExportedProgram> {
+        let mut exported = Exported::read(content, order)?;
+        let code = std::mem::take(&mut exported.program);
+        let module = exported::module_of(content, order).unwrap_or_default();
+        let at = (module.as_ptr() as usize).wrapping_sub(content.as_ptr() as usize);
+        let (before, rest) = content.split_at_checked(at).unwrap_or((content, &[]));
+        let around = [before, rest.get(module.len()..).unwrap_or_default()].concat();
+        let mut program = Program::new(code, Format::Mlir)?;
+        // JAX gives the arguments of derivatives no names.
+        if exported.order > 0 {
+            program = program.with_input_names(names_of_kept(&exported));
+        }
+        Self::new(exported, program, around, at)
+    }
+
+    /// A model of PyTorch from its description and the program of code.
+    ///
+    /// # Errors
+    /// Those of [`Function::read`] and [`Callable::of_export`].
+    pub fn of_pytorch(json: Vec<u8>, program: Program) -> Result<ExportedProgram> {
+        let exported = Exported::from(Function::read(&json)?);
+        let program = program.with_input_names(names_of_kept(&exported));
+        let at = json.len();
+        Self::new(exported, program, json, at)
+    }
+
+    fn new(exported: Exported, program: Program, around: Vec<u8>, at: usize) -> Result<ExportedProgram> {
+        let is_donated = |input| taken(&exported, &program, input).is_some_and(|array| array.is_donated);
+        let donated: Vec<bool> = (0..exported.inputs.len()).map(is_donated).collect();
+        let function = Callable::of_export(&exported, &donated)?.to_text()?;
+        Ok(ExportedProgram { exported, program, function, around, at })
+    }
+
+    /// How the program describes an input that it takes.
+    pub fn taken(&self, input: usize) -> Option<&Array> {
+        taken(&self.exported, &self.program, input)
+    }
+
+    /// The content of its file, and where the program is in it: what [`ExportedProgram::of_file`] reads.
+    pub fn to_file(&self) -> (Vec<u8>, usize) {
+        let (before, after) = self.around.split_at(self.at);
+        ([before, self.program.code(), after].concat(), self.at)
+    }
+
+    /// The function in such a content.
+    ///
+    /// # Errors
+    /// Those of [`ExportedProgram::of_jax`] and [`ExportedProgram::of_pytorch`], and `InvalidFile` for damage.
+    pub fn of_file(content: &[u8], framework: Framework, order: usize, at: usize) -> Result<ExportedProgram> {
+        match framework {
+            Framework::Jax => Self::of_jax(content, order),
+            Framework::PyTorch => {
+                let parts = content.split_at_checked(at);
+                let (json, code) = parts.ok_or_else(|| Error::new(Kind::InvalidFile, "The program is missing."))?;
+                Self::of_pytorch(json.to_vec(), Program::new(code.to_vec(), Format::Mlir)?)
+            }
+        }
+    }
+}
+
+fn taken<'a>(exported: &Exported, program: &'a Program, input: usize) -> Option<&'a Array> {
+    // With several platforms, the first input is the number of one.
+    let first = usize::from(exported.platforms.len() > 1);
+    program.annotations().inputs.as_ref()?.get(first + exported.kept.binary_search(&input).ok()?)
+}
+
+fn names_of_kept(exported: &Exported) -> Vec<String> {
+    exported.kept.iter().map(|&input| exported.input_names[input].clone()).collect()
+}
