@@ -29,7 +29,11 @@ difference <- function(found, expected) {
     return(Inf)
   }
   differs <- !is.na(found) & found != expected
-  if (any(differs)) max(Mod(found[differs] - expected[differs])) / max(Mod(expected[is.finite(expected)]), 1e-300) else 0
+  if (any(differs)) {
+    max(Mod(found[differs] - expected[differs])) / max(Mod(expected[is.finite(expected)]), 1e-300)
+  } else {
+    0
+  }
 }
 
 run <- function(path, program) {
