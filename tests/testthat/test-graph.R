@@ -15,7 +15,7 @@ test_that("as_dot() returns text that Graphviz accepts, with regions as clusters
   expect_s3_class(dot, "PJRTDot")
   expect_match(dot, "subgraph cluster_", fixed = TRUE)
   expect_match(dot, "add(_, 1)\\ni32[]", fixed = TRUE)
-  expect_match(dot, "call say \\\\\\\"hi", fixed = TRUE)
+  expect_match(dot, "call say \\\"hi\\\"\\n", fixed = TRUE)
   expect_identical(dot_nodes(dot), 6L)
   expect_output(print(dot), "digraph program {", fixed = TRUE)
   logistic <- pjrt_program(path = system.file("programs", "logistic-step.mlir", package = "pjrt"))
