@@ -51,6 +51,7 @@ const SHORT: [&str; 71] = [
     "transpose", "tuple", "xor",
 ];
 
+// Parts that are not inlined keep the frames small of what recursion goes through.
 impl<'a> Reader<'a> {
     pub fn operation(&mut self) -> Result<Operation> {
         self.skip();
@@ -186,6 +187,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A function after its keyword. A declaration has no region.
+    #[inline(never)]
     pub fn function(&mut self, with_body: bool) -> Result<Operation> {
         let mut function = Operation::new("func.func", Vec::new(), Vec::new());
         let visibility = ["public", "private", "nested"].into_iter().find(|word| self.eat(word));
@@ -360,6 +362,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Operands and settings, between commas.
+    #[inline(never)]
     fn parts(&mut self, operation: &mut Operation) -> Result<()> {
         while !matches!(self.peek(), Some(b':' | b'{')) {
             if self.peek() == Some(b'%') {
@@ -407,6 +410,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `[0:2, 1:4:2]`: starts, limits and strides.
+    #[inline(never)]
     fn slices(&mut self, operation: &mut Operation) -> Result<()> {
         self.expect("[")?;
         let slices = self.items("]", |this| {
@@ -422,6 +426,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `, batching_dims = [0] x [0], contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT]`.
+    #[inline(never)]
     fn dimensions_of_product(&mut self, operation: &mut Operation) -> Result<()> {
         let mut dot = Dot::default();
         while self.eat(",") {
@@ -444,6 +449,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `(%x, %k) dim_numbers = .., window = {stride = [..], pad = [[..]], lhs_dilate = [..], rhs_dilate = [..], reverse = [..]}`.
+    #[inline(never)]
     fn convolution(&mut self, operation: &mut Operation) -> Result<()> {
         self.operands(operation)?;
         self.expect("dim_numbers")?;
@@ -486,6 +492,7 @@ impl<'a> Reader<'a> {
 
     /// `(%x init: %a), (%y init: %b) applies stablehlo.add across dimensions = [0] : types`, or with a function after the types:
     /// ` reducer(%p: type, %q: type) {..}`.
+    #[inline(never)]
     fn reduce(&mut self, operation: &mut Operation) -> Result<Vec<Type>> {
         let (mut starts, mut count) = (Vec::new(), 0);
         loop {
@@ -535,6 +542,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `(%a = %x, %b = %y) : types cond {..} do {..}`, perhaps with attributes before the regions.
+    #[inline(never)]
     fn while_loop(&mut self, operation: &mut Operation) -> Result<Vec<Type>> {
         self.expect("(")?;
         let names = self.items(")", |this| {

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Regions, attributes and types nest less deep: the reader uses recursion.
-const MAX_NESTING: usize = 200;
+const MAX_NESTING: usize = 100;
 
 /// The longest list of results whose types are not known.
 pub(super) const LONGEST_LIST: usize = 256;
