@@ -41,7 +41,8 @@ fn nodes(program: &Program) -> Vec<String> {
     let view = Graph::of_program(program).unwrap().view(1000);
     let nodes = view.nodes.iter().map(|node| {
         let label = if node.role.name() == "input" { "" } else { &node.label };
-        format!("{:?} {label} {} {} {:?}", node.parent, node.detail, node.role.name(), node.inputs)
+        let (role, count) = (node.role.name(), node.operations);
+        format!("{:?} {label} {} {role} {count} {:?}", node.parent, node.detail, node.inputs)
     });
     nodes.collect()
 }

@@ -23,7 +23,7 @@ impl Reader<'_> {
         self.skip();
         let start = self.at;
         let found = self.attribute();
-        if self.is_whole || found.is_ok() && matches!(self.peek(), Some(b',' | b'}' | b']')) {
+        if !self.is_lenient || found.is_ok() && matches!(self.peek(), Some(b',' | b'}' | b']')) {
             return found;
         }
         self.at = start + end_of_item(&self.text[start..]);
@@ -64,13 +64,13 @@ impl Reader<'_> {
         let start = self.at;
         let Some(content) = self.bracketed("dense<")? else { return self.unknown("a constant without its type") };
         let text = &self.text[start..self.at];
-        if !self.is_whole {
+        if self.is_lenient {
             let kind = if self.eat(":") { self.kind()? } else { Type::None };
             return Ok((Attribute::Other(utf8(text).into()), kind));
         }
         self.expect(":")?;
         let kind = self.kind()?;
-        match super::constant::dense(&utf8(content), kind.clone()) {
+        match super::constant::dense(content, kind.clone()) {
             Some(dense) => Ok((Attribute::Dense(Arc::new(dense)), kind)),
             None => self.unknown("a constant that does not match its type"),
         }

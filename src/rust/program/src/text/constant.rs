@@ -1,32 +1,34 @@
 //! The numbers of constants.
 
+use super::read::utf8;
 use crate::module::{Dense, Element, Type};
 use pjrt_data::dtype::DType;
 use pjrt_data::minifloat::{bf16_from_f64, f16_from_f64, Format};
 
 /// A constant from what is in its brackets; `None` if that does not match its type.
-pub(super) fn dense(content: &str, kind: Type) -> Option<Dense> {
+pub(super) fn dense(content: &[u8], kind: Type) -> Option<Dense> {
     let tensor = kind.as_tensor()?;
     let (len, width) = (tensor.len()?, tensor.element.bytes()?);
     let dtype = match &tensor.element {
         Element::Index => DType::I64,
         element => element.dtype()?,
     };
-    let content = content.trim();
+    let content = content.trim_ascii();
     let mut bytes = Vec::new();
-    if let Some(digits) = content.strip_prefix("\"0x").and_then(|text| text.strip_suffix('"')) {
-        bytes = digits.as_bytes().chunks(2).map(byte).collect::<Option<_>>()?;
+    if let Some(digits) = content.strip_prefix(b"\"0x").and_then(|text| text.strip_suffix(b"\"")) {
+        bytes = digits.chunks(2).map(byte).collect::<Option<_>>()?;
         if dtype == DType::Pred && bytes.len() != len {
             let bit = |i: usize| Some(bytes.get(i / 8)? >> (i % 8) & 1);
             bytes = (0..len).map(bit).collect::<Option<_>>()?;
         }
-    } else if content.starts_with('[') {
-        let rest = nested(content, &tensor.dims, dtype, &mut bytes)?;
+    } else if content.starts_with(b"[") {
+        let text = utf8(content);
+        let rest = nested(&text, &tensor.dims, dtype, &mut bytes)?;
         if !rest.trim().is_empty() || bytes.len() != len.checked_mul(width)? {
             return None;
         }
     } else if !content.is_empty() {
-        bytes = element(content, dtype)?;
+        bytes = element(&utf8(content), dtype)?;
     }
     let fits = bytes.len() == len.checked_mul(width)? || (bytes.len() == width && len > 0);
     fits.then(|| Dense { kind: kind.clone(), bytes: bytes.into() })
@@ -52,8 +54,11 @@ fn nested<'a>(text: &'a str, dims: &[i64], dtype: DType, bytes: &mut Vec<u8>) ->
     rest.trim_start().strip_prefix(']')
 }
 
-fn byte(digits: &[u8]) -> Option<u8> {
-    u8::from_str_radix(std::str::from_utf8(digits).ok().filter(|digits| digits.len() == 2)?, 16).ok()
+/// The byte of two hexadecimal digits.
+pub(super) fn byte(digits: &[u8]) -> Option<u8> {
+    let &[high, low] = digits else { return None };
+    let digit = |digit: u8| char::from(digit).to_digit(16);
+    Some((digit(high)? << 4 | digit(low)?) as u8)
 }
 
 /// The bytes of an element.
@@ -107,7 +112,7 @@ mod tests {
     fn constants_are_read_with_all_of_their_bits() {
         let read = |content: &str, dims: &[i64], dtype: DType| {
             let kind = Type::tensor(dims.to_vec(), Element::Number(dtype));
-            dense(content, kind).map(|dense| dense.bytes.to_vec())
+            dense(content.as_bytes(), kind).map(|dense| dense.bytes.to_vec())
         };
         assert_eq!(read("[[1, -2], [3, 4]]", &[2, 2], DType::I8), Some(vec![1, 0xfe, 3, 4]));
         assert_eq!(read("-1", &[3], DType::I4), Some(vec![0x0f]));

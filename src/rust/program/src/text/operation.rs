@@ -51,6 +51,7 @@ const SHORT: [&str; 71] = [
     "transpose", "tuple", "xor",
 ];
 
+// Parts that are not inlined keep the frames small of what recursion goes through.
 impl<'a> Reader<'a> {
     pub fn operation(&mut self) -> Result<Operation> {
         self.skip();
@@ -63,13 +64,13 @@ impl<'a> Reader<'a> {
         };
         let read = read.and_then(|types| self.location().map(|()| types));
         let mut types = match read {
-            Ok(types) if self.is_whole || self.is_at_end() => types,
+            Ok(types) if !self.is_lenient || self.is_at_end() => types,
             Ok(types) => self.pass(&mut operation, types),
-            Err(_) if !self.is_whole && !operation.name.is_empty() => self.pass(&mut operation, Vec::new()),
+            Err(_) if self.is_lenient && !operation.name.is_empty() => self.pass(&mut operation, Vec::new()),
             Err(unknown) => return Err(unknown),
         };
         let mut count = names.iter().fold(0usize, |sum, (_, count)| sum.saturating_add(*count));
-        if self.is_whole && count != types.len() {
+        if !self.is_lenient && count != types.len() {
             self.at = start;
             return self.unknown(format_args!("{count} names for {} results", types.len()));
         }
@@ -149,14 +150,14 @@ impl<'a> Reader<'a> {
         while !self.eat("}") {
             let start = self.at;
             match self.peek() {
-                None if !self.is_whole => break,
-                Some(b'^') if !self.is_whole || block.operations.is_empty() => {
+                None if self.is_lenient => break,
+                Some(b'^') if self.is_lenient || block.operations.is_empty() => {
                     let read = self.label(block);
                     self.if_known(read)?;
                 }
                 _ => match self.operation() {
                     Ok(operation) => block.operations.push(operation),
-                    Err(unknown) if self.is_whole => return Err(unknown),
+                    Err(unknown) if !self.is_lenient => return Err(unknown),
                     // Not an operation: go on after this byte.
                     Err(_) => self.at = (start + 1).max(self.at),
                 },
@@ -186,6 +187,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A function after its keyword. A declaration has no region.
+    #[inline(never)]
     pub fn function(&mut self, with_body: bool) -> Result<Operation> {
         let mut function = Operation::new("func.func", Vec::new(), Vec::new());
         let visibility = ["public", "private", "nested"].into_iter().find(|word| self.eat(word));
@@ -200,7 +202,7 @@ impl<'a> Reader<'a> {
         };
         let inputs = self.items(")", |this| {
             let mut name = "";
-            if this.is_whole || this.peek() == Some(b'%') {
+            if !this.is_lenient || this.peek() == Some(b'%') {
                 name = this.value_name()?.0;
                 let read = this.expect(":");
                 this.if_known(read)?;
@@ -234,7 +236,7 @@ impl<'a> Reader<'a> {
         if self.eat("attributes") {
             function.attributes.extend(attributes(self)?);
         }
-        if !self.is_whole && self.peek() != Some(b'{') {
+        if self.is_lenient && self.peek() != Some(b'{') {
             return Ok(function);
         }
         let arguments: Vec<_> = inputs.iter().map(|(name, kind, ..)| (*name, kind.clone())).collect();
@@ -247,7 +249,7 @@ impl<'a> Reader<'a> {
         }
         let name_of = |(name, _, _, location): &(&str, Type, Pairs, Option<Name>)| match location {
             // Compilers name arguments in the text.
-            _ if !self.is_whole => (!name.is_empty()).then(|| format!("%{name}").into()),
+            _ if self.is_lenient => (!name.is_empty()).then(|| format!("%{name}").into()),
             // Printers number arguments without a name.
             None => (!name.starts_with("arg")).then(|| Name::from(*name)),
             location => location.clone(),
@@ -354,12 +356,13 @@ impl<'a> Reader<'a> {
         match (operation.kind(), types.len()) {
             ("optimization_barrier", _) | (_, 1) => Ok(types),
             ("select", 2) => Ok(types.split_off(1)),
-            _ if !self.is_whole => Ok(types),
+            _ if self.is_lenient => Ok(types),
             _ => self.unknown("types in a form that is not known"),
         }
     }
 
     /// Operands and settings, between commas.
+    #[inline(never)]
     fn parts(&mut self, operation: &mut Operation) -> Result<()> {
         while !matches!(self.peek(), Some(b':' | b'{')) {
             if self.peek() == Some(b'%') {
@@ -380,9 +383,9 @@ impl<'a> Reader<'a> {
         let is_of = |names: &str| names.split(' ').any(|name| name == operation.kind());
         let found = SETTINGS.iter().find(|(names, known, ..)| *known == key && is_of(names));
         let Some((_, _, name, setting)) = found else {
-            return match self.is_whole {
-                true => self.unknown(format_args!("the setting '{key}'")),
-                false => self.attribute().map(|value| operation.set(key, value)),
+            return match self.is_lenient {
+                true => self.attribute().map(|value| operation.set(key, value)),
+                false => self.unknown(format_args!("the setting '{key}'")),
             };
         };
         let value = match setting {
@@ -407,6 +410,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `[0:2, 1:4:2]`: starts, limits and strides.
+    #[inline(never)]
     fn slices(&mut self, operation: &mut Operation) -> Result<()> {
         self.expect("[")?;
         let slices = self.items("]", |this| {
@@ -422,6 +426,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `, batching_dims = [0] x [0], contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT]`.
+    #[inline(never)]
     fn dimensions_of_product(&mut self, operation: &mut Operation) -> Result<()> {
         let mut dot = Dot::default();
         while self.eat(",") {
@@ -444,6 +449,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `(%x, %k) dim_numbers = .., window = {stride = [..], pad = [[..]], lhs_dilate = [..], rhs_dilate = [..], reverse = [..]}`.
+    #[inline(never)]
     fn convolution(&mut self, operation: &mut Operation) -> Result<()> {
         self.operands(operation)?;
         self.expect("dim_numbers")?;
@@ -486,6 +492,7 @@ impl<'a> Reader<'a> {
 
     /// `(%x init: %a), (%y init: %b) applies stablehlo.add across dimensions = [0] : types`, or with a function after the types:
     /// ` reducer(%p: type, %q: type) {..}`.
+    #[inline(never)]
     fn reduce(&mut self, operation: &mut Operation) -> Result<Vec<Type>> {
         let (mut starts, mut count) = (Vec::new(), 0);
         loop {
@@ -535,6 +542,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `(%a = %x, %b = %y) : types cond {..} do {..}`, perhaps with attributes before the regions.
+    #[inline(never)]
     fn while_loop(&mut self, operation: &mut Operation) -> Result<Vec<Type>> {
         self.expect("(")?;
         let names = self.items(")", |this| {

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Regions, attributes and types nest less deep: the reader uses recursion.
-const MAX_NESTING: usize = 200;
+const MAX_NESTING: usize = 100;
 
 /// The longest list of results whose types are not known.
 pub(super) const LONGEST_LIST: usize = 256;
@@ -51,7 +51,7 @@ pub(crate) fn constants(text: &[u8]) -> Vec<Constant> {
 /// # Errors
 /// `UnsupportedProgram`, which names the line, for what is not known here.
 pub(crate) fn whole(text: &[u8]) -> pjrt_base::error::Result<Module> {
-    let mut reader = Reader { text, is_whole: true, ..Reader::default() };
+    let mut reader = Reader { text, ..Reader::default() };
     let read = match std::str::from_utf8(text) {
         Ok(_) => reader.root(),
         Err(_) => reader.unknown("text that is not UTF-8"),
@@ -68,7 +68,7 @@ pub(crate) fn whole(text: &[u8]) -> pjrt_base::error::Result<Module> {
 
 /// The constant of a text such as `dense<1> : tensor<2xi64>`.
 pub(crate) fn constant(text: &str) -> Option<Arc<Dense>> {
-    let mut reader = Reader { text: text.as_bytes(), is_whole: true, ..Reader::default() };
+    let mut reader = Reader { text: text.as_bytes(), ..Reader::default() };
     match reader.attribute() {
         Ok(Attribute::Dense(dense)) => Some(dense),
         _ => None,
@@ -90,8 +90,8 @@ pub(super) struct Reader<'a> {
     pub text: &'a [u8],
     /// The text without strings and comments, in which functions are found.
     code: &'a [u8],
-    /// Whether what is not known is an error.
-    pub is_whole: bool,
+    /// Whether what is not known here is left out, and not an error.
+    pub is_lenient: bool,
     pub at: usize,
     pub types: Vec<Type>,
     /// Where the last type was.
@@ -112,7 +112,7 @@ pub(super) fn utf8(text: &[u8]) -> Cow<'_, str> {
 impl<'a> Reader<'a> {
     /// A reader that leaves out what is not known.
     pub fn new(source: &'a Source<'_>) -> Self {
-        Reader { text: &source.text, code: &source.code, ..Reader::default() }
+        Reader { text: &source.text, code: &source.code, is_lenient: true, ..Reader::default() }
     }
 
     /// The name and the attributes of the module: before its first function, or, in MLIR's generic form, after all functions.
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
 
     #[cold]
     pub fn unknown<T>(&self, what: impl Display) -> Result<T> {
-        let what = if self.is_whole { what.to_string() } else { String::new() };
+        let what = if self.is_lenient { String::new() } else { what.to_string() };
         Err(Unknown { at: self.at, what })
     }
 
@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
     /// What is read, or nothing if it is not known and may be left out.
     pub fn if_known<T: Default>(&self, read: Result<T>) -> Result<T> {
         match read {
-            Err(_) if !self.is_whole => Ok(T::default()),
+            Err(_) if self.is_lenient => Ok(T::default()),
             read => read,
         }
     }
@@ -264,7 +264,7 @@ impl<'a> Reader<'a> {
         }
         loop {
             let read = item(self);
-            if !self.is_whole
+            if self.is_lenient
                 && (read.is_err() || self.peek() != Some(b','))
                 && !self.rest().starts_with(end.as_bytes())
             {
@@ -312,7 +312,7 @@ impl<'a> Reader<'a> {
 
     pub fn name(&mut self) -> Result<Cow<'a, str>> {
         let bytes = self.string()?;
-        if self.is_whole && std::str::from_utf8(&bytes).is_err() {
+        if !self.is_lenient && std::str::from_utf8(&bytes).is_err() {
             return self.unknown("a name that is not UTF-8");
         }
         Ok(match bytes {
@@ -354,7 +354,7 @@ impl<'a> Reader<'a> {
     pub fn used(&mut self) -> Result<Option<Value>> {
         let (name, number) = self.value_name()?;
         match self.value(name, number) {
-            None if self.is_whole => self.unknown(format_args!("%{name}, which is not defined before it")),
+            None if !self.is_lenient => self.unknown(format_args!("%{name}, which is not defined before it")),
             value => Ok(value),
         }
     }
@@ -405,16 +405,16 @@ impl<'a> Reader<'a> {
         let next = self.peek();
         let start = self.at;
         let kind = match next {
-            Some(b'(') if self.is_whole => Type::Function(Arc::new(self.deeper(Self::signature)?)),
-            Some(b't') if self.is_whole && self.eat("tuple<") => {
+            Some(b'(') if !self.is_lenient => Type::Function(Arc::new(self.deeper(Self::signature)?)),
+            Some(b't') if !self.is_lenient && self.eat("tuple<") => {
                 Type::Tuple(self.deeper(|this| this.items(">", Self::kind))?.into())
             }
-            Some(b'n') if self.is_whole && self.eat("none") => Type::None,
+            Some(b'n') if !self.is_lenient && self.eat("none") => Type::None,
             _ => {
                 let (kind, len) = types::kind(self.rest());
                 self.at += len;
                 match kind {
-                    Type::Other(text) if self.is_whole => return self.unknown(format_args!("the type '{text}'")),
+                    Type::Other(text) if !self.is_lenient => return self.unknown(format_args!("the type '{text}'")),
                     kind => kind,
                 }
             }
@@ -435,7 +435,7 @@ impl<'a> Reader<'a> {
     pub fn signature(&mut self) -> Result<(Vec<Type>, Vec<Type>)> {
         self.expect("(")?;
         let inputs = self.items(")", Self::kind)?;
-        if !self.is_whole && self.peek() != Some(b'-') {
+        if self.is_lenient && self.peek() != Some(b'-') {
             return Ok((Vec::new(), inputs));
         }
         self.expect("->")?;

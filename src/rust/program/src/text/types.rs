@@ -1,5 +1,6 @@
 //! Types in text, and what is in strings.
 
+use super::constant::byte;
 use super::read::utf8;
 use super::{end_of_brackets, is_in_name, split};
 use crate::module::{Attribute, Element, Tensor, Type};
@@ -73,7 +74,7 @@ pub(super) fn unescaped(mut text: &[u8]) -> Option<Cow<'_, [u8]>> {
             b'n' => (b'\n', 1),
             b't' => (b'\t', 1),
             &byte @ (b'"' | b'\\') => (byte, 1),
-            _ => (u8::from_str_radix(std::str::from_utf8(rest.get(..2)?).ok()?, 16).ok()?, 2),
+            _ => (byte(rest.get(..2)?)?, 2),
         };
         bytes.push(byte);
         text = &rest[len..];
