@@ -10,10 +10,6 @@ plugin_estimates <- function() is.null(attr(executable_cost(compile(unary_progra
 # The names of devices in older plugins.
 old_labels <- function(lines) gsub("(debug: +)cpu:", "\\1TFRT_CPU_", lines)
 
-# The functions that the plugin of the tests computes wrongly. Fault of lammps' plugin: arc tangents of 64 and more
-# numbers are wrong, unless they are compiled with optimization_level = 0.
-wrong_functions <- function() if (grepl("lammps_jax_pjrt_cpu", real_plugin(), fixed = TRUE)) "atan"
-
 # The library of the CPU plugin without the functions in `omit`, or all but those in `keep`, by their names in the PJRT
 # headers. Use it in a child process with these environment variables.
 omitting_plugin <- function(omit = NULL, keep = NULL) {

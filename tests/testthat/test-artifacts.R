@@ -59,7 +59,11 @@ test_that("operators, prints, and programs in every form work with a plugin that
     same <- function(x, y) isTRUE(all.equal(as.vector(as_array(x)), y$data, tolerance = 1e-6))
     print(unname(mapply(same, outputs, runs$mlp$outputs)))
     say <- function(error) cat(class(error)[[1L]], conditionMessage(error), "", sep = "\n")
-    tryCatch(as_array(acos(x)), error = say)
+    angles <- seq(-1, 1, 0.25)
+    for (f in list(acos, asin, atan, asinh)) {
+      stopifnot(all.equal(as.vector(as_array(f(pjrt_buffer(angles, "f64")))), f(angles)))
+    }
+    tryCatch(as_array(acos(pjrt_buffer(1i))), error = say)
     tryCatch(compile(sub("tanh", "unheard_of", text)), error = say)
   }), c(
     PJRT_PLUGIN_PATH_CPU = build_library(fixture("other-plugin.c")), PJRT_REAL = real_plugin(), PJRT_FAKE = "artifacts",

@@ -64,10 +64,9 @@ test_that("functions are as exact in f64 as R's", {
   )
   names <- c(
     "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "cos", "sin", "tan", "acos", "asin", "atan", "cosh",
-    "sinh",
-    "tanh", "acosh", "asinh", "atanh", "abs", "sign", "floor", "ceiling", "trunc"
+    "sinh", "tanh", "acosh", "asinh", "atanh", "abs", "sign", "floor", "ceiling", "trunc"
   )
-  for (name in setdiff(names, wrong_functions())) {
+  for (name in names) {
     f <- match.fun(name)
     expect_numbers(f(f64(a)), suppressWarnings(f(a)), 2e-15)
   }

@@ -160,6 +160,12 @@ pub(super) fn function<'b>(operation: Operation, x: &Value<'b>, float: DType) ->
         Op::Cosh if is_real => cosh(x),
         Op::Sinh if is_real => sinh(x),
         Op::Atanh if is_real => atanh(x),
+        Op::Asin if is_real => x.with("atan2", &other_side(x)),
+        Op::Acos if is_real => other_side(x).with("atan2", x),
+        // Some compilers' own function of one argument is wrong.
+        Op::Atan if is_real => x.with("atan2", &x.constant(1.0).hidden()),
+        Op::Asinh if is_real => asinh(x),
+        Op::Acosh if is_real => acosh(x),
         Op::Acos | Op::Asin | Op::Atan | Op::Cosh | Op::Sinh | Op::Acosh | Op::Asinh | Op::Atanh => {
             x.apply(&format!("chlo.{}", operation.name()))
         }
@@ -250,6 +256,28 @@ fn atanh<'b>(x: &Value<'b>) -> Value<'b> {
     let size = x.apply("abs");
     let ratio = (&size + &size) / (x.constant(1.0) - &size);
     with_sign(&(log1p(&ratio) * 0.5), x)
+}
+
+/// sqrt(1 - x^2), the other side of a right triangle.
+fn other_side<'b>(x: &Value<'b>) -> Value<'b> {
+    ((x.constant(1.0) - x) * (x + 1.0)).apply("sqrt")
+}
+
+/// From this size on, the 1 in asinh(x) = log(x + sqrt(x^2 + 1)), and in acosh(x), does not count.
+const LARGE: f64 = 1e8;
+
+fn asinh<'b>(x: &Value<'b>) -> Value<'b> {
+    let size = x.apply("abs");
+    let square = &size * &size;
+    let small = log1p(&(&size + &square / ((&square + 1.0).apply("sqrt") + 1.0)));
+    with_sign(&size.compare("GT", LARGE).select(size.apply("log") + LN_2, &small), x)
+}
+
+fn acosh<'b>(x: &Value<'b>) -> Value<'b> {
+    let rest = x - 1.0;
+    let root = rest.apply("sqrt") * (&rest + 2.0).apply("sqrt");
+    let small = log1p(&(&rest + root));
+    x.compare("GT", LARGE).select(x.apply("log") + LN_2, &small)
 }
 
 /// What is left of `x` beyond the nearest even number: from -1 to 1, exact.
