@@ -35,20 +35,22 @@
 #' tested with a plugin made for the tests, not with plugins for GPUs or TPUs.
 #' @section Types narrower than a byte:
 #' XLA's CPU compiler throws a C++ exception if an operation that is not fused with another one changes the order in
-#' memory of an array of `i2`, `ui2`, `i4`, `ui4` or `f4e2m1fn`. The package refuses programs in which this may happen:
+#' memory of an array of `i2`, `ui2`, `i4`, `ui4` or `f4e2m1fn`. A separate compiler tries such programs; if it fails,
+#' the error says what to change. If programs are compiled in R's process, the package refuses those in which this may
+#' happen:
 #' * Programs with several results that include a matrix of such a type, if they move dimensions: `transpose`, `gather`,
-#'   `scatter`, `convolution`, or a `broadcast_in_dim` that swaps dimensions (not detected in bytecode). Convert the
-#'   result to `i8` in the program (`f4e2m1fn`: to `f32`), which makes no difference in R, or return it from a separate
-#'   program.
+#'   `scatter`, `convolution`, or a `broadcast_in_dim` that swaps dimensions. Convert the result to `i8` in the program
+#'   (`f4e2m1fn`: to `f32`), which makes no difference in R, or return it from a separate program.
 #' * Programs with loops or branches that move dimensions of such a matrix. Convert it to `i8`, move it, pass it through
 #'   `optimization_barrier`, and convert it back.
-#' * Programs in which such a matrix is an argument or result with an `mhlo.layout_mode`.
-#' * `concatenate` of `i2` and `ui2`, for which the compiler ends the process, and `sort` of these types, whose result
-#'   is wrong. Convert to `i8` and back.
+#' * `concatenate` of `i2` and `ui2`, for which the compiler ends the process. Convert to `i8` and back.
 #'
-#' Some programs of the first two kinds would compile, but the package cannot predict what the compiler fuses. Programs
-#' with one result and without loops or branches are never refused. Other programs may still make the compiler throw. If
-#' this happens in R's process, the plugin can no longer be used: see the section on poisoned plugins in [pjrt_errors].
+#' Some of these programs would compile, but the package cannot predict what the compiler fuses. Programs with one
+#' result and without loops or branches are not refused. They may still make the compiler throw. If this happens in R's
+#' process, the plugin can no longer be used: see the section on poisoned plugins in [pjrt_errors].
+#'
+#' Two kinds of programs are always refused: `sort` of `i2` and `ui2`, whose result is wrong, and those in which a
+#' matrix of such a type is an argument or result with an `mhlo.layout_mode`.
 #' @return A `PJRTLoadedExecutable`: run it with [pjrt_execute()], or with [pjrt_execute_sharded()] on several devices.
 #'   With `topology`, a `PJRTExecutable`, which must be loaded first.
 #' @section Errors:

@@ -84,7 +84,8 @@ test_that("operations that fail on two-bit types are refused for these and corre
   }
 })
 
-test_that("loops and branches that transpose narrow arrays are refused in every form", {
+test_that("loops and branches that transpose narrow arrays are refused in R's process, and compile apart", {
+  withr::local_options(pjrt.cache = FALSE)
   branch <- "\"stablehlo.if\"(%p) ({
     stablehlo.return %x : tensor<4x6x{T}>
   }, {
@@ -95,8 +96,34 @@ test_that("loops and branches that transpose narrow arrays are refused in every 
   line <- paste(
     "stablehlo.constant dense<0> : tensor<1xi8>\n  %p = stablehlo.constant dense<true> : tensor<i1>\n  %q =", branch
   )
-  expect_refused(pjrt_compile(moving_program("i4", sub("%q", "%s", line, fixed = TRUE), "1xi8")), "unsupported_dtype")
+  program <- moving_program("i4", sub("%q", "%s", line, fixed = TRUE), "1xi8")
+  withr::with_options(list(pjrt.compile = "inside"), expect_refused(pjrt_compile(program), "unsupported_dtype"))
+  skip_on_os("windows")
+  expect_identical(as_array(pjrt_execute(pjrt_compile(program), pjrt_buffer(matrix(0, 4, 6), "i4"))), array(0L))
+  loop <- function(type) {
+    compile(gsub("{T}", type, "func.func @main(%x: tensor<4x4x{T}>, %n: tensor<i32>) -> tensor<4x4x{T}> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %q:2 = stablehlo.while(%i = %zero, %y = %x) : tensor<i32>, tensor<4x4x{T}>
+  cond {
+    %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %k = stablehlo.add %i, %one : tensor<i32>
+    %t = stablehlo.transpose %y, dims = [1, 0] : (tensor<4x4x{T}>) -> tensor<4x4x{T}>
+    %r = stablehlo.reverse %t, dims = [0] : tensor<4x4x{T}>
+    stablehlo.return %k, %r : tensor<i32>, tensor<4x4x{T}>
+  }
+  return %q#1 : tensor<4x4x{T}>
+}", fixed = TRUE))
+  }
+  x <- matrix(rep_len(c(0, 1, 0, 0, 1), 16), 4)
+  for (type in narrow_types) {
+    turned <- as_array(pjrt_execute(loop(type), pjrt_buffer(x, tolower(type)), pjrt_scalar(3L)))
+    expect_equal(turned, as_array(pjrt_execute(loop("i8"), pjrt_buffer(x, "i8"), pjrt_scalar(3L))), info = type)
+  }
 })
+
 
 test_that("bytecode and portable artifacts are refused like text", {
   for (name in c("moved-i4.mlirbc", "moved-f4.artifact", "moved-ui2.artifact")) {

@@ -250,14 +250,14 @@ impl Executable {
         let read = trace::span(Activity::Phase, || Details::named("check the program"));
         device::check_any_addressable(devices)?;
         let client = devices[0].client();
-        let source = AdaptedProgram::new(program, client.shares_host_memory())?;
+        let helpers = apart::helpers(client, &options);
+        let source = AdaptedProgram::new(program, client.shares_host_memory(), helpers.is_some())?;
         let program = source.program();
         collectives::check(program, options.replicas(), options.partitions())?;
         let api = client.plugin().api();
         drop(read);
         let start = Instant::now();
         let phase = trace::span(Activity::Phase, || Details::named("compiler"));
-        let helpers = apart::helpers(client, &options);
         let (loaded, payload, serialized) = flags::with_flags(client.plugin(), client.known_flags(), |flags| {
             let serialized = options.serialize_with(flags, devices, program.is_for_shardy());
             let (loaded, payload) = source.compile_with(client.plugin(), |program| {

@@ -2,7 +2,7 @@
 
 use crate::host::memory::HostMemory;
 use crate::runtime::plugin::Plugin;
-use pjrt_base::error::{Error, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
+use pjrt_base::error::{Error, Kind, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
 use pjrt_ffi::api::{Api, Args};
 use pjrt_plugins::cuda;
 use pjrt_program::narrow;
@@ -18,6 +18,8 @@ pub(crate) struct AdaptedProgram<'a> {
     /// The program with barriers, if this machine's compiler would compute wrong numbers from its constants.
     guarded: Option<Program>,
     is_host: bool,
+    /// Whether the compiler may crash.
+    is_apart: bool,
     /// The program rewritten with operations that the plugin knows, if the plugin refused the original.
     rewritten: OnceCell<Program>,
 }
@@ -31,17 +33,19 @@ pub(crate) struct Code<'a> {
 }
 
 impl<'a> AdaptedProgram<'a> {
-    /// Checks and adapts a program. `is_host`: for a CPU of this machine.
+    /// Checks and adapts a program. `is_host`: for a CPU of this machine; `is_apart`: whether a helper compiles it.
     ///
     /// # Errors
-    /// `DynamicShape`; `UnsupportedDtype` for types that would crash XLA's CPU compiler.
-    pub fn new(program: &'a Program, is_host: bool) -> Result<AdaptedProgram<'a>> {
+    /// `DynamicShape`; `UnsupportedDtype` for types that would crash XLA's CPU compiler here, or that it compiles wrongly.
+    pub fn new(program: &'a Program, is_host: bool, is_apart: bool) -> Result<AdaptedProgram<'a>> {
         program.check_shapes()?;
-        if is_host {
-            narrow::check(program)?;
+        match (is_host, is_apart) {
+            (true, true) => narrow::check_results(program)?,
+            (true, false) => narrow::check(program)?,
+            _ => {}
         }
         let guarded = if is_host { program.with_barriers()? } else { None };
-        Ok(AdaptedProgram { program, guarded, is_host, rewritten: OnceCell::new() })
+        Ok(AdaptedProgram { program, guarded, is_host, is_apart, rewritten: OnceCell::new() })
     }
 
     pub fn program(&self) -> &Program {
@@ -59,7 +63,8 @@ impl<'a> AdaptedProgram<'a> {
             Err(error) => error,
         };
         let Some(rewritten) = self.program.rewritten(plugin.stablehlo_versions(), &error)? else { return Err(error) };
-        AdaptedProgram::new(self.rewritten.get_or_init(|| rewritten), self.is_host)?.compile_once(compile)
+        let rewritten = self.rewritten.get_or_init(|| rewritten);
+        AdaptedProgram::new(rewritten, self.is_host, self.is_apart)?.compile_once(compile)
     }
 
     /// Compiles the program with barriers, if there are any. Errors about a program are those about it without them.
@@ -76,6 +81,11 @@ impl<'a> AdaptedProgram<'a> {
     /// A compiler's error, with what the program shows about it.
     #[cold]
     pub fn explain(&self, error: Error, plugin: &Plugin, platform: &str) -> Error {
+        if self.is_host && error.kind() == Kind::CompilerCrashed {
+            if let Err(known) = narrow::check(self.program) {
+                return known;
+            }
+        }
         let error = pjrt_handlers::explain(cuda::tools::explained(error), plugin.api(), platform);
         self.rewritten.get().unwrap_or(self.program).explain(error, plugin.stablehlo_versions()).on_platform(platform)
     }

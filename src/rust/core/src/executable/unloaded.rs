@@ -55,7 +55,7 @@ impl Unloaded {
         let ids = options.ids_in(&topology)?;
         let platform = &*topology.platform;
         let is_host = platform == CPU;
-        let source = AdaptedProgram::new(program, is_host)?;
+        let source = AdaptedProgram::new(program, is_host, false)?;
         let program = source.program();
         let settings = Settings::read(plugin);
         let toolkit = cuda::tools::data_dir(&plugin.for_cuda()).map(|folder| folder.to_string_lossy().into_owned());
