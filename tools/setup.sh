@@ -155,8 +155,8 @@ package_stamp() {
         R --version | head -n 1
         rustc --version
         find DESCRIPTION NAMESPACE R configure inst man src tools/config.R tools/link.R tools/msrv.R -type f \
-            ! -path 'src/rust/target/*' ! -path 'src/rust/vendor/*' ! -path src/Makevars ! -name '*.o' ! -name '*.so' \
-            -exec sha256sum {} + | sort
+            ! -path 'src/rust/target/*' ! -path 'src/rust/vendor/*' ! -path src/Makevars ! -path src/pjrt-compiler \
+            ! -name '*.o' ! -name '*.so' -exec sha256sum {} + | sort
     } | sha256sum
 }
 
