@@ -247,7 +247,7 @@ test_that("elements of lists that are missing, unknown or of another kind are re
   refused(list(hidden = list(b = list(1), w = 1), out = params$out), "`params$hidden$b` must be an array, not a list.")
   expect_refused(f(params, NULL), "invalid_input", "There is no value for `x`.")
   names(params)[[2L]] <- NA
-  refused(params, "The names of a list must be valid text and not NA: give each element a name, or none.")
+  refused(params, "names must not be NA")
   deep <- list()
   for (i in 1:200) deep <- list(hidden = deep)
   refused(deep, "`params$hidden$hidden`")

@@ -69,7 +69,7 @@ test_that("inputs whose names do not fit are refused", {
   }
   expect_refused(
     pjrt_execute(run, inputs = structure(list(x), names = NA_character_)), "invalid_input",
-    "must be valid text and not NA"
+    "tree names must not be NA"
   )
 })
 

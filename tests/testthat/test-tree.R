@@ -122,14 +122,14 @@ test_that("unflatten() refuses a wrong number of leaves", {
 
 test_that("names that are NA or not text are refused", {
   for (f in list(build_tree, flatten)) {
-    expect_refused(f(structure(list(1, 2), names = c("a", NA))), "invalid_input", "must be valid text and not NA")
+    expect_refused(f(structure(list(1, 2), names = c("a", NA))), "invalid_input", "tree names must not be NA")
     expect_refused(
-      f(list(list(structure(list(1), names = NA_character_)))), "invalid_input", "must be valid text and not NA"
+      f(list(list(structure(list(1), names = NA_character_)))), "invalid_input", "tree names must not be NA"
     )
   }
   expect_refused(build_tree(list(b = structure(list(1), names = NA_character_))), "invalid_input", "NA")
   for (name in plain_values()[c("invalid UTF-8", "bytes")]) {
-    expect_refused(build_tree(structure(list(1), names = name)), "invalid_input", "must be valid text and not NA")
+    expect_refused(build_tree(structure(list(1), names = name)), "invalid_input", "must be valid text")
   }
 })
 

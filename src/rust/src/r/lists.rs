@@ -83,7 +83,7 @@ impl Walk {
         let strings = unsafe { STRING_PTR_RO(names) };
         // SAFETY: as above.
         if (0..len).any(|i| unsafe { *strings.add(i) == R_NaString }) {
-            return bad_name();
+            bail!(InvalidInput, "tree names must not be NA: give each element of the list a name, or none.");
         }
         if let Some(frame) = self.frames.last_mut() {
             frame.names = strings;
@@ -160,7 +160,7 @@ pub fn check(x: SEXP) -> Result<()> {
 
 #[cold]
 fn bad_name<T>() -> Result<T> {
-    bail!(InvalidInput, "The names of a list must be valid text and not NA: give each element a name, or none.")
+    bail!(InvalidInput, "The names of a list must be valid text.")
 }
 
 /// An R object that is kept until this is dropped.
