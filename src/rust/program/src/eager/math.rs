@@ -160,10 +160,10 @@ pub(super) fn function<'b>(operation: Operation, x: &Value<'b>, float: DType) ->
         Op::Cosh if is_real => cosh(x),
         Op::Sinh if is_real => sinh(x),
         Op::Atanh if is_real => atanh(x),
-        Op::Asin if is_real => x.with("atan2", &other_side(x)),
+        Op::Asin if is_real => x.with("atan2", other_side(x)),
         Op::Acos if is_real => other_side(x).with("atan2", x),
         // Some compilers' own function of one argument is wrong.
-        Op::Atan if is_real => x.with("atan2", &x.constant(1.0).hidden()),
+        Op::Atan if is_real => x.with("atan2", x.constant(1.0).hidden()),
         Op::Asinh if is_real => asinh(x),
         Op::Acosh if is_real => acosh(x),
         Op::Acos | Op::Asin | Op::Atan | Op::Cosh | Op::Sinh | Op::Acosh | Op::Asinh | Op::Atanh => {
