@@ -102,11 +102,7 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
       "`x` must be a `PJRTLoadedExecutable`, a `PJRTExported` or a `PJRTProgram`, not ", given(x), "."
     )
   }
-  exported <- if (inherits(x, "PJRTExported")) {
-    call_native(ffi_exported_function, x)
-  } else {
-    attr(source$executable, "exported")
-  }
+  exported <- attr(source$executable, "exported")
   source$device <- device_line(source$executable)
   if (inherits(x, "PJRTExported")) {
     source$weights <- x$weights

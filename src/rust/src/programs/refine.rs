@@ -40,8 +40,7 @@ fn fixed(function: &ExportedProgram, number: Option<usize>, shapes: &[Vec<i64>])
     let module = Module::decode(program.code())?;
     let constants: Vec<(usize, i32)> = number.map(|number| (0, number as i32)).into_iter().collect();
     let text = refine(&module, shapes, &constants)?.text()?;
-    let names = function.exported.kept.iter().map(|&input| function.exported.input_names[input].clone());
-    Ok(Program::new(text.into_bytes(), Format::Mlir)?.with_input_names(names.collect()))
+    Ok(Program::new(text.into_bytes(), Format::Mlir)?.with_input_names(function.exported.kept_names()))
 }
 
 extendr_module! {

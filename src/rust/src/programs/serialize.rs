@@ -1,4 +1,5 @@
-//! Executables as bytes and in files; buffers, programs and exported functions as bytes; and what R's serialize() writes for all of them.
+//! Executables as bytes and in files; buffers, programs and exported functions as bytes; and what R's serialize() writes for all of
+//! them.
 
 use crate::arrays::buffer;
 use crate::programs::compile::{device_list, dispatch_option};
@@ -79,7 +80,8 @@ fn program_serialize(program: Robj) -> Result<Robj> {
     Ok(Raw::from_bytes(&contained::contain_program(program::get(&program)?)?).into())
 }
 
-/// What bytes contain: a program, an exported function, or dtype, shape and bytes of a buffer; nil for those of an executable and others.
+/// What bytes contain: a program, an exported function, or dtype, shape and bytes of a buffer; nil for those of an executable and
+/// others.
 #[extendr]
 fn contained_read(content: &[u8]) -> Result<Robj> {
     if !contained::is_contained(content) {

@@ -81,7 +81,7 @@ impl<'a> AdaptedProgram<'a> {
     /// A compiler's error, with what the program shows about it.
     #[cold]
     pub fn explain(&self, error: Error, plugin: &Plugin, platform: &str) -> Error {
-        if self.is_host && error.kind() == Kind::CompilerCrashed {
+        if error.kind() == Kind::CompilerCrashed {
             if let Err(known) = narrow::check(self.program) {
                 return known;
             }

@@ -1,5 +1,5 @@
-//! Buffers, programs and exported functions as bytes, for other processes and files, in containers that find damage. The header is a protocol
-//! buffer.
+//! Buffers, programs and exported functions as bytes, for other processes and files, in containers that find damage. The header
+//! is a protocol buffer.
 
 use pjrt_base::container::{Container, Problem};
 use pjrt_base::error::{Error, Kind, Result};

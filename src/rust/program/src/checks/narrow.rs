@@ -99,10 +99,10 @@ impl Findings {
         let arrays =
             kinds.flat_map(|kind| if let Type::Tuple(parts) = kind { parts } else { std::slice::from_ref(kind) });
         let narrow = arrays.filter_map(Array::of).max_by_key(|array| (array.dtype.info().bits == 2, array.is_matrix));
-        let base = operation.base().replace('-', "_");
+        let base = operation.stable_base();
         let order = |name: &str| operation.attribute(name).and_then(Attribute::as_numbers);
         let moves = |name: &str| order(name).is_some_and(|order| !order.is_sorted());
-        let name = match base.as_str() {
+        let name = match &*base {
             "transpose" if !moves("permutation") => "copy",
             "broadcast_in_dim" if moves("broadcast_dimensions") => "transpose",
             "gather" if keeps_order(operation, types) => "slice",

@@ -294,6 +294,11 @@ impl Exported {
         self.kept.binary_search(&input).is_ok()
     }
 
+    /// The names of the inputs that the program takes.
+    pub fn kept_names(&self) -> Vec<String> {
+        self.kept.iter().map(|&input| self.input_names[input].clone()).collect()
+    }
+
     /// The path of each input: how Python would access an argument, or the name of a weight.
     pub fn input_paths(&self) -> Vec<String> {
         match self.framework {

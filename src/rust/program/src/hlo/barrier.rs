@@ -1,5 +1,6 @@
 //! Barriers behind constants of an HLO module.
 
+use super::wire::field::{COMPUTATION, ID, INSTRUCTION, NAME};
 use super::wire::{self, fields};
 use super::{HloInstructionProto, HloModuleProto};
 use crate::module::Value;
@@ -7,12 +8,6 @@ use pjrt_base::error::Result;
 use prost::encoding::{int64, string};
 use prost::Message;
 use std::collections::HashSet;
-
-// Fields of `HloModuleProto`, `HloComputationProto` and `HloInstructionProto`.
-const COMPUTATION: u32 = 3;
-const INSTRUCTION: u32 = 2;
-const NAME: u32 = 1;
-const ID: u32 = 35;
 
 /// Current modules have the number of the computation in the upper half of an instruction's number.
 const OWN_NUMBERS: i64 = 1 << 32;

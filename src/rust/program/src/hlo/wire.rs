@@ -3,6 +3,17 @@
 use pjrt_base::error::{Error, Kind, Result};
 use prost::encoding::{decode_key, decode_varint, encode_key, encode_varint, WireType};
 
+/// The numbers of fields of `HloModuleProto`, `HloComputationProto` and `HloInstructionProto`.
+pub mod field {
+    pub const COMPUTATION: u32 = 3;
+    pub const INSTRUCTION: u32 = 2;
+    pub const ROOT: u32 = 6;
+    pub const NAME: u32 = 1;
+    pub const SHAPE: u32 = 3;
+    pub const ID: u32 = 35;
+    pub const OPERANDS: u32 = 36;
+}
+
 /// A field of a message.
 pub struct Field<'a> {
     pub number: u32,

@@ -1,6 +1,7 @@
 //! Operations, and what they contain.
 
 use super::{Attribute, Name};
+use std::borrow::Cow;
 
 /// The result of an operation, or the argument of a block: the number of its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,6 +43,14 @@ impl Operation {
     /// The name without its dialect.
     pub fn base(&self) -> &str {
         self.name.rsplit('.').next().unwrap_or_default()
+    }
+
+    /// The same as StableHLO writes it: HLO has hyphens.
+    pub fn stable_base(&self) -> Cow<'_, str> {
+        match self.base() {
+            base if base.contains('-') => base.replace('-', "_").into(),
+            base => base.into(),
+        }
     }
 
     /// The name of a function.

@@ -35,7 +35,7 @@ impl ExportedProgram {
         let mut program = Program::new(code, Format::Mlir)?;
         // JAX gives the arguments of derivatives no names.
         if exported.order > 0 {
-            program = program.with_input_names(names_of_kept(&exported));
+            program = program.with_input_names(exported.kept_names());
         }
         Self::new(exported, program, around, at)
     }
@@ -46,7 +46,7 @@ impl ExportedProgram {
     /// Those of [`Function::read`] and [`Callable::of_export`].
     pub fn of_pytorch(json: Vec<u8>, program: Program) -> Result<ExportedProgram> {
         let exported = Exported::from(Function::read(&json)?);
-        let program = program.with_input_names(names_of_kept(&exported));
+        let program = program.with_input_names(exported.kept_names());
         let at = json.len();
         Self::new(exported, program, json, at)
     }
@@ -89,8 +89,4 @@ fn taken<'a>(exported: &Exported, program: &'a Program, input: usize) -> Option<
     // With several platforms, the first input is the number of one.
     let first = usize::from(exported.platforms.len() > 1);
     program.annotations().inputs.as_ref()?.get(first + exported.kept.binary_search(&input).ok()?)
-}
-
-fn names_of_kept(exported: &Exported) -> Vec<String> {
-    exported.kept.iter().map(|&input| exported.input_names[input].clone()).collect()
 }

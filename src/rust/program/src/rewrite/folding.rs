@@ -3,7 +3,6 @@
 
 use crate::module::{Module, Operation, Type, Value};
 use pjrt_data::dtype::DType;
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 /// How often the constants in arguments of functions are looked for: calls in calls need more.
@@ -56,14 +55,6 @@ struct Search<'m> {
     risky: Vec<Value>,
 }
 
-/// An operation's name in StableHLO: in HLO it has hyphens.
-fn name(operation: &Operation) -> Cow<'_, str> {
-    match operation.base() {
-        base if base.contains('-') => base.replace('-', "_").into(),
-        base => base.into(),
-    }
-}
-
 impl<'m> Search<'m> {
     fn operation(&mut self, operation: &'m Operation) {
         for inner in operation.inner() {
@@ -73,7 +64,7 @@ impl<'m> Search<'m> {
     }
 
     fn note(&mut self, operation: &'m Operation) {
-        let base = &*name(operation);
+        let base = &*operation.stable_base();
         let is_constant = base == "constant";
         if is_constant {
             self.constants.extend(&operation.results);
@@ -128,7 +119,7 @@ impl<'m> Search<'m> {
         let dtype = |value: &Value| self.types.get(value.0 as usize)?.as_tensor()?.element.dtype();
         let Some(of) = operation.operands.first().and_then(dtype) else { return false };
         let is_signed = of.is_integer() && of.is_signed();
-        match &*name(operation) {
+        match &*operation.stable_base() {
             // NaN gets lost.
             "maximum" | "minimum" | "clamp" => of.is_float(),
             // As if the numbers had no sign.

@@ -12,7 +12,7 @@ use crate::module::mesh;
 use crate::module::Module;
 use crate::program::stablehlo::{Version, Versions};
 use crate::program::{Format, Program};
-use crate::text::{self, end_of_brackets};
+use crate::text::end_of_brackets;
 use memchr::memmem;
 use older::MESH_AXES;
 use pjrt_base::error::{Error, Kind, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
@@ -35,9 +35,11 @@ impl Program {
             return Ok(None);
         }
         let current = versions.map_or(OLDEST, |versions| versions.current);
-        if let Some(mut module) = self.with_fixed_sizes(error)? {
-            older::make_older(&mut module, current)?;
-            return Program::new(module.text()?.into_bytes(), Format::Mlir).map(Some);
+        let may_be_dynamic = self.bytecode().is_some() || self.code().contains(&b'?');
+        let module = may_be_dynamic.then(|| self.whole_module().ok()).flatten();
+        if let Some(mut fixed) = module.as_ref().map_or(Ok(None), |module| self.with_fixed_sizes(module, error))? {
+            older::make_older(&mut fixed, current)?;
+            return Program::new(fixed.text()?.into_bytes(), Format::Mlir).map(Some);
         }
         let text = match self.bytecode() {
             None => match older_text(self.code(), current) {
@@ -49,7 +51,7 @@ impl Program {
                 if self.stablehlo_version().is_some_and(is_read) {
                     return Ok(None);
                 }
-                let Ok(mut module) = Module::decode(self.code()) else { return Ok(None) };
+                let Some(mut module) = module else { return Ok(None) };
                 older::make_older(&mut module, current)?;
                 module.text()?.into_bytes()
             }
@@ -57,19 +59,14 @@ impl Program {
         Program::new(text, Format::Mlir).map(Some)
     }
 
-    /// The module with fixed sizes inside, which follow from those of its arguments; `None` if all are fixed already.
-    fn with_fixed_sizes(&self, error: &Error) -> Result<Option<Module>> {
-        let module = match self.bytecode() {
-            None => text::whole(self.code()),
-            Some(_) => Module::decode(self.code()),
-        };
-        let Ok(module) = module else { return Ok(None) };
+    /// Its module with fixed sizes inside, which follow from those of the arguments; `None` if all are fixed already.
+    fn with_fixed_sizes(&self, module: &Module, error: &Error) -> Result<Option<Module>> {
         if !module.types.iter().any(is_dynamic) {
             return Ok(None);
         }
         let inputs = self.annotations().inputs.iter().flatten().map(|input| input.dims.clone());
         let Some(sizes) = inputs.collect::<Option<Vec<_>>>() else { return Ok(None) };
-        match refine::refine(&module, &sizes, &[]) {
+        match refine::refine(module, &sizes, &[]) {
             Ok(refined) => Ok(Some(refined)),
             Err(unfixed) if unfixed.kind() == Kind::DynamicShape && error.message().contains(UNTRANSLATED) => {
                 Err(unfixed)

@@ -2,10 +2,9 @@
 
 use super::{older, OLDEST};
 use crate::module::annotations::PARTITIONS;
-use crate::module::{Attribute, Module, Name, Operation};
+use crate::module::{Attribute, Name, Operation};
 use crate::program::stablehlo::Versions;
 use crate::program::{Format, Program};
-use crate::text;
 use pjrt_base::error::Result;
 
 impl Program {
@@ -22,10 +21,7 @@ impl Program {
         if self.is_portable() {
             return Ok(None);
         }
-        let mut module = match self.bytecode() {
-            Some(_) => Module::decode(self.code())?,
-            None => text::whole(self.code())?,
-        };
+        let mut module = self.whole_module()?;
         older::make_older(&mut module, versions.map_or(OLDEST, |versions| versions.current))?;
         if module.root.attribute(PARTITIONS).and_then(Attribute::as_integer).is_none_or(|count| count <= 1) {
             without_shardings(&mut module.root);

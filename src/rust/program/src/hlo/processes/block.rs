@@ -1,20 +1,14 @@
 //! New instructions in a computation, and the ticket that they pass on.
 
+use super::super::wire::field::{ID, INSTRUCTION, NAME, OPERANDS, SHAPE};
 use super::super::wire::{self, damage, fields};
 use super::super::{HloComputationProto, HloInstructionProto, LayoutProto, LiteralProto, ShapeProto, TUPLE};
 use super::tickets::Passes;
-use super::INSTRUCTION;
 use pjrt_base::error::Result;
 use prost::Message;
 
 const S32: i32 = 4;
 const TYPED_FFI: i32 = 4;
-
-// Fields of `HloInstructionProto`.
-const NAME: u32 = 1;
-const SHAPE: u32 = 3;
-const ID: u32 = 35;
-const OPERANDS: u32 = 36;
 
 /// An array's instruction and dimensions.
 pub struct Operand {

@@ -4,6 +4,7 @@
 //! All processes must communicate in the same order, so each call gets a ticket, a number, from the call before it and passes it
 //! on: a compiled program waits for what it reads. Loops, branches and functions with calls take a ticket and return it, too.
 
+use super::wire::field::{COMPUTATION, INSTRUCTION, ROOT};
 use super::wire::{self, damage, fields};
 use super::{HloComputationProto, HloInstructionProto, HloModuleProto};
 use pjrt_base::error::Result;
@@ -27,11 +28,8 @@ pub struct Process {
     pub are_partitions: bool,
 }
 
-// Fields of `HloProto`, `HloModuleProto` and `HloComputationProto`.
+/// The module in `HloProto`.
 const MODULE: u32 = 1;
-const COMPUTATION: u32 = 3;
-const INSTRUCTION: u32 = 2;
-const ROOT: u32 = 6;
 /// Shardings of the result and the parameters, and the devices: they are about several devices.
 const OF_DEVICES: [u32; 3] = [12, 14, 15];
 
