@@ -224,6 +224,9 @@ readers <- list(
 # Whether `test` becomes true within some seconds.
 comes_true <- function(test, seconds = 20) {
   end <- Sys.time() + seconds
-  while (!test() && Sys.time() < end) Sys.sleep(0.02)
-  test()
+  repeat {
+    if (test()) return(TRUE)
+    if (Sys.time() > end) return(FALSE)
+    Sys.sleep(0.02)
+  }
 }

@@ -209,6 +209,7 @@ test_that("objects of each class are counted from creation until collection", {
   expect_held("PJRTSafetensors", 1, pjrt_open_safetensors(path))
   expect_held("PJRTSafetensors", 0, pjrt_load_safetensors(path))
   expect_held("PJRTBuffer", 4, pjrt_load_exported(system.file("exported", "iris-torch", package = "pjrt"))$weights)
+  expect_held("PJRTExported", 1, pjrt_load_exported(system.file("exported", "iris-torch", package = "pjrt")))
   tree <- build_tree(list(a = 1))
   expect_held("RTree", 2, list(build_tree(list(a = 2)), tree_concat(list(tree))))
   expect_held("Dispatcher", 1, dispatcher(1, identity, move_inputs = TRUE))
@@ -229,7 +230,7 @@ test_that("objects of every class are counted", {
   counted <- c(
     "PJRTPlugin", "PJRTClient", "PJRTDevice", "PJRTMemory", "PJRTBuffer", "PJRTProgram", "PJRTLoadedExecutable",
     "PJRTExecutionOptions", "PJRTTransfer", "PJRTCompiling", "PJRTSafetensors", "RTree", "Dispatcher", "PJRTCallable",
-    "PJRTDLPack", "PJRTSystem"
+    "PJRTDLPack", "PJRTSystem", "PJRTExported"
   )
   # a class missing here needs a test above
   expect_setequal(classes, counted)
