@@ -205,11 +205,11 @@ pub fn count_buffer() {
     UNHEARD.count(EACH);
 }
 
-/// Counts the content of a program's result, too, which lies in host memory: several times, since to look for garbage early
-/// takes less time than to write to memory that no cache holds. Large ones count as less, so that R does not look every time; there
+/// Counts the content of a program's result, too, which lies in host memory: twice, since to look for garbage early takes
+/// less time than to write to memory that no cache holds, but takes time itself. Large ones count as less, so that R does not look every time; there
 /// is [`collect_under_pressure`] for them.
 pub fn count_result(bytes: usize) {
-    const TIMES: usize = 5;
+    const TIMES: usize = 2;
     const AT_MOST: usize = 1 << 20;
     // Also what the C library takes from the system as one block: once such a block was freed, it keeps more of what is
     // free at the end of its heap, instead of giving back what the next results need.
