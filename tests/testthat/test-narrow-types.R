@@ -23,13 +23,18 @@ test_that("a transpose is refused as one of several results and compiles as the 
   for (type in narrow_types) {
     for (name in names(moves)) {
       line <- moves[[name]][[1L]]
-      error <- expect_refused(pjrt_compile(moving_program(type, line, moves[[name]][[2L]], also)), "unsupported_dtype")
-      expect_match(conditionMessage(error), "Convert that result to i8", fixed = TRUE)
-      expect_refused(
-        value(pjrt_compile_async(moving_program(type, line, moves[[name]][[2L]], also))), "unsupported_dtype"
-      )
-      f <- pjrt_compile(moving_program(type, line, moves[[name]][[2L]]))
       x <- matrix(rep_len(0:1, 24), 4)
+      two <- moving_program(type, line, moves[[name]][[2L]], also)
+      if (plugin_api(106)) {
+        # newer compilers have no such fault
+        results <- pjrt_execute(pjrt_compile(two), pjrt_buffer(x, tolower(type)))
+        expect_equal(lapply(results, as_array), list(t(x), x), info = paste(type, name))
+      } else {
+        error <- expect_refused(pjrt_compile(two), "unsupported_dtype")
+        expect_match(conditionMessage(error), "Convert that result to i8", fixed = TRUE)
+        expect_refused(value(pjrt_compile_async(two)), "unsupported_dtype")
+      }
+      f <- pjrt_compile(moving_program(type, line, moves[[name]][[2L]]))
       expect_equal(as_array(pjrt_execute(f, pjrt_buffer(x, tolower(type)))), t(x), info = paste(type, name))
     }
   }
@@ -126,6 +131,7 @@ test_that("loops and branches that transpose narrow arrays are refused in R's pr
 
 
 test_that("bytecode and portable artifacts are refused like text", {
+  skip_if(plugin_api(106), "newer plugins compile these programs")
   for (name in c("moved-i4.mlirbc", "moved-f4.artifact", "moved-ui2.artifact")) {
     expect_refused(pjrt_compile(pjrt_program(path = fixture(name))), "unsupported_dtype")
   }

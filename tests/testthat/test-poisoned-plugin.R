@@ -193,6 +193,7 @@ test_that("a plugin that throws when it is loaded is not loaded again", {
 })
 
 test_that("a session survives exceptions from XLA's own compiler", {
+  skip_if(plugin_api(106), "newer plugins compile this program")
   # for other platform names, the program is not refused before it is compiled
   for (i in 1:3) {
     child <- run_throwing(quote({

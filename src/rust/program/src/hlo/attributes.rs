@@ -184,14 +184,11 @@ impl HloInstructionProto {
     }
 
     fn replica_groups(&self) -> String {
-        let devices = self.collective_device_list.as_ref();
-        let iota = self.iota_collective_device_list.as_ref().or(devices.and_then(|d| d.iota.as_ref()));
-        if let Some(iota) = iota {
+        if let Some(iota) = self.range_of_groups() {
             let range = iota_tiles(&iota.iota_reshape_dims, &iota.iota_transpose_perm);
             return format!("[{},{}]{range}", iota.num_replica_groups, iota.num_devices_per_group);
         }
-        let groups = devices.map_or(&self.replica_groups, |d| &d.replica_groups);
-        braces(&groups.iter().map(|g| braces(&g.replica_ids)).collect::<Vec<_>>())
+        braces(&self.groups().unwrap_or_default().iter().map(|group| braces(group)).collect::<Vec<_>>())
     }
 
     fn add_computations(&self, context: &Context, all: &mut Attributes) {
@@ -308,6 +305,9 @@ impl OpSharding {
     /// As in HLO text, without its brackets.
     pub fn text(&self) -> String {
         const OTHER: i32 = 3;
+        if self.named.is_some() {
+            return self.tiled().map_or_else(|| "unknown".into(), |tiled| tiled.text());
+        }
         match self.kind {
             0 => "replicated".into(),
             1 => format!("maximal device={}", join(&self.tile_devices)),

@@ -15,6 +15,7 @@ mod constant;
 mod cost;
 #[cfg(test)]
 mod examples;
+mod groups;
 mod module;
 mod order;
 pub mod processes;

@@ -1,6 +1,7 @@
 //! HLO modules as the operations that readers of programs know: computations are functions, in the dialect `hlo`.
 
 use super::{HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto, TOKEN, TUPLE};
+use crate::module::mesh::MAX_DEVICES;
 use crate::module::{Attribute, Block, Element, Gather, Module, Operation, Region, Tensor, Type, Value};
 use pjrt_data::dtype::DType;
 use std::collections::HashMap;
@@ -122,14 +123,11 @@ impl HloModuleProto {
 }
 
 impl HloInstructionProto {
-    /// The numbers of devices that a collective operation names; of a range of numbers, the highest.
+    /// The numbers of devices that a collective operation names; of groups that cannot be, a number that is too high.
     fn devices(&self) -> Vec<i64> {
-        let devices = self.collective_device_list.as_ref();
-        let listed = devices.map_or(&self.replica_groups, |devices| &devices.replica_groups);
-        let iota = self.iota_collective_device_list.as_ref().or(devices.and_then(|devices| devices.iota.as_ref()));
-        let of_iota = iota.map(|iota| iota.num_replica_groups.saturating_mul(iota.num_devices_per_group) - 1);
         let of_pairs = self.source_target_pairs.iter().flat_map(|pair| [pair.source, pair.target]);
-        listed.iter().flat_map(|group| group.replica_ids.iter().copied()).chain(of_pairs).chain(of_iota).collect()
+        let listed = self.groups().unwrap_or_else(|| vec![vec![MAX_DEVICES]]);
+        listed.into_iter().flatten().chain(of_pairs).collect()
     }
 }
 

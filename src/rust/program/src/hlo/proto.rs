@@ -239,6 +239,79 @@ pub struct SourceTarget {
     pub target: i64,
 }
 
+/// Devices in an array whose dimensions have names and sizes.
+#[derive(Clone, PartialEq, Message)]
+pub struct MeshProto {
+    #[prost(message, repeated, tag = "1")]
+    pub axes: Vec<MeshAxis>,
+    #[prost(int64, repeated, tag = "2")]
+    pub device_ids: Vec<i64>,
+    #[prost(message, optional, tag = "3")]
+    pub iota_transform: Option<IotaTransform>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct MeshAxis {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(int64, tag = "2")]
+    pub size: i64,
+}
+
+/// The devices of a mesh as a rearranged range of numbers.
+#[derive(Clone, PartialEq, Message)]
+pub struct IotaTransform {
+    #[prost(int64, repeated, tag = "1")]
+    pub reshape_dims: Vec<i64>,
+    #[prost(int32, repeated, tag = "2")]
+    pub transpose_perm: Vec<i32>,
+}
+
+/// An axis of a mesh, or part of one.
+#[derive(Clone, PartialEq, Message)]
+pub struct AxisRef {
+    #[prost(int64, tag = "1")]
+    pub index: i64,
+    #[prost(message, optional, tag = "2")]
+    pub part: Option<SubAxis>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct SubAxis {
+    #[prost(int64, tag = "1")]
+    pub pre_size: i64,
+    #[prost(int64, tag = "2")]
+    pub size: i64,
+}
+
+/// Replica groups as the devices along some axes of a mesh.
+#[derive(Clone, PartialEq, Message)]
+pub struct MeshAxesReplicaGroupList {
+    #[prost(message, optional, tag = "1")]
+    pub mesh: Option<MeshProto>,
+    #[prost(message, repeated, tag = "2")]
+    pub axes: Vec<AxisRef>,
+}
+
+/// A sharding along axes of a mesh.
+#[derive(Clone, PartialEq, Message)]
+pub struct NamedSharding {
+    #[prost(message, optional, tag = "2")]
+    pub mesh: Option<MeshProto>,
+    #[prost(message, repeated, tag = "3")]
+    pub dims: Vec<DimensionSharding>,
+    #[prost(message, repeated, tag = "5")]
+    pub unreduced_axes: Vec<AxisRef>,
+    #[prost(message, repeated, tag = "7")]
+    pub manual_axes: Vec<AxisRef>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct DimensionSharding {
+    #[prost(message, repeated, tag = "1")]
+    pub axes: Vec<AxisRef>,
+}
+
 /// The sharding of a value.
 #[derive(Clone, PartialEq, Message)]
 pub struct OpSharding {
@@ -258,6 +331,8 @@ pub struct OpSharding {
     pub iota_reshape_dims: Vec<i64>,
     #[prost(int32, repeated, tag = "10")]
     pub iota_transpose_perm: Vec<i32>,
+    #[prost(message, optional, tag = "14")]
+    pub named: Option<NamedSharding>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -441,6 +516,8 @@ pub struct HloInstructionProto {
     pub collective_device_list: Option<CollectiveDeviceList>,
     #[prost(message, optional, tag = "92")]
     pub iota_collective_device_list: Option<IotaReplicaGroupList>,
+    #[prost(message, optional, tag = "93")]
+    pub mesh_axes_replica_group_list: Option<MeshAxesReplicaGroupList>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 const REPLICATED: i32 = 0;
 const MAXIMAL: i32 = 1;
 const TUPLE: i32 = 2;
-const OTHER: i32 = 3;
+pub(super) const OTHER: i32 = 3;
 
 /// The sharding of one array over the partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +34,9 @@ impl Sharding {
     /// Reads a sharding for `partitions` partitions, whose parts have these dimensions; `whole` are those of the array,
     /// if known. `None` if the sharding does not determine the parts.
     fn new(proto: &OpSharding, partitions: usize, part: &[i64], whole: Option<&[i64]>) -> Option<Sharding> {
+        if proto.named.is_some() {
+            return Sharding::new(&proto.tiled()?, partitions, part, whole);
+        }
         let (tiles, places, owner) = match proto.kind {
             REPLICATED => (vec![1; part.len()], vec![0; partitions], None),
             MAXIMAL => {

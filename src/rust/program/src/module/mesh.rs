@@ -6,7 +6,7 @@ use memchr::memmem;
 pub(crate) const GROUPS: &str = "#stablehlo.replica_group_mesh_axes<";
 
 /// XLA has fewer devices.
-const MAX_DEVICES: i64 = 1 << 20;
+pub(crate) const MAX_DEVICES: i64 = 1 << 20;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Mesh {
@@ -14,8 +14,8 @@ pub(crate) struct Mesh {
     devices: Option<Vec<i64>>,
 }
 
-/// Part of an axis: the size of what is before it in the axis, and its own size.
-type Part = Option<(i64, i64)>;
+/// The number of an axis and, of part of an axis, the size of what is before it in the axis, and its own size.
+pub(crate) type Axis = (usize, Option<(i64, i64)>);
 
 impl Mesh {
     /// Reads `["x"=2, "y"=3], device_ids=[..]` or `axes = [#stablehlo.mesh_axis<name = "x", size = 2>], device_ids = ..`,
@@ -33,13 +33,27 @@ impl Mesh {
             found.push((name.to_owned(), number(size)?.0));
             rest_of_axes = after;
         }
-        let devices = (!rest.is_empty()).then(|| numbers(rest)).filter(|devices| !devices.is_empty());
-        let mesh = Mesh { axes: found, devices };
+        Mesh::new(found, numbers(rest))
+    }
+
+    /// A mesh of these axes; its devices are numbered in order if none are given.
+    pub fn new(axes: Vec<(String, i64)>, devices: Vec<i64>) -> Option<Mesh> {
+        let devices = Some(devices).filter(|devices| !devices.is_empty());
+        let mesh = Mesh { axes, devices };
         let size = mesh.size()?;
         match &mesh.devices {
             Some(devices) if devices.len() as i64 != size => None,
             _ => Some(mesh),
         }
+    }
+
+    /// The number of devices along an axis.
+    pub fn extent(&self, (axis, part): Axis) -> Option<i64> {
+        Some(part.map_or(self.axes.get(axis)?.1, |(_, size)| size))
+    }
+
+    fn axis_of(&self, name: &str) -> Option<usize> {
+        self.axes.iter().position(|(own, _)| own == name)
     }
 
     fn size(&self) -> Option<i64> {
@@ -49,14 +63,14 @@ impl Mesh {
     }
 
     /// The groups of devices that differ only in these axes, of which the last varies fastest.
-    pub fn groups(&self, axes: &[(String, Part)]) -> Option<Vec<Vec<i64>>> {
+    pub fn groups(&self, axes: &[Axis]) -> Option<Vec<Vec<i64>>> {
         // The mesh as smaller axes, some of which are parts of one: size, distance of neighbours, place in a group.
         let mut pieces: Vec<(i64, i64, Option<usize>)> = Vec::new();
         let mut distance = self.size()?;
         let mut matched = 0;
-        for (name, size) in &self.axes {
+        for (number, (_, size)) in self.axes.iter().enumerate() {
             let mut parts: Vec<(i64, i64, usize)> = Vec::new();
-            for (place, (_, part)) in axes.iter().enumerate().filter(|(_, (axis, _))| axis == name) {
+            for (place, (_, part)) in axes.iter().enumerate().filter(|(_, (axis, _))| *axis == number) {
                 let (before, own) = part.unwrap_or((1, *size));
                 parts.push((before, own, place));
             }
@@ -127,7 +141,7 @@ pub(crate) fn explicit_groups<'a>(attribute: &'a str, mesh: impl Fn(&str) -> Opt
             }
             None => None,
         };
-        axes.push((name.to_owned(), part));
+        axes.push((mesh.axis_of(name)?, part));
         rest = after;
     }
     let groups = mesh.groups(&axes)?;

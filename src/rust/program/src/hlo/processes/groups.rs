@@ -3,7 +3,6 @@
 use super::super::wire::damage;
 use super::super::HloInstructionProto;
 use super::Process;
-use crate::hlo::sharding::iota;
 use pjrt_base::error::Result;
 
 /// Groups of processes of equal size. Every process is in one of them.
@@ -27,7 +26,7 @@ impl Process {
         if !crosses {
             return Ok(Groups { size: 1, ranks: (0..self.size as i64).collect() });
         }
-        let listed = listed(operation)?;
+        let listed = operation.groups().ok_or_else(|| damage("it has invalid groups"))?;
         // Groups of replicas in a program of partitions: each is of all partitions.
         let all = listed.is_empty() || (self.are_partitions && !across_partitions);
         let groups = if all { vec![(0..self.size as i64).collect()] } else { listed };
@@ -45,19 +44,4 @@ impl Process {
         }
         Ok(Groups { size, ranks })
     }
-}
-
-fn listed(operation: &HloInstructionProto) -> Result<Vec<Vec<i64>>> {
-    let devices = operation.collective_device_list.as_ref();
-    let range = operation.iota_collective_device_list.as_ref().or(devices.and_then(|devices| devices.iota.as_ref()));
-    if let Some(range) = range {
-        let count =
-            range.num_replica_groups.checked_mul(range.num_devices_per_group).and_then(|n| usize::try_from(n).ok());
-        let each = usize::try_from(range.num_devices_per_group).ok().filter(|&each| each > 0);
-        let numbers = count.and_then(|count| iota(&range.iota_reshape_dims, &range.iota_transpose_perm, count));
-        let (Some(numbers), Some(each)) = (numbers, each) else { return Err(damage("it has invalid groups")) };
-        return Ok(numbers.chunks(each).map(|group| group.iter().map(|&n| n as i64).collect()).collect());
-    }
-    let groups = devices.map_or(&operation.replica_groups, |devices| &devices.replica_groups);
-    Ok(groups.iter().map(|group| group.replica_ids.clone()).filter(|group| !group.is_empty()).collect())
 }

@@ -1,0 +1,126 @@
+//! The groups of devices of collective operations, and shardings along the axes of meshes.
+
+use super::proto::{AxisRef, MeshProto, NamedSharding};
+use super::sharding::{iota, OTHER};
+use super::{HloInstructionProto, IotaReplicaGroupList, OpSharding};
+use crate::module::mesh::{Axis, Mesh, MAX_DEVICES};
+
+impl HloInstructionProto {
+    /// The groups of a collective operation: none where all devices are one group. `None` if they are damaged.
+    pub(super) fn groups(&self) -> Option<Vec<Vec<i64>>> {
+        if let Some(list) = &self.mesh_axes_replica_group_list {
+            return list.mesh.as_ref()?.read()?.groups(&read_axes(&list.axes)?);
+        }
+        if let Some(range) = self.range_of_groups() {
+            let each = usize::try_from(range.num_devices_per_group).ok().filter(|&each| each > 0)?;
+            let count = range.num_replica_groups.checked_mul(range.num_devices_per_group)?;
+            let numbers = devices_of_range(&range.iota_reshape_dims, &range.iota_transpose_perm, count)?;
+            return Some(numbers.chunks(each).map(<[i64]>::to_vec).collect());
+        }
+        let listed = self.collective_device_list.as_ref().map_or(&self.replica_groups, |list| &list.replica_groups);
+        Some(listed.iter().map(|group| group.replica_ids.clone()).filter(|group| !group.is_empty()).collect())
+    }
+
+    /// The groups as a rearranged range of numbers, if they are one.
+    pub(super) fn range_of_groups(&self) -> Option<&IotaReplicaGroupList> {
+        let devices = self.collective_device_list.as_ref();
+        self.iota_collective_device_list.as_ref().or(devices.and_then(|devices| devices.iota.as_ref()))
+    }
+}
+
+impl OpSharding {
+    /// A sharding along axes of a mesh, as tiles. `None` if only the program knows the parts of some devices.
+    pub(super) fn tiled(&self) -> Option<OpSharding> {
+        let NamedSharding { mesh, dims, unreduced_axes, manual_axes } = self.named.as_ref()?;
+        if !unreduced_axes.is_empty() || !manual_axes.is_empty() {
+            return None;
+        }
+        let mesh = mesh.as_ref()?.read()?;
+        let axes = dims.iter().map(|dim| read_axes(&dim.axes)).collect::<Option<Vec<_>>>()?;
+        let size = |axes: &Vec<Axis>| axes.iter().try_fold(1i64, |size, &axis| size.checked_mul(mesh.extent(axis)?));
+        let mut tile_dims = axes.iter().map(size).collect::<Option<Vec<_>>>()?;
+        // each group has a device for each tile, and there is a group for each copy
+        let copies = mesh.groups(&axes.concat())?;
+        tile_dims.push(copies.len() as i64);
+        let tiles = 0..copies.first()?.len();
+        Some(OpSharding {
+            kind: OTHER,
+            tile_dims,
+            tile_devices: tiles.flat_map(|tile| copies.iter().map(move |copy| copy[tile])).collect(),
+            replicate_on_last_tile_dim: true,
+            ..Default::default()
+        })
+    }
+}
+
+impl MeshProto {
+    fn read(&self) -> Option<Mesh> {
+        let axes: Vec<_> = self.axes.iter().map(|axis| (axis.name.clone(), axis.size)).collect();
+        let devices = match &self.iota_transform {
+            Some(range) => {
+                let count = range.reshape_dims.iter().try_fold(1i64, |count, &dim| count.checked_mul(dim))?;
+                devices_of_range(&range.reshape_dims, &range.transpose_perm, count)?
+            }
+            None => self.device_ids.clone(),
+        };
+        Mesh::new(axes, devices)
+    }
+}
+
+fn read_axes(axes: &[AxisRef]) -> Option<Vec<Axis>> {
+    let read = |axis: &AxisRef| {
+        let part = axis.part.as_ref().map(|part| (part.pre_size, part.size));
+        Some((usize::try_from(axis.index).ok()?, part))
+    };
+    axes.iter().map(read).collect()
+}
+
+fn devices_of_range(dims: &[i64], order: &[i32], count: i64) -> Option<Vec<i64>> {
+    let count = usize::try_from(count).ok().filter(|_| count <= MAX_DEVICES)?;
+    Some(iota(dims, order, count)?.into_iter().map(|device| device as i64).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{DimensionSharding, IotaTransform, MeshAxesReplicaGroupList, MeshAxis, SubAxis};
+    use super::*;
+
+    fn mesh(sizes: &[i64]) -> MeshProto {
+        let axes = sizes.iter().map(|&size| MeshAxis { name: format!("axis_{size}"), size }).collect();
+        MeshProto { axes, ..Default::default() }
+    }
+
+    fn axis(index: i64) -> AxisRef {
+        AxisRef { index, part: None }
+    }
+
+    #[test]
+    fn groups_may_be_along_axes_of_a_mesh() {
+        let groups = |mesh: MeshProto, axes: Vec<AxisRef>| {
+            let list = MeshAxesReplicaGroupList { mesh: Some(mesh), axes };
+            HloInstructionProto { mesh_axes_replica_group_list: Some(list), ..Default::default() }.groups()
+        };
+        assert_eq!(groups(mesh(&[2, 3]), vec![axis(1)]).unwrap(), [[0, 1, 2], [3, 4, 5]]);
+        assert_eq!(groups(mesh(&[2, 3]), vec![axis(0)]).unwrap(), [[0, 3], [1, 4], [2, 5]]);
+        let part = AxisRef { index: 0, part: Some(SubAxis { pre_size: 2, size: 2 }) };
+        assert_eq!(groups(mesh(&[4]), vec![part]).unwrap(), [[0, 1], [2, 3]]);
+        let turned = IotaTransform { reshape_dims: vec![2, 2], transpose_perm: vec![1, 0] };
+        let turned = MeshProto { iota_transform: Some(turned), ..mesh(&[2, 2]) };
+        assert_eq!(groups(turned, vec![axis(1)]).unwrap(), [[0, 2], [1, 3]]);
+        for (mesh, axes) in
+            [(mesh(&[2]), vec![axis(1)]), (mesh(&[1 << 40]), vec![axis(0)]), (mesh(&[2]), vec![axis(-1)])]
+        {
+            assert_eq!(groups(mesh, axes), None);
+        }
+    }
+
+    #[test]
+    fn shardings_along_axes_are_tiles() {
+        let dims = [vec![axis(1)], vec![]].map(|axes| DimensionSharding { axes }).into();
+        let named = NamedSharding { mesh: Some(mesh(&[2, 3])), dims, ..Default::default() };
+        let sharding = OpSharding { named: Some(named.clone()), ..Default::default() };
+        assert_eq!(sharding.text(), "devices=[3,1,2]0,3,1,4,2,5 last_tile_dim_replicate");
+        let manual = NamedSharding { manual_axes: vec![axis(0)], ..named };
+        assert_eq!(OpSharding { named: Some(manual), ..Default::default() }.text(), "unknown");
+    }
+}
