@@ -178,7 +178,8 @@ test_that("zero bytes in text raise an error or count as whitespace", {
 })
 
 test_that("element types that the compiler lacks name the argument", {
-  for (type in c("index", "f80", "i128", "tf32", "f6E2M3FN", "complex<f16>")) {
+  # newer compilers have types of six bits
+  for (type in c("index", "f80", "i128", "tf32", if (!plugin_api(115)) "f6E2M3FN", "complex<f16>")) {
     text <- "func.func @main(%%x: tensor<f32>, %%a: tensor<2x%s>) -> tensor<f32> { return %%x : tensor<f32> }"
     text <- sprintf(text, type)
     error <- expect_refused(pjrt_compile(pjrt_program(text)), "unsupported_dtype", "argument 2 (`%a`) is ")

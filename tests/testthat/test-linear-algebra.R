@@ -2,7 +2,9 @@
 # Slow: compiles many programs.
 
 # Optimizing all programs would take most of the time.
-quick_options <- list(xla_backend_optimization_level = 0L, xla_cpu_use_fusion_emitters = FALSE)
+quick_options <- c(
+  list(xla_backend_optimization_level = 0L), if (!plugin_api(115)) list(xla_cpu_use_fusion_emitters = FALSE)
+)
 
 test_that("programs of JAX return what JAX returns", {
   files <- linear_algebra_files()

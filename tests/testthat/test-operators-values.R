@@ -154,6 +154,16 @@ test_that("summaries are R's, for floats, integers and pred", {
   expect_numbers(sum(pjrt_buffer(rep(.Machine$integer.max, 3))), 3 * .Machine$integer.max)
 })
 
+test_that("a NaN among many elements is their maximum and minimum", {
+  # newer compilers lose it in reductions of their own maximum
+  x <- replace(rep(c(1, -1), length.out = 100003L), 17L, NaN)
+  for (type in c("f64", "f32", "f16", "bf16")) {
+    buffer <- pjrt_buffer(x, type)
+    values <- lapply(list(max(buffer), min(buffer), range(buffer), max(buffer, na.rm = TRUE)), as_array)
+    expect_identical(unlist(values), c(rep(NaN, 4L), 1), label = type)
+  }
+})
+
 test_that("sums along rows and columns are R's", {
   for (name in c("rowSums", "colSums", "rowMeans", "colMeans")) {
     f <- get(name)

@@ -118,7 +118,10 @@ impl Description {
         let (Some(parameters), Some(outputs)) =
             (shape.parameters.iter().map(|p| p.spec()).collect::<Option<Vec<_>>>(), result.specs())
         else {
-            bail!(UnsupportedDtype, "The program has an input or output that is not an array (a tuple or a token).");
+            bail!(
+                UnsupportedDtype,
+                "The program has an input or output that is not an array (a tuple or a token), or of a type unknown here."
+            );
         };
         self.check_outputs(&outputs)?;
         let count = parameters.len();

@@ -67,12 +67,30 @@ pub(super) fn limit(dtype: DType, is_largest: bool) -> String {
     }
 }
 
+/// The region of a reduction to the largest or smallest float: NaN if one is NaN. XLA's own `maximum` and `minimum` lose
+/// NaN in reductions of many elements since 2026.
+fn region_with_nan(kind: Fold, dtype: DType) -> String {
+    let (of, truth) = (tensor(dtype, &[]), tensor(DType::Pred, &[]));
+    let how = if kind == Fold::Maximum { "GE" } else { "LE" };
+    format!(
+        "({{\n  ^bb0(%a: {of}, %b: {of}):\n    %c = stablehlo.compare {how}, %a, %b : ({of}, {of}) -> {truth}\n    \
+         %d = stablehlo.compare NE, %a, %a : ({of}, {of}) -> {truth}\n    \
+         %e = \"stablehlo.or\"(%c, %d) : ({truth}, {truth}) -> {truth}\n    \
+         %f = \"stablehlo.select\"(%e, %a, %b) : ({truth}, {of}, {of}) -> {of}\n    \
+         \"stablehlo.return\"(%f) : ({of}) -> ()\n  }})"
+    )
+}
+
 /// `x` without some of its axes.
 pub(super) fn fold<'b>(fold: Fold, x: &Value<'b>, axes: &[i64]) -> Value<'b> {
     let start = fold.neutral(x.body(), x.dtype);
     let dims: Vec<i64> = (0..).zip(&x.dims).filter(|(i, _)| !axes.contains(i)).map(|(_, &dim)| dim).collect();
     let attributes = format!("{{dimensions = {}}}", integers(axes));
-    x.body().emit("stablehlo.reduce", &[x, &start], &fold.region(x.dtype), &attributes, x.dtype, &dims)
+    let region = match fold {
+        Fold::Maximum | Fold::Minimum if x.dtype.is_float() => region_with_nan(fold, x.dtype),
+        _ => fold.region(x.dtype),
+    };
+    x.body().emit("stablehlo.reduce", &[x, &start], &region, &attributes, x.dtype, &dims)
 }
 
 /// The axes that parameters name, or all.
