@@ -1,12 +1,10 @@
-# Before R 4.3, an operator has no method if those of its operands differ. So bit64's operators and ours become the same
-# functions there, which leave numbers of bit64 to its own.
+# Before R 4.3, an operator has no method if those of its operands differ, and since then newer versions of bit64 have R
+# choose theirs. So bit64's operators and ours become the same functions there, which leave numbers of bit64 to its own.
 
 connect_bit64 <- function() {
-  if (getRversion() < "4.3.0") {
-    setHook(packageEvent("bit64", "onLoad"), share_operators)
-    if (isNamespaceLoaded("bit64")) {
-      share_operators()
-    }
+  setHook(packageEvent("bit64", "onLoad"), share_operators)
+  if (isNamespaceLoaded("bit64")) {
+    share_operators()
   }
 }
 
@@ -20,6 +18,11 @@ disconnect_bit64 <- function() {
 }
 
 share_operators <- function(...) {
+  is_ours_chosen <- getRversion() >= "4.3.0" &&
+    !exists("chooseOpsMethod.integer64", asNamespace("bit64"), inherits = FALSE)
+  if (is_ours_chosen) {
+    return(invisible())
+  }
   names <- c("+", "-", "*", "/", "^", "%%", "%/%", "==", "!=", "<", "<=", ">", ">=", "&", "|")
   names <- names[vapply(paste0(names, ".integer64"), exists, NA, asNamespace("bit64"), inherits = FALSE)]
   the$bit64_methods <- mget(paste0(names, ".integer64"), asNamespace("bit64"))
