@@ -166,7 +166,8 @@ fn a_plugin_without_a_function_works_or_names_it() {
                 }
             }
             for error in ask(plugin).unwrap() {
-                assert!(error.is_unsupported(), "{name}: {error}");
+                // without the codes of errors, a call that is not implemented is like any other that fails
+                assert!(error.is_unsupported() || name == "PJRT_Error_GetCode", "{name}: {error}");
             }
         }
     }

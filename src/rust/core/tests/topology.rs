@@ -117,7 +117,12 @@ fn a_plugin_that_cannot_create_topologies_is_named() {
 #[test]
 fn the_cpu_plugin_compiles_nothing_for_a_topology() {
     let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
-    let client = Client::create(Plugin::load(path.as_ref()).unwrap(), &[]).unwrap();
+    let plugin = Plugin::load(path.as_ref()).unwrap();
+    if plugin.api().version().1 >= 106 {
+        // newer plugins compile for topologies
+        return;
+    }
+    let client = Client::create(plugin, &[]).unwrap();
     let text = "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }";
     let program = Program::new(text.into(), Format::Mlir).unwrap();
     let error = compile_for(&System::OfClient(client), &program, &CompileOptions::default(), None).unwrap_err();
