@@ -90,7 +90,7 @@ test_that("operations that fail on two-bit types are refused for these and corre
 })
 
 test_that("loops and branches that transpose narrow arrays are refused in R's process, and compile apart", {
-  withr::local_options(pjrt.cache = FALSE)
+  withr::local_options(pjrt.cache = FALSE, pjrt.compile = "apart")
   branch <- "\"stablehlo.if\"(%p) ({
     stablehlo.return %x : tensor<4x6x{T}>
   }, {
