@@ -41,8 +41,7 @@ expect_operation <- function(got, operation, dtype, how, ...) {
 }
 
 test_that("operations on one float are correct at edge values", {
-  # newer plugins compute it less exactly near the limits of f64
-  if (plugin_api(106)) unary_operations$cbrt[[2L]] <- 200
+  is_newer <- plugin_api(106)
   for (dtype in float_types_of_r) {
     x <- edges(dtype)
     type <- tensor(dtype, length(x))
@@ -53,7 +52,10 @@ test_that("operations on one float are correct at edge values", {
     ))
     results <- results_of(list(x = pjrt_buffer(x, dtype)), type, code)
     for (i in seq_along(operations)) {
-      expect_operation(c(as_array(results[[i]])), operations[[i]], dtype, unary_operations[[i]], x)
+      how <- unary_operations[[i]]
+      # newer plugins compute it less exactly near the limits of f64
+      if (is_newer && operations[[i]] == "cbrt" && dtype == "f64") how[[2L]] <- 200
+      expect_operation(c(as_array(results[[i]])), operations[[i]], dtype, how, x)
     }
     expect_identical(c(as_array(results[[length(results)]])), is.finite(x), label = dtype)
   }
@@ -161,6 +163,8 @@ test_that("clamp and select keep NaN, infinities and signs of zero", {
 })
 
 test_that("floats convert to the nearest whole number in range and to the nearest float", {
+  # a subnormal number is FALSE, except in f16, and in newer plugins in bf16
+  keep_subnormal <- c("f16", if (plugin_api(106)) "bf16")
   whole <- c("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "pred")
   for (dtype in float_types_of_r) {
     limits <- c(
@@ -175,8 +179,7 @@ test_that("floats convert to the nearest whole number in range and to the neares
     for (i in seq_along(results)) {
       label <- paste(dtype, "to", results[[i]])
       if (results[[i]] %in% whole) {
-        # a subnormal number is FALSE, except in f16, and in newer plugins in bf16
-        wanted <- as_whole(if (dtype %in% c("f16", if (plugin_api(106)) "bf16")) x else flushed(x, dtype), results[[i]])
+        wanted <- as_whole(if (dtype %in% keep_subnormal) x else flushed(x, dtype), results[[i]])
         expect_identical(elements_of(got[[i]], results[[i]]), as.double(wanted), label = label)
       } else {
         wanted <- as_float(x, results[[i]])
@@ -248,7 +251,8 @@ test_that("reductions, window and cumulative operations keep NaN and signs of ze
 })
 
 test_that("long reductions return NaN for a NaN at any position", {
-  skip_if(plugin_api(106), "fault of newer plugins: their minima and maxima of many elements lose NaN")
+  # a fault of newer plugins: their minima and maxima of many elements lose NaN
+  keep <- !(names(reducers) %in% c("maximum", "minimum") & plugin_api(106))
   n <- 100003L
   for (dtype in float_types_of_r) {
     type <- mlir_types[[dtype]]
@@ -265,7 +269,8 @@ test_that("long reductions return NaN for a NaN at any position", {
     for (at in c(1L, 17L, 50000L, n)) {
       x <- replace(rep(c(1, -1), length.out = n), at, NaN)
       results <- pjrt_execute(program, pjrt_buffer(x, dtype))
-      expect_identical(vapply(results, function(y) is.nan(as_array(y)), NA), rep(TRUE, 4L), label = paste(dtype, at))
+      are_nan <- vapply(results[keep], function(y) is.nan(as_array(y)), NA)
+      expect_identical(are_nan, rep(TRUE, sum(keep)), label = paste(dtype, at))
     }
   }
 })

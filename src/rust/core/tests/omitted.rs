@@ -166,8 +166,10 @@ fn a_plugin_without_a_function_works_or_names_it() {
                 }
             }
             for error in ask(plugin).unwrap() {
-                // without the codes of errors, a call that is not implemented is like any other that fails
-                assert!(error.is_unsupported() || name == "PJRT_Error_GetCode", "{name}: {error}");
+                // newer plugins implement no costs, and the code that says so is not there
+                let has_no_code =
+                    name == "PJRT_Error_GetCode" && error.call_name() == Some("PJRT_Executable_GetCostAnalysis");
+                assert!(error.is_unsupported() || has_no_code, "{name}: {error}");
             }
         }
     }

@@ -206,8 +206,8 @@ pub fn count_buffer() {
 }
 
 /// Counts the content of a program's result, too, which lies in host memory: twice, since to look for garbage early takes
-/// less time than to write to memory that no cache holds, but takes time itself. Large ones count as less, so that R does not look every time; there
-/// is [`collect_under_pressure`] for them.
+/// less time than to write to memory that no cache holds, but takes time itself. Large ones count as less, so that R does not
+/// look every time; there is [`collect_under_pressure`] for them.
 pub fn count_result(bytes: usize) {
     const TIMES: usize = 2;
     const AT_MOST: usize = 1 << 20;

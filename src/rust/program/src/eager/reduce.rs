@@ -47,12 +47,14 @@ impl Fold {
     /// The region of a reduction.
     fn region(self, dtype: DType) -> String {
         let of = tensor(dtype, &[]);
-        format!(
-            "({{\n  ^bb0(%a: {of}, %b: {of}):\n    %c = \"{}\"(%a, %b) : ({of}, {of}) -> {of}\n    \
-             \"stablehlo.return\"(%c) : ({of}) -> ()\n  }})",
-            self.operation()
-        )
+        region_of(dtype, &format!("%c = \"{}\"(%a, %b) : ({of}, {of}) -> {of}", self.operation()))
     }
+}
+
+/// A region that computes `%c` from the elements `%a` and `%b`.
+fn region_of(dtype: DType, lines: &str) -> String {
+    let of = tensor(dtype, &[]);
+    format!("({{\n  ^bb0(%a: {of}, %b: {of}):\n    {lines}\n    \"stablehlo.return\"(%c) : ({of}) -> ()\n  }})")
 }
 
 /// The largest or smallest integer of a dtype.
@@ -72,13 +74,13 @@ pub(super) fn limit(dtype: DType, is_largest: bool) -> String {
 fn region_with_nan(kind: Fold, dtype: DType) -> String {
     let (of, truth) = (tensor(dtype, &[]), tensor(DType::Pred, &[]));
     let how = if kind == Fold::Maximum { "GE" } else { "LE" };
-    format!(
-        "({{\n  ^bb0(%a: {of}, %b: {of}):\n    %c = stablehlo.compare {how}, %a, %b : ({of}, {of}) -> {truth}\n    \
-         %d = stablehlo.compare NE, %a, %a : ({of}, {of}) -> {truth}\n    \
-         %e = \"stablehlo.or\"(%c, %d) : ({truth}, {truth}) -> {truth}\n    \
-         %f = \"stablehlo.select\"(%e, %a, %b) : ({truth}, {of}, {of}) -> {of}\n    \
-         \"stablehlo.return\"(%f) : ({of}) -> ()\n  }})"
-    )
+    let lines = format!(
+        "%is_more = stablehlo.compare {how}, %a, %b : ({of}, {of}) -> {truth}\n    \
+         %is_nan = stablehlo.compare NE, %a, %a : ({of}, {of}) -> {truth}\n    \
+         %is_first = \"stablehlo.or\"(%is_more, %is_nan) : ({truth}, {truth}) -> {truth}\n    \
+         %c = \"stablehlo.select\"(%is_first, %a, %b) : ({truth}, {of}, {of}) -> {of}"
+    );
+    region_of(dtype, &lines)
 }
 
 /// `x` without some of its axes.

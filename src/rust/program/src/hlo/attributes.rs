@@ -1,5 +1,6 @@
 //! The attributes of an instruction in HLO text.
 
+use super::sharding::OTHER;
 use super::text::{braces, join, numbered, Context};
 use super::*;
 
@@ -304,7 +305,6 @@ impl OpMetadata {
 impl OpSharding {
     /// As in HLO text, without its brackets.
     pub fn text(&self) -> String {
-        const OTHER: i32 = 3;
         if self.named.is_some() {
             return self.tiled().map_or_else(|| "unknown".into(), |tiled| tiled.text());
         }
