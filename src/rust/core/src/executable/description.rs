@@ -120,7 +120,7 @@ impl Description {
         else {
             bail!(
                 UnsupportedDtype,
-                "The program has an input or output that is not an array (a tuple or a token), or of a type unknown here."
+                "The program has an input or output that is a tuple or a token, or whose element type this package does not know."
             );
         };
         self.check_outputs(&outputs)?;

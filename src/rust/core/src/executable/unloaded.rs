@@ -111,8 +111,10 @@ impl Unloaded {
 fn has_compiler(error: &Error) -> bool {
     match error.code() {
         Some(UNIMPLEMENTED) => false,
-        // XLA's words.
-        Some(NOT_FOUND) => !error.message().starts_with("No compiler registered"),
+        // XLA's words, of older and newer builds.
+        Some(NOT_FOUND) => {
+            !["No compiler registered", "No compiler factory"].iter().any(|start| error.message().starts_with(start))
+        }
         _ => true,
     }
 }
