@@ -21,12 +21,12 @@
 #'   `PJRT_INDEX_URL`, or pip's.
 #' * `pjrt.manifest`: a file that replaces the package's list of plugins; see below.
 #' * `pjrt.operators_max`: how many programs of [operators] a session keeps. Default: 512.
-#' * `pjrt.print_decimals`: the digits of printed floats after the decimal point. Default: `getOption("digits") - 3`,
-#'   which is 4.
 #' * `pjrt.print_max_rows`: how many rows of a buffer are printed, -1 for all. Default: 30.
 #' * `pjrt.print_max_rows_slice`: how many rows of each slice are printed. Default: `pjrt.print_max_rows`.
 #' * `pjrt.print_max_width`: the width of a printed line in characters. Default: `getOption("width")`, or 85 if that is
 #'   R's default, 80.
+#' * `pjrt.print_style`: `"R"` to print the elements of buffers as R prints vectors and matrices, or `"columns"`; see
+#'   [print()][print.PJRTBuffer]. Default: `"columns"`.
 #' * `pjrt.progress`: whether to show the progress of downloads, and of loading, saving, compiling and waiting that
 #'   takes more than 2 seconds. Default: in interactive sessions, but not in documents that knitr makes. Package cli
 #'   draws the bars if it is installed. Ctrl-C (Esc in RStudio) ends the wait.
@@ -135,8 +135,14 @@
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' # printing
 #' x <- pjrt_buffer(matrix(sqrt(1:20), 10), "f64")
-#' old <- options(pjrt.print_decimals = 2, pjrt.print_max_rows = 3)
+#' old <- options(digits = 5, pjrt.print_max_rows = 3)
 #' x
+#' options(old)
+#'
+#' # as R prints
+#' old <- options(pjrt.print_style = "R")
+#' pjrt_buffer(c(TRUE, FALSE, NA, TRUE), "f32")
+#' pjrt_buffer(c(TRUE, FALSE))
 #' options(old)
 #'
 #' # missing values become an error

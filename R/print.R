@@ -4,8 +4,11 @@
 #' what is shown is read from the device. A buffer that can no longer be read prints as one line, such as
 #' `<PJRTBuffer f32[3], deleted>`, and so does a buffer in a list that R prints, with its value if it is a scalar.
 #'
-#' Integers are shown with all digits, and as `NA` if [as_array()] reads them so; `pred` as 1 and 0. Floats have
-#' `options(pjrt.print_decimals = )` digits after the decimal point, by default 3 less than `options(digits = )`: 4.
+#' Integers are shown with all digits, and as `NA` if [as_array()] reads them so; `pred` as 1 and 0. Floats have 3
+#' digits less after the decimal point than `options(digits = )`: 4 by default.
+#'
+#' `options(pjrt.print_style = "R")` has the elements printed as R prints them: vectors along the line after `[1]`, and
+#' `pred` as `TRUE` and `FALSE`. It does not change what `header` or `footer` lay out.
 #'
 #' @param x A `PJRTBuffer`.
 #' @param max_rows A whole number: how many rows are shown in total, including all slices and column chunks; -1 for no
@@ -44,6 +47,10 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
   if (!is_laid_out && is_list_element(x, sys.call(-1L))) {
     cat(buffer_line(x), "\n", sep = "")
     return(invisible(x))
+  }
+  if (!is_laid_out && print_style() == "R") {
+    width <- if (missing(max_width)) getOption("pjrt.print_max_width", getOption("width")) else max_width
+    return(print_as_r(x, max_rows, width))
   }
   pieces <- call_native(
     ffi_buffer_lines, x, as.double(max_rows), as.double(max_width), as.double(max_rows_slice), print_decimals()
@@ -90,12 +97,32 @@ line_width <- function() {
 }
 
 # Digits of floats after the decimal point.
-print_decimals <- function() {
-  digits <- getOption("pjrt.print_decimals", max(getOption("digits") - 3, 1))
-  if (!is_whole_number(digits) || digits < 0 || digits > 20) {
-    abort_type("`options(pjrt.print_decimals = )` must be a whole number from 0 to 20, not ", given(digits), ".")
+print_decimals <- function() as.double(max(getOption("digits") - 3, 1))
+
+print_style <- function() {
+  style <- getOption("pjrt.print_style", "columns")
+  if (!(is.character(style) && length(style) == 1L && style %in% c("columns", "R"))) {
+    abort_type("`options(pjrt.print_style = )` must be \"columns\" or \"R\", not ", given(style), ".")
   }
-  as.double(digits)
+  style
+}
+
+# Prints a buffer as R prints its array. Reads no more of each dimension than `max_rows` lines can show.
+print_as_r <- function(x, max_rows, max_width) {
+  rows <- if (max_rows < 0) Inf else max_rows
+  # a digit and a space are the least that an element takes
+  per_line <- if (max_width < 0) Inf else max_width %/% 2
+  dims <- shape(x)
+  limits <- pmin(dims, if (length(dims) < 2L) rows * per_line else c(rows, rep(rows * per_line, length(dims) - 1L)))
+  is_whole <- identical(as.double(limits), as.double(dims))
+  shown <- if (is_whole) as_array(x) else do.call(`[`, c(list(x), lapply(limits, seq_len), drop = FALSE))
+  width <- if (max_width < 0) 10000 else min(max(max_width, 10), 10000)
+  old <- options(width = width, max.print = .Machine$integer.max)
+  on.exit(options(old))
+  lines <- utils::capture.output(print(shown))
+  cut <- if (length(lines) > rows || !is_whole) " ... [output was truncated, set max_rows = -1 to see all]"
+  cat("PJRTBuffer ", utils::head(lines, rows), cut, paste(buffer_footer(x), ""), sep = "\n")
+  invisible(x)
 }
 
 buffer_footer <- function(x) {

@@ -35,7 +35,7 @@ test_that("every documented option is checked or used", {
     pjrt.compile_memory = compile(unary_program("f32")), pjrt.compile_timeout = compile(unary_program("f32")),
     pjrt.operators_max = pjrt_cache_info(),
     pjrt.progress = shows_progress(),
-    pjrt.print_decimals = print(x), pjrt.index_url = install_pjrt("cpu", force = TRUE),
+    pjrt.print_style = print(x), pjrt.index_url = install_pjrt("cpu", force = TRUE),
     pjrt.manifest = install_pjrt("cpu"), pjrt.print_max_rows = print(x),
     pjrt.print_max_rows_slice = print(x), pjrt.print_max_width = print(x), pjrt.staging_max = pjrt_memory_stats(),
     pjrt.serialize = as_array(unserialize(serialize(x, NULL))),

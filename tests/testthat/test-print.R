@@ -90,19 +90,38 @@ test_that("the options digits and width set the defaults", {
   expect_identical(shown(x), c(" 1.0000", " 2.1235"))
   withr::with_options(list(digits = 10), expect_identical(shown(x), c(" 1.0000000", " 2.1234568")))
   withr::with_options(list(digits = 3), expect_identical(shown(x), c(" 1.0", " 2.1")))
-  withr::with_options(list(digits = 10, pjrt.print_decimals = 2), expect_identical(shown(x), c(" 1.00", " 2.12")))
   wide <- pjrt_buffer(matrix(1:100, 1))
   longest <- function() max(nchar(grep("Columns", shown(wide), value = TRUE, invert = TRUE)))
   withr::with_options(list(width = 80), expect_gt(longest(), 80))
   withr::with_options(list(width = 40), expect_lte(longest(), 40))
   withr::with_options(list(width = 40, pjrt.print_max_width = 60), expect_gt(longest(), 40))
-  for (bad in list(-1, 1.5, "4", NA, 21)) {
-    withr::with_options(list(pjrt.print_decimals = bad), {
-      expect_refused(print(x), "invalid_input", "`options(pjrt.print_decimals = )` must be a whole number from 0 to 20")
-    })
-  }
   expect_identical(shown(pjrt_buffer(c(-1L, 20L, 300L))), c("  -1", "  20", " 300"))
   expect_identical(shown(pjrt_buffer(-1L, "ui8")), " 255")
+})
+
+test_that("buffers print as R prints arrays if asked", {
+  withr::local_options(pjrt.print_style = "R")
+  printed <- function(x, ...) utils::capture.output(expect_invisible(print(x, ...)))
+  for (x in list(1:100, c(1.5, NA, 2), c(TRUE, FALSE), matrix(1:6, 2), array(1:12, c(2, 3, 2)), TRUE)) {
+    body <- printed(pjrt_buffer(x))
+    expect_identical(body[-c(1L, length(body))], utils::capture.output(print(as_array(pjrt_buffer(x)))))
+    expect_identical(body[[1L]], "PJRTBuffer ")
+    expect_match(body[[length(body)]], "^\\[ CPU.* \\] $")
+  }
+  expect_identical(printed(pjrt_scalar(TRUE))[[2L]], "[1] TRUE")
+  expect_identical(printed(pjrt_empty("f32", c(0, 3)))[[3L]], "[ CPUf32{0x3} ] ")
+  # only what is shown is read, and the rest is said to be missing
+  for (x in list(1:1e5, matrix(1:1e5, 100), matrix(1:1e5, 1e4), array(1:1e5, c(10, 100, 100)))) {
+    body <- printed(pjrt_buffer(x), max_rows = 5, max_width = 40)
+    expect_length(body, 8L)
+    expect_identical(body[[7L]], cut_line)
+    expect_lte(max(nchar(body[2:6])), 40L)
+  }
+  expect_length(printed(pjrt_buffer(1:1e4), max_rows = -1), 2L + length(utils::capture.output(print(1:1e4))))
+  # what others lay out stays
+  expect_identical(utils::capture.output(print(pjrt_buffer(1:2), header = FALSE, footer = "")), c(" 1", " 2"))
+  withr::local_options(pjrt.print_style = "r")
+  expect_refused(print(pjrt_scalar(1)), "invalid_type", '`options(pjrt.print_style = )` must be "columns" or "R"')
 })
 
 test_that("floats with whole values print like integers", {
