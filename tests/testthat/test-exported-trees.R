@@ -78,9 +78,12 @@ test_that("an equinox model is a list with the names of its fields, and None is 
   }
   expect_identical(state$opt_state[[2]], list())
   expect_run(losses, state[c("model", "opt_state")], tree_runs$equinox)
-  # `None` also under its name
-  state$model <- list(layers = state$model$layers, activation = NULL, final_activation = NULL)
-  expect_gt(as_array(step(state, batches[[1]]$x, batches[[1]]$y)$loss), 0)
+  # `None` also under its name, and classes with nothing but `None`
+  for (nothing in list(NULL, list(), list(NULL), list(p = NULL, list(NULL)))) {
+    state$model <- list(layers = state$model$layers, activation = nothing, final_activation = NULL)
+    for (i in 1:2) state <- step(state, batches[[1]]$x, batches[[1]]$y)
+    expect_gt(as_array(state$loss), 0)
+  }
 })
 
 test_that("every container is a list, with names where Python has them", {
@@ -112,6 +115,12 @@ test_that("every container is a list, with names where Python has them", {
     data, pair = list(more), more = list(more, list(a = more)), last = list(list(3)), plain = list(more)
   )
   expect_identical(as_array(again), result)
+  for (wrong in list(1, list(1), list(NULL, list(more)))) {
+    expect_refused(
+      f(data, pair = list(more, wrong), more = list(more, list(a = more)), last = list(list(3)), plain = list(more)),
+      "invalid_input", "`pair$second` must be NULL or an empty list: the program takes no arrays there."
+    )
+  }
   expect_refused(
     f(data, pair = list(more), more = list(more), last = list(list(3)), plain = list(more)), "invalid_input",
     "There is no value for `more[[2]]$a`."
