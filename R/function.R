@@ -60,9 +60,14 @@
 #'   as from [as_array()]. See below about several devices.
 #' @param device A device to compile for: anything that [as_pjrt_device()] takes. An executable has one already.
 #' @param arguments A character vector: names for the function's arguments, instead of the program's.
+#' @param object A `PJRTFunction`, or a `PJRTStep` from [pjrt_step()].
 #' @param ... For `pjrt_function()`, further arguments of [pjrt_compile()]. Not used by methods.
-#' @return `pjrt_function()`: a function of class `PJRTFunction`. `format()`: a string, the signature. `print()`: `x`,
-#'   invisibly.
+#' @return
+#' * `pjrt_function()`: a function of class `PJRTFunction`.
+#' * `format()`: a string, the signature.
+#' * `print()`: `x`, invisibly. It folds long lists.
+#' * `summary()`: a list of two data frames with a row for each array, `inputs` and `outputs`: `name`, `type`, and for
+#'   inputs `kept`, whether the program takes it, `donated`, and for a step `from`, the output that replaces it.
 #' @section Errors:
 #' * `pjrt_error_argument_count`: arguments are missing, or there are more than the program takes.
 #' * `pjrt_error_invalid_input`: elements of nested lists are missing or unknown, or an argument is not an array.
@@ -360,6 +365,17 @@ print.PJRTFunction <- function(x, ...) {
 
 #' @export
 print.PJRTStep <- print.PJRTFunction
+
+#' @rdname pjrt_function
+#' @export
+summary.PJRTFunction <- function(object, ...) {
+  check_unused(...)
+  described <- description_of(object, class(object)[[1L]])
+  lapply(call_native(ffi_function_arrays, described$.text), as.data.frame)
+}
+
+#' @export
+summary.PJRTStep <- summary.PJRTFunction
 
 #' @export
 str.PJRTFunction <- function(object, ...) {

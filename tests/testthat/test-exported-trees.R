@@ -165,6 +165,28 @@ test_that("names have one spelling in files, errors, printing and states", {
   expect_named(compiled(c(0L, 0L))[[2]][[2]][[1]], c("count", "mu", "nu"))
 })
 
+test_that("a summary has each array of a function or a step, by the same names", {
+  f <- pjrt_function(tree_export("flax-step"))
+  arrays <- summary(f)
+  expect_named(arrays$inputs, c("name", "type", "kept", "donated"))
+  expect_identical(arrays$inputs$name[c(5, 15, 17)], c("opt_state[[2]][[1]]$count", "x", "key"))
+  expect_identical(arrays$inputs$type[c(5, 15, 17)], c("i32[]", "f32[n, 4]", "key<fry>[]"))
+  expect_identical(arrays$inputs$donated, rep(c(TRUE, FALSE), c(14, 3)))
+  expect_identical(arrays$outputs$name[c(1, 15)], c("[[1]]$params$Dense_0$bias", "[[3]]"))
+  step <- summary(pjrt_step(f, outputs = "loss"))
+  expect_identical(step$inputs$from[c(5, 17)], c("[[2]][[2]][[1]]$count", NA))
+  expect_identical(step$outputs$name[c(5, 15)], c("opt_state[[2]][[1]]$count", "loss"))
+  # without names of outputs, and without inputs
+  constant <- pjrt_program("func.func @main() -> (tensor<2xf32>, tensor<f32>) {
+    %0 = stablehlo.constant dense<1.0> : tensor<2xf32>
+    %1 = stablehlo.constant dense<2.0> : tensor<f32>
+    return %0, %1 : tensor<2xf32>, tensor<f32>
+  }")
+  arrays <- summary(pjrt_function(constant))
+  expect_identical(dim(arrays$inputs), c(0L, 4L))
+  expect_identical(arrays$outputs, data.frame(name = c("", ""), type = c("f32[2]", "f32[]")))
+})
+
 test_that("exported functions, functions and steps print trees of names", {
   expect_snapshot(tree_export("flax-state"))
   expect_snapshot(pjrt_step(tree_export("flax-step")))
