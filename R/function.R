@@ -281,12 +281,16 @@ execute_on_devices <- function(call) {
   executable <- call[[2L]]
   inputs <- call[[3L]]
   parts <- vector("list", length(inputs))
-  for (i in seq_along(inputs)) {
-    parts[[i]] <- input_parts(inputs[[i]], executable, i)
-  }
-  made <- pjrt_execute_sharded(
-    executable, lapply(seq_along(devices(executable)), function(k) lapply(parts, `[[`, k)),
-    simplify = FALSE
+  i <- 0L
+  tryCatch(
+    {
+      for (i in seq_along(inputs)) parts[[i]] <- input_parts(inputs[[i]], executable, i)
+      made <- pjrt_execute_sharded(
+        executable, lapply(seq_along(devices(executable)), function(k) lapply(parts, `[[`, k)),
+        simplify = FALSE
+      )
+    },
+    pjrt_error = function(e) stop(with_own_names(e, call[[1L]]$.text, executable, i))
   )
   numbers <- seq_along(made[[1L]])
   if (call[[1L]]$.source$as == "array") {
@@ -301,21 +305,34 @@ input_parts <- function(x, executable, number) {
   if (is.list(x) && !is.object(x)) {
     count <- length(devices(executable))
     if (length(x) != count || !all(vapply(x, inherits, NA, "PJRTBuffer"))) {
-      abort_input(
-        "Argument ", number, " must be a whole array, or a list of ", counted(count, "buffer"), ", one for each device."
-      )
+      abort_input("`x` must be a whole array, or a list of ", counted(count, "buffer"), ", one for each device.")
     }
     return(x)
   }
-  if (!inherits(x, "PJRTBuffer")) {
-    plain <- plain_data(x)
-    if (is.null(plain)) {
-      abort_input("Argument ", number, " must be a `PJRTBuffer` or an R array of numbers, not ", given(x), ".",
-        hints = conversion_advice(x))
-    }
-    x <- plain
+  if (inherits(x, "PJRTBuffer")) {
+    return(shard_for_input(x, executable, number, dim = NULL, dtype = NULL, tensor = NULL))
   }
-  shard_for_input(x, executable, number, dim = NULL, dtype = NULL, tensor = NULL)
+  plain <- plain_data(x)
+  if (is.null(plain)) {
+    abort_input("`x` must be a `PJRTBuffer` or an R array of numbers, not ", given(x), ".",
+      hints = conversion_advice(x))
+  }
+  shard_for_input(plain, executable, number, dim = NULL, dtype = NULL, tensor = NULL, check = TRUE)
+}
+
+# An error that names the inputs as the function does. One about `x` is about the input with this number.
+with_own_names <- function(error, text, executable, number) {
+  inputs <- call_native(ffi_function_arrays, text)$inputs
+  own <- inputs$name[inputs$kept]
+  known <- describe_executable(executable)$inputs$name
+  for (i in seq_along(own)) {
+    error$message <- gsub(sprintf("(`%s`)", known[[i]]), sprintf("(`%s`)", own[[i]]), error$message, fixed = TRUE)
+  }
+  about_x <- "^`(x|data)` "
+  if (number > 0L && grepl(about_x, error$message)) {
+    error$message <- sprintf("Argument %d (`%s`) %s", number, own[[number]], sub(about_x, "", error$message))
+  }
+  error
 }
 
 description_of <- function(f, class = "PJRTFunction") {
