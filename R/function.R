@@ -60,9 +60,14 @@
 #'   as from [as_array()]. See below about several devices.
 #' @param device A device to compile for: anything that [as_pjrt_device()] takes. An executable has one already.
 #' @param arguments A character vector: names for the function's arguments, instead of the program's.
+#' @param object A `PJRTFunction`, or a `PJRTStep` from [pjrt_step()].
 #' @param ... For `pjrt_function()`, further arguments of [pjrt_compile()]. Not used by methods.
-#' @return `pjrt_function()`: a function of class `PJRTFunction`. `format()`: a string, the signature. `print()`: `x`,
-#'   invisibly.
+#' @return
+#' * `pjrt_function()`: a function of class `PJRTFunction`.
+#' * `format()`: a string, the signature.
+#' * `print()`: `x`, invisibly. It folds long lists.
+#' * `summary()`: a list of two data frames with a row for each array, `inputs` and `outputs`: `name`, `type`, and for
+#'   inputs `kept`, whether the program takes it, `donated`, and for a step `from`, the output that replaces it.
 #' @section Errors:
 #' * `pjrt_error_argument_count`: arguments are missing, or there are more than the program takes.
 #' * `pjrt_error_invalid_input`: elements of nested lists are missing or unknown, or an argument is not an array.
@@ -276,12 +281,16 @@ execute_on_devices <- function(call) {
   executable <- call[[2L]]
   inputs <- call[[3L]]
   parts <- vector("list", length(inputs))
-  for (i in seq_along(inputs)) {
-    parts[[i]] <- input_parts(inputs[[i]], executable, i)
-  }
-  made <- pjrt_execute_sharded(
-    executable, lapply(seq_along(devices(executable)), function(k) lapply(parts, `[[`, k)),
-    simplify = FALSE
+  i <- 0L
+  tryCatch(
+    {
+      for (i in seq_along(inputs)) parts[[i]] <- input_parts(inputs[[i]], executable, i)
+      made <- pjrt_execute_sharded(
+        executable, lapply(seq_along(devices(executable)), function(k) lapply(parts, `[[`, k)),
+        simplify = FALSE
+      )
+    },
+    pjrt_error = function(e) stop(with_own_names(e, call[[1L]]$.text, executable, i))
   )
   numbers <- seq_along(made[[1L]])
   if (call[[1L]]$.source$as == "array") {
@@ -296,21 +305,34 @@ input_parts <- function(x, executable, number) {
   if (is.list(x) && !is.object(x)) {
     count <- length(devices(executable))
     if (length(x) != count || !all(vapply(x, inherits, NA, "PJRTBuffer"))) {
-      abort_input(
-        "Argument ", number, " must be a whole array, or a list of ", counted(count, "buffer"), ", one for each device."
-      )
+      abort_input("`x` must be a whole array, or a list of ", counted(count, "buffer"), ", one for each device.")
     }
     return(x)
   }
-  if (!inherits(x, "PJRTBuffer")) {
-    plain <- plain_data(x)
-    if (is.null(plain)) {
-      abort_input("Argument ", number, " must be a `PJRTBuffer` or an R array of numbers, not ", given(x), ".",
-        hints = conversion_advice(x))
-    }
-    x <- plain
+  if (inherits(x, "PJRTBuffer")) {
+    return(shard_for_input(x, executable, number, dim = NULL, dtype = NULL, tensor = NULL))
   }
-  shard_for_input(x, executable, number, dim = NULL, dtype = NULL, tensor = NULL)
+  plain <- plain_data(x)
+  if (is.null(plain)) {
+    abort_input("`x` must be a `PJRTBuffer` or an R array of numbers, not ", given(x), ".",
+      hints = conversion_advice(x))
+  }
+  shard_for_input(plain, executable, number, dim = NULL, dtype = NULL, tensor = NULL, check = TRUE)
+}
+
+# An error that names the inputs as the function does. One about `x` is about the input with this number.
+with_own_names <- function(error, text, executable, number) {
+  inputs <- call_native(ffi_function_arrays, text)$inputs
+  own <- inputs$name[inputs$kept]
+  known <- describe_executable(executable)$inputs$name
+  for (i in seq_along(own)) {
+    error$message <- gsub(sprintf("(`%s`)", known[[i]]), sprintf("(`%s`)", own[[i]]), error$message, fixed = TRUE)
+  }
+  about_x <- "^`(x|data)` "
+  if (number > 0L && grepl(about_x, error$message)) {
+    error$message <- sprintf("Argument %d (`%s`) %s", number, own[[number]], sub(about_x, "", error$message))
+  }
+  error
 }
 
 description_of <- function(f, class = "PJRTFunction") {
@@ -360,6 +382,17 @@ print.PJRTFunction <- function(x, ...) {
 
 #' @export
 print.PJRTStep <- print.PJRTFunction
+
+#' @rdname pjrt_function
+#' @export
+summary.PJRTFunction <- function(object, ...) {
+  check_unused(...)
+  described <- description_of(object, class(object)[[1L]])
+  lapply(call_native(ffi_function_arrays, described$.text), as.data.frame)
+}
+
+#' @export
+summary.PJRTStep <- summary.PJRTFunction
 
 #' @export
 str.PJRTFunction <- function(object, ...) {

@@ -29,30 +29,22 @@ given_shapes <- function(exported, shapes) {
   if (is.null(names(shapes)) && length(shapes) <= length(inputs)) {
     names(shapes) <- inputs[seq_along(shapes)]
   }
-  flat <- lapply(flat_shapes(shapes), plain_shape)
-  if (length(flat) > 0L && (is.null(names(shapes)) || anyNA(names(flat)) || !all(nzchar(names(flat))))) {
+  if (length(shapes) > 0L && (is.null(names(shapes)) || anyNA(names(shapes)) || !all(nzchar(names(shapes))))) {
     abort_input(
       "`shapes` must have names, or a shape for each of the ", length(inputs), " inputs in order.", hints = hints
     )
   }
+  if (any(vapply(shapes, is.null, NA))) {
+    abort_type("Each shape in `shapes` must be whole numbers from 0, not NULL.", hints = hints)
+  }
+  # within lists, NULL is `None`
+  tree <- build_tree(shapes)
+  flat <- lapply(flatten(shapes), plain_shape)
+  names(flat) <- vapply(seq_along(flat), function(i) tree_path(tree, i), "")
   for (dim in flat) {
     if (!is.numeric(dim) || is.object(dim) || anyNA(dim) || any(dim < 0 | dim != trunc(dim) | dim > 2^53)) {
       abort_type("Each shape in `shapes` must be whole numbers from 0, not ", given(dim), ".", hints = hints)
     }
-  }
-  flat
-}
-
-# The numbers in a nested list, with their paths as names.
-flat_shapes <- function(shapes, path = "") {
-  flat <- list()
-  for (i in seq_along(shapes)) {
-    key <- names(shapes)[i] %||% ""
-    here <- if (nzchar(path)) paste0(path, if (nzchar(key)) paste0("$", key) else paste0("[[", i, "]]")) else key
-    part <- shapes[[i]]
-    flat <- c(
-      flat, if (is.list(part) && !is.object(part)) flat_shapes(part, here) else structure(list(part), names = here)
-    )
   }
   flat
 }

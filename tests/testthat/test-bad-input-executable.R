@@ -57,6 +57,7 @@ rows <- list(
   format.PJRTFunction = row(x = of("printed", pjrt_function(add))),
   print.PJRTFunction = row(x = of("printed", pjrt_function(add))),
   str.PJRTFunction = row(object = of("printed", pjrt_function(add))),
+  summary.PJRTFunction = row(object = of("printed", pjrt_function(add))),
   pjrt_step = row(
     f = of("executable", pjrt_function(add), "a program", "a closed executable"), state = of("choice", c(x = 1)),
     outputs = of("none", NULL, "NULL", "character()")
@@ -64,6 +65,7 @@ rows <- list(
   format.PJRTStep = row(x = of("printed", pjrt_step(add, c(x = 1)))),
   print.PJRTStep = row(x = of("printed", pjrt_step(add, c(x = 1)))),
   str.PJRTStep = row(object = of("printed", pjrt_step(add, c(x = 1)))),
+  summary.PJRTStep = row(object = of("printed", pjrt_step(add, c(x = 1)))),
   print.PJRTLoadedExecutable = row(x = of("any", add)),
   str.PJRTLoadedExecutable = row(object = of("any", add)),
   format.PJRTExecutable = row(x = of("printed", unloaded)),

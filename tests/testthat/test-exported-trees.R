@@ -78,9 +78,12 @@ test_that("an equinox model is a list with the names of its fields, and None is 
   }
   expect_identical(state$opt_state[[2]], list())
   expect_run(losses, state[c("model", "opt_state")], tree_runs$equinox)
-  # `None` also under its name
-  state$model <- list(layers = state$model$layers, activation = NULL, final_activation = NULL)
-  expect_gt(as_array(step(state, batches[[1]]$x, batches[[1]]$y)$loss), 0)
+  # `None` also under its name, and classes with nothing but `None`
+  for (nothing in list(NULL, list(), list(NULL), list(p = NULL, list(NULL)))) {
+    state$model <- list(layers = state$model$layers, activation = nothing, final_activation = NULL)
+    for (i in 1:2) state <- step(state, batches[[1]]$x, batches[[1]]$y)
+    expect_gt(as_array(state$loss), 0)
+  }
 })
 
 test_that("every container is a list, with names where Python has them", {
@@ -112,6 +115,12 @@ test_that("every container is a list, with names where Python has them", {
     data, pair = list(more), more = list(more, list(a = more)), last = list(list(3)), plain = list(more)
   )
   expect_identical(as_array(again), result)
+  for (wrong in list(1, list(1), list(NULL, list(more)))) {
+    expect_refused(
+      f(data, pair = list(more, wrong), more = list(more, list(a = more)), last = list(list(3)), plain = list(more)),
+      "invalid_input", "`pair$second` must be NULL or an empty list: the program takes no arrays there."
+    )
+  }
   expect_refused(
     f(data, pair = list(more), more = list(more), last = list(list(3)), plain = list(more)), "invalid_input",
     "There is no value for `more[[2]]$a`."
@@ -154,6 +163,28 @@ test_that("names have one spelling in files, errors, printing and states", {
   compiled <- pjrt_function(pjrt_compile(tree_export("flax-init")))
   expect_identical(format(compiled), format(pjrt_function(tree_export("flax-init"))))
   expect_named(compiled(c(0L, 0L))[[2]][[2]][[1]], c("count", "mu", "nu"))
+})
+
+test_that("a summary has each array of a function or a step, by the same names", {
+  f <- pjrt_function(tree_export("flax-step"))
+  arrays <- summary(f)
+  expect_named(arrays$inputs, c("name", "type", "kept", "donated"))
+  expect_identical(arrays$inputs$name[c(5, 15, 17)], c("opt_state[[2]][[1]]$count", "x", "key"))
+  expect_identical(arrays$inputs$type[c(5, 15, 17)], c("i32[]", "f32[n, 4]", "key<fry>[]"))
+  expect_identical(arrays$inputs$donated, rep(c(TRUE, FALSE), c(14, 3)))
+  expect_identical(arrays$outputs$name[c(1, 15)], c("[[1]]$params$Dense_0$bias", "[[3]]"))
+  step <- summary(pjrt_step(f, outputs = "loss"))
+  expect_identical(step$inputs$from[c(5, 17)], c("[[2]][[2]][[1]]$count", NA))
+  expect_identical(step$outputs$name[c(5, 15)], c("opt_state[[2]][[1]]$count", "loss"))
+  # without names of outputs, and without inputs
+  constant <- pjrt_program("func.func @main() -> (tensor<2xf32>, tensor<f32>) {
+    %0 = stablehlo.constant dense<1.0> : tensor<2xf32>
+    %1 = stablehlo.constant dense<2.0> : tensor<f32>
+    return %0, %1 : tensor<2xf32>, tensor<f32>
+  }")
+  arrays <- summary(pjrt_function(constant))
+  expect_identical(dim(arrays$inputs), c(0L, 4L))
+  expect_identical(arrays$outputs, data.frame(name = c("", ""), type = c("f32[2]", "f32[]")))
 })
 
 test_that("exported functions, functions and steps print trees of names", {

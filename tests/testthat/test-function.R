@@ -248,7 +248,7 @@ test_that("elements of lists that are missing, unknown or of another kind are re
   expect_refused(f(params, NULL), "invalid_input", "There is no value for `x`.")
   names(params)[[2L]] <- NA
   refused(params, "names must not be NA")
-  deep <- list()
+  deep <- list(1)
   for (i in 1:200) deep <- list(hidden = deep)
   refused(deep, "`params$hidden$hidden`")
   # a call that fails does not disturb the next one

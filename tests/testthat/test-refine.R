@@ -107,10 +107,16 @@ test_that("shapes of functions with fixed shapes are compared", {
   nested <- load_exported("tree")
   good <- list(params = list(layers = list(list(b = 3), list(w = c(3, 2)))), "args[1]" = c(5, 4), scale = integer())
   expect_s3_class(pjrt_compile(nested, shapes = good), "PJRTLoadedExecutable")
+  # `None` has no shape
+  good$params$nothing <- list(NULL, list())
+  expect_s3_class(pjrt_compile(nested, shapes = good), "PJRTLoadedExecutable")
   good$params$layers[[1]]$b <- 4
   expect_refused(
     pjrt_compile(nested, shapes = good), "shape_mismatch", "of `params$layers[[1]]$b` must be 3, not 4."
   )
+  deep <- 3
+  for (i in 1:9000) deep <- list(deep)
+  expect_refused(pjrt_compile(x, shapes = list(x = deep)), "invalid_input", "named `x[[1]][[1]]")
 })
 
 test_that("shapes are only for exported functions", {

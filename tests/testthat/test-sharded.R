@@ -414,11 +414,12 @@ test_that("a function of a program for several devices takes and returns whole a
   expect_equal(as_array(parts), list(x[1:2, ] / 4, x[3:4, ] / 4))
   # parts are taken as they are
   for (i in 1:2) expect_equal(f(parts), x / 16)
-  expect_refused(f(x[1:3, ]), "shape_mismatch", "`x` has the shape [3x3], but the whole array of input 1 (`x`)")
+  expect_refused(f(x[1:3, ]), "shape_mismatch", "1 (`x`) has the shape [3x3], but the whole array of input 1 (`x`)")
   for (bad in list(list(), parts[1], list(x, x))) {
-    expect_refused(f(bad), "invalid_input", "Argument 1 must be a whole array, or a list of 2 buffers")
+    expect_refused(f(bad), "invalid_input", "Argument 1 (`x`) must be a whole array, or a list of 2 buffers")
   }
-  expect_refused(f("x"), "invalid_input", "Argument 1 must be a `PJRTBuffer` or an R array of numbers")
+  expect_refused(f("x"), "invalid_input", "Argument 1 (`x`) must be a `PJRTBuffer` or an R array of numbers")
+  expect_refused(f(replace(x, 2, NA)), "invalid_input", "Argument 1 (`x`) has 1 NA value")
   # of executables, with whole shapes, and of the session's own devices
   for (g in list(
     pjrt_function(pjrt_compile(exported, devices = both), as = "array"), pjrt_function(exported, as = "array")
@@ -426,6 +427,15 @@ test_that("a function of a program for several devices takes and returns whole a
     expect_output(print(g), "x: f32[4x3]", fixed = TRUE)
     expect_equal(g(x), x / 4)
   }
+  # errors name arguments in lists as the function does
+  nested <- pjrt_compile(
+    pjrt_program(gsub("%x", "%params.w", all_reduce_program("2xf64", 2), fixed = TRUE)), two_replicas, devices = both
+  )
+  g <- pjrt_function(nested)
+  wrong <- lapply(both, function(device) pjrt_buffer(c(1, 2, 3), "f64", device))
+  expect_refused(g(list(w = wrong)), "shape_mismatch", "Wrong shape of argument 1 (`params$w`)")
+  expect_refused(g(list(w = 1:3)), "shape_mismatch", "Argument 1 (`params$w`) has the shape [3]")
+  expect_refused(g(list(w = c("a", "b"))), "invalid_input", "Argument 1 (`params$w`) must be a `PJRTBuffer`")
   # replicas get the same arrays, or their own
   replicas <- pjrt_compile(pjrt_program(all_reduce_program("2xf64", 2)), two_replicas, devices = both)
   sums <- pjrt_function(replicas, as = "array")

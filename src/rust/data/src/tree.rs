@@ -310,7 +310,16 @@ impl Tree {
 
     /// The paths of all leaves.
     pub fn paths(&self) -> Vec<String> {
-        let mut paths = Vec::with_capacity(self.size());
+        self.paths_where(|node| node.kind == Kind::Leaf)
+    }
+
+    /// The paths of all nodes without leaves.
+    pub fn empty_paths(&self) -> Vec<String> {
+        self.paths_where(|node| node.leaves == 0)
+    }
+
+    fn paths_where(&self, is_wanted: impl Fn(&Node) -> bool) -> Vec<String> {
+        let mut paths = Vec::new();
         // For each open list: the length of its path, the next position in it, and its end.
         let mut open: Vec<(usize, usize, usize)> = Vec::new();
         let mut path = String::new();
@@ -323,10 +332,11 @@ impl Tree {
                 add_step(&mut path, self.name(i), *position);
                 *position += 1;
             }
-            match node.kind {
-                Kind::Leaf => paths.push(path.clone()),
-                Kind::Null => {}
-                Kind::List | Kind::NamedList => open.push((path.len(), 0, i + node.nodes as usize)),
+            if is_wanted(node) {
+                paths.push(path.clone());
+            }
+            if node.kind.is_list() {
+                open.push((path.len(), 0, i + node.nodes as usize));
             }
         }
         paths

@@ -44,7 +44,7 @@ pub fn given(executable: &Executable, inputs: SEXP) -> Result<Given> {
 fn in_order(executable: &Executable, inputs: SEXP) -> Result<Given> {
     let mut values = InputObjects::new();
     let mut paths = Inputs::default();
-    // Where an element is in the lists: names, and positions from 0, below the first level.
+    // Where a list is in the others: names, and positions from 0, below the first level.
     let mut path = String::new();
     // For each list, how long its path is, and whether there are names in it.
     let mut lists: SmallVec<[(usize, bool); 8]> = smallvec![(0, false)];
@@ -53,28 +53,31 @@ fn in_order(executable: &Executable, inputs: SEXP) -> Result<Given> {
     while let Some(step) = walk.next()? {
         let Step::Element(x) = step else {
             lists.pop();
+            path.truncate(lists.last().map_or(0, |&(len, _)| len));
             continue;
         };
-        let &(len, mut has_names) = lists.last().unwrap_or(&(0, false));
-        path.truncate(len);
-        let name = walk.name()?;
-        if len > 0 {
-            path.push(SLASH);
-        }
+        let mut has_names = lists.last().is_some_and(|&(_, has_names)| has_names);
+        let position;
+        let mut name = walk.name()?;
         if !name.is_empty() {
-            path.push_str(name);
             has_names = true;
         } else if walk.depth() > 1 {
-            path.push_str(&walk.position().to_string());
+            position = walk.position().to_string();
+            name = &position;
         }
         if is_list(x) {
             walk.enter_named(x)?;
+            if !name.is_empty() {
+                path.push_str(name);
+                path.push(SLASH);
+            }
             lists.push((path.len(), has_names));
+            values.reserve(sexp::len(x));
             continue;
         }
         values.push(x);
         if has_names {
-            paths.push(&path)?;
+            paths.push(&path, name)?;
         } else {
             paths.push_unnamed();
         }

@@ -158,6 +158,23 @@ pub fn check(x: SEXP) -> Result<()> {
     Ok(())
 }
 
+/// Whether this is NULL, or a list with nothing but NULL and such lists.
+pub fn is_empty(x: SEXP) -> Result<bool> {
+    if !is_list(x) {
+        return Ok(sexp::is_nil(x));
+    }
+    let mut walk = Walk::default();
+    walk.enter(x)?;
+    while let Some(step) = walk.next()? {
+        match step {
+            Step::Element(x) if is_list(x) => walk.enter(x)?,
+            Step::Element(x) if !sexp::is_nil(x) => return Ok(false),
+            _ => {}
+        }
+    }
+    Ok(true)
+}
+
 #[cold]
 fn bad_name<T>() -> Result<T> {
     bail!(InvalidInput, "The names of a list must be valid text.")

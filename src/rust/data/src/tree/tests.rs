@@ -45,6 +45,14 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
+#[test]
+fn nodes_without_leaves_have_paths() {
+    let some = tree("list<named>(a = NULL, b = list(*, list(NULL), list()))");
+    assert_eq!(some.empty_paths(), ["a", "b[[2]]", "b[[2]][[1]]", "b[[3]]"]);
+    assert_eq!(some.paths(), ["b[[1]]"]);
+    assert_eq!(tree("list()").empty_paths(), [""]);
+}
+
 const TREES: [&str; 14] = [
     "*",
     "NULL",

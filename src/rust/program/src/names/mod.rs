@@ -82,37 +82,37 @@ type Table = HashMap<String, Vec<usize>>;
 
 /// Inputs in the order of a call.
 ///
-/// Each is the letter of its kind, its path and a zero byte. What is the same text has the same order.
+/// Each is its path, which is empty without a name, and a zero byte. What is the same text has the same order.
 #[derive(Debug, Default)]
 pub struct Inputs {
     text: String,
     has_names: bool,
 }
 
-const NAMED: &str = "n";
-const UNNAMED: &str = "u";
 const END: char = '\0';
 
 /// The most bytes of the paths of inputs.
 const MAX_TEXT: usize = 1 << 28;
 
 impl Inputs {
+    #[inline]
     pub fn push_unnamed(&mut self) {
-        self.text.push_str(UNNAMED);
         self.text.push(END);
     }
 
-    /// Adds an input with a path, whose parts are in any spelling, with positions from 0.
+    /// Adds an input with a name after the path of its list, which ends with a slash or is empty. Their parts are in any
+    /// spelling, with positions from 0.
     ///
     /// # Errors
     /// `InvalidInput` for more text than the names of any program have: paths repeat the names of the lists above.
-    pub fn push(&mut self, path: &str) -> Result<()> {
-        if self.text.len() + path.len() > MAX_TEXT {
+    #[inline]
+    pub fn push(&mut self, list: &str, name: &str) -> Result<()> {
+        if self.text.len() + list.len() + name.len() > MAX_TEXT {
             bail!(InvalidInput, "The names of the inputs are too long.");
         }
         self.has_names = true;
-        self.text.push_str(NAMED);
-        self.text.push_str(path);
+        self.text.push_str(list);
+        self.text.push_str(name);
         self.text.push(END);
         Ok(())
     }
@@ -123,7 +123,7 @@ impl Inputs {
     }
 
     fn iter(&self) -> impl Iterator<Item = Option<&str>> {
-        self.text.split_terminator(END).map(|input| input.strip_prefix(NAMED))
+        self.text.split_terminator(END).map(|path| (!path.is_empty()).then_some(path))
     }
 }
 
@@ -324,7 +324,7 @@ mod tests {
             if input.is_empty() {
                 given.push_unnamed();
             } else {
-                given.push(input).unwrap();
+                given.push("", input).unwrap();
             }
         }
         let names = InputNames::default();

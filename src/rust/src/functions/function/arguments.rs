@@ -41,6 +41,8 @@ enum Place {
     List {
         has_inputs: bool,
     },
+    /// NULL, or a list without arrays.
+    Empty,
 }
 
 /// How the lists of a call fit the inputs.
@@ -53,7 +55,8 @@ struct Match {
 
 enum Node {
     Leaf,
-    Null,
+    /// NULL, or a list without arrays, where the program takes none.
+    Empty,
     /// Ignored, whatever it is.
     Unused,
     /// A list of this length, and the number of its names.
@@ -80,6 +83,9 @@ impl Arguments {
             if input.kept {
                 inputs.push((path, own));
             }
+        }
+        for path in function.arguments.tree.empty_paths() {
+            places.entry(names::normal(&path)).or_insert(Place::Empty);
         }
         let names = function.names();
         let class = |class: &Class| {
@@ -145,7 +151,7 @@ impl Arguments {
             let is_same = match nodes.next() {
                 None => false,
                 Some(Node::Unused) => true,
-                Some(Node::Null) => sexp::is_nil(x),
+                Some(Node::Empty) => lists::is_empty(x)?,
                 Some(Node::Leaf) => {
                     values.push(x);
                     !sexp::is_nil(x) && (self.takes_parts || !is_list(x))
@@ -298,7 +304,7 @@ impl<'a> First<'a> {
     fn value(&mut self, x: SEXP, path: &str) -> Result<bool> {
         match self.arguments.places.get(path) {
             Some(Place::Unused | Place::List { has_inputs: false }) => self.nodes.push(Node::Unused),
-            _ if sexp::is_nil(x) => self.nodes.push(Node::Null),
+            _ if sexp::is_nil(x) => self.nodes.push(Node::Empty),
             Some(&Place::Input(index)) if !is_list(x) || self.arguments.takes_parts => {
                 if self.order[index].replace(self.values.len()).is_some() {
                     return Err(refusal(format!("There are several values for {}.", self.arguments.quoted(path)), ""));
@@ -319,8 +325,11 @@ impl<'a> First<'a> {
                     &format!("Its elements are {}.", self.arguments.known_below(path)),
                 ));
             }
-            // Without elements, it does not matter.
-            None if is_list(x) && sexp::len(x) == 0 => self.nodes.push(Node::List { len: 0, names: None }),
+            Some(Place::Empty) | None if lists::is_empty(x)? => self.nodes.push(Node::Empty),
+            Some(Place::Empty) => {
+                let message = format!("{} must be NULL or an empty list", self.arguments.quoted(path));
+                return Err(refusal(format!("{message}: the program takes no arrays there."), ""));
+            }
             None => {
                 let parent = path.rsplit_once(SLASH).map_or("", |(parent, _)| parent);
                 return Err(refusal(

@@ -149,6 +149,29 @@ fn function_facts(function: &str) -> Result<Robj> {
     .into())
 }
 
+/// The arrays of the arguments and of the result, as columns of data frames. Those of a step have the output that replaces
+/// them; NA for none.
+#[extendr]
+fn function_arrays(function: &str) -> Result<Robj> {
+    let callable = Callable::of_text(function)?;
+    let (inputs, outputs) = (&callable.inputs, &callable.outputs);
+    let flags = |flag: fn(&Input) -> bool| inputs.iter().map(flag).collect::<Logicals>();
+    let mut columns = vec![
+        ("name", Robj::from(callable.input_paths())),
+        ("type", inputs.iter().map(|input| input.kind.as_str()).collect::<Strings>().into()),
+        ("kept", flags(|input| input.kept).into()),
+        ("donated", flags(|input| input.donated).into()),
+    ];
+    if let Some(state) = &callable.state {
+        let from =
+            |source: &Option<usize>| source.map_or_else(Rstr::na, |output| state.outputs[output].as_str().into());
+        columns.push(("from", state.sources.iter().map(from).collect::<Strings>().into()));
+    }
+    let names = callable.output_paths().unwrap_or_else(|| vec![String::new(); outputs.len()]);
+    let of_outputs = [("name", Robj::from(names)), ("type", Robj::from(outputs.clone()))];
+    Ok(list!(inputs = List::from_pairs(columns), outputs = List::from_pairs(of_outputs)).into())
+}
+
 /// The lines that print the function. `has_weights` says whether a model's weights are the default.
 #[extendr]
 fn function_lines(function: &str, has_weights: bool) -> Result<Vec<String>> {
@@ -167,6 +190,7 @@ extendr_module! {
     fn function_renamed;
     fn function_step;
     fn function_facts;
+    fn function_arrays;
     fn function_lines;
     fn function_signature;
 }
