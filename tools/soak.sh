@@ -6,6 +6,7 @@
 # Parts, all by default:
 #   tests       the tests that repeat something, as often as they did when they were written: garbage collections at every
 #               allocation, 10,000 damaged programs, long loops (PJRT_SOAK=1; see tests/testthat/helper-soak.R)
+#   damage      the Rust tests of the readers of programs, with ten times as many damaged programs
 #   inside      all tests, with programs that are compiled in R's process
 #   leaks       each use of the package 100,000 times or for a minute (tools/leaks.R)
 #   stress      random work for ten minutes (tools/stress.R)
@@ -18,11 +19,11 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tools/setup.sh
-[ $# -gt 0 ] || set -- tests inside leaks stress interrupts endings programs memcheck
+[ $# -gt 0 ] || set -- tests damage inside leaks stress interrupts endings programs memcheck
 for part in "$@"; do
     case $part in
-    tests | inside | leaks | stress | interrupts | endings | programs | memcheck) ;;
-    *) stop "usage: sh tools/soak.sh [tests|inside|leaks|stress|interrupts|endings|programs|memcheck]..." ;;
+    tests | damage | inside | leaks | stress | interrupts | endings | programs | memcheck) ;;
+    *) stop "usage: sh tools/soak.sh [tests|damage|inside|leaks|stress|interrupts|endings|programs|memcheck]..." ;;
     esac
 done
 install_base
@@ -60,6 +61,7 @@ part() {
 for name in "$@"; do
     case $name in
     tests) part tests soak ;;
+    damage) part env PJRT_SOAK=1 cargo test --package pjrt-program --lib --locked --manifest-path src/rust/Cargo.toml ;;
     inside)
         export PJRT_TEST_COMPILE=inside
         part tests tests

@@ -2,6 +2,7 @@
 
 use super::forms::check_alike;
 use crate::bytecode::MAGIC;
+use crate::damaged_places;
 use crate::module::Module;
 use crate::program::{Format, Program};
 use crate::text;
@@ -110,9 +111,7 @@ fn the_text_keeps_names_and_annotations() {
 #[test]
 fn damage_never_panics() {
     for (path, code) in programs() {
-        // The larger programs have the same structures many times.
-        let step = 1 + code.len() / 40;
-        for at in (4..code.len()).step_by(step) {
+        for at in damaged_places(code.len(), 8).skip(1) {
             for byte in [0, 1, 0xff, code[at].wrapping_add(2)] {
                 let mut changed = code.clone();
                 changed[at] = byte;
@@ -122,7 +121,7 @@ fn damage_never_panics() {
                 }
             }
         }
-        for len in (0..code.len()).step_by(step) {
+        for len in damaged_places(code.len(), 8) {
             assert!(Module::decode(&code[..len]).is_err(), "{path} of {len} bytes");
         }
     }

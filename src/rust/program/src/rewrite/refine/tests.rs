@@ -1,4 +1,5 @@
 use super::*;
+use crate::damaged_places;
 
 fn module(name: &str) -> Module {
     let path = format!("{}/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -90,7 +91,7 @@ fn damaged_programs_are_refused_without_a_panic() {
     ] {
         let code = std::fs::read(format!("{}/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
         let dims: Vec<Vec<i64>> = dims.iter().map(|dims| dims.to_vec()).collect();
-        for at in (4..code.len()).step_by(1 + code.len() / 150) {
+        for at in damaged_places(code.len(), 40).skip(1) {
             for byte in [0, 0xff, code[at].wrapping_add(2), code[at] ^ 8] {
                 let mut changed = code.clone();
                 changed[at] = byte;
