@@ -33,7 +33,7 @@ plot.PJRTOperationCosts <- function(x, n = 10, main = "Estimated time of operati
 # The text beside each bar: its share, and as much of its source as leaves 0.3 of the width to the bars.
 cost_texts <- function(bars, cex) {
   room <- 0.7 * graphics::par("pin")[[1L]] - graphics::strwidth("00.0%, m", units = "inches", cex = cex)
-  sources <- shortened(bars$source, room, cex, at_end = TRUE)
+  sources <- fit_labels(bars$source, room, cex, at_end = TRUE)
   sprintf("%.1f%%%s%s", 100 * bars$share, ifelse(nzchar(sources), ", ", ""), sources)
 }
 

@@ -28,7 +28,7 @@ plot_title <- function(main, below, ...) {
 
 # Makes room for these labels on the left, and returns them, shortened where they are too long.
 set_left_margin <- function(labels, cex = 1) {
-  labels <- shortened(labels, 0.4 * graphics::par("fin")[[1L]] - 0.25, cex)
+  labels <- fit_labels(labels, 0.4 * graphics::par("fin")[[1L]] - 0.25, cex)
   margins <- graphics::par("mai")
   margins[[2L]] <- max(graphics::strwidth(labels, units = "inches", cex = cex)) + 0.25
   graphics::par(mai = margins)
@@ -36,7 +36,7 @@ set_left_margin <- function(labels, cex = 1) {
 }
 
 # Shortens labels that are wider than this, in inches.
-shortened <- function(labels, room, cex, at_end = FALSE) {
+fit_labels <- function(labels, room, cex, at_end = FALSE) {
   short <- labels
   longest <- max(nchar(labels))
   while (max(graphics::strwidth(short, units = "inches", cex = cex)) > room && longest > 4L) {
