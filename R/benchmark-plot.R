@@ -51,7 +51,7 @@ plot_runs <- function(benchmarks, rows, main, ...) {
     seconds <- times[[i]]
     # a spread that is the same every time
     jitter <- (seq_along(seconds) * 0.618034) %% 1 - 0.5
-    graphics::points(seconds, i + 0.22 + 0.25 * jitter, pch = 1L, cex = 0.6, col = plot_colours[["blue"]])
+    graphics::points(seconds, i + 0.22 + 0.25 * jitter, pch = 1L, cex = 0.6, col = line_colours()[["blue"]])
     graphics::rect(rows$lower[[i]], i - 0.25, rows$upper[[i]], i - 0.05, col = shade(0.25), border = NA)
     graphics::segments(rows$median[[i]], i - 0.3, rows$median[[i]], i, lwd = 3, lend = 1L)
   }

@@ -28,6 +28,12 @@ paper <- function() {
   if (grDevices::col2rgb(colour, alpha = TRUE)[["alpha", 1L]] > 127) colour
 }
 
+# The colours of dots and lines, which need more contrast than areas: on dark backgrounds, light blue comes before blue.
+line_colours <- function() {
+  is_light <- brightness(visible_ink(graphics::par("fg"))) < 0.5
+  if (is_light) plot_colours else replace(plot_colours, c("blue", "sky"), plot_colours[c("sky", "blue")])
+}
+
 # The colour of text itself if it is readable on the device's background, or else black or white.
 visible_ink <- function(ink) {
   paper <- paper()

@@ -26,7 +26,7 @@ plot.PJRTMemoryStats <- function(x, main = "Memory of buffers", ...) {
   moments <- pretty(times, 5L)
   moments <- moments[moments >= times[[1L]] & moments <= times[[2L]]]
   graphics::axis(1L, as.numeric(moments), format(moments, clock_format(moments)), col = NA, col.ticks = shade(0.6))
-  colours <- rep_len(unname(plot_colours), length(parts))
+  colours <- rep_len(unname(line_colours()), length(parts))
   for (i in seq_along(parts)) {
     memory_curve(parts[[i]], times, colours[[i]], rep_len(1:6, length(parts))[[i]])
   }

@@ -28,17 +28,22 @@ plot_title <- function(main, below, ...) {
 
 # Makes room for these labels on the left, and returns them, shortened where they are too long.
 set_left_margin <- function(labels, cex = 1) {
-  most <- 0.4 * graphics::par("fin")[[1L]] - 0.25
-  widest <- function() max(graphics::strwidth(labels, units = "inches", cex = cex))
-  longest <- max(nchar(labels))
-  while (widest() > most && longest > 4L) {
-    longest <- longest - 1L
-    labels <- clipped(labels, longest)
-  }
+  labels <- fit_labels(labels, 0.4 * graphics::par("fin")[[1L]] - 0.25, cex)
   margins <- graphics::par("mai")
-  margins[[2L]] <- widest() + 0.25
+  margins[[2L]] <- max(graphics::strwidth(labels, units = "inches", cex = cex)) + 0.25
   graphics::par(mai = margins)
   labels
+}
+
+# Shortens labels that are wider than this, in inches.
+fit_labels <- function(labels, room, cex, at_end = FALSE) {
+  short <- labels
+  longest <- max(nchar(labels))
+  while (max(graphics::strwidth(short, units = "inches", cex = cex)) > room && longest > 4L) {
+    longest <- longest - 1L
+    short <- clipped(labels, longest, at_end)
+  }
+  short
 }
 
 # An axis at the bottom, with lines in the plot.

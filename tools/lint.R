@@ -41,11 +41,22 @@ problems_of <- function(path) {
   unlist(lapply(names(found), function(what) sprintf("%s:%d: %s", path, unique(found[[what]]), what)))
 }
 
+# Names in R/ that two files define: the later one would win.
+defined_twice <- function(paths) {
+  defined <- lapply(paths, function(path) {
+    calls <- Filter(function(x) is.call(x) && identical(x[[1L]], quote(`<-`)) && is.name(x[[2L]]), parse(path))
+    vapply(calls, function(x) as.character(x[[2L]]), "")
+  })
+  names <- as.character(unlist(defined))
+  twice <- duplicated(names)
+  sprintf("%s:1: defines `%s` again", rep(paths, lengths(defined))[twice], names[twice])
+}
+
 files <- commandArgs(trailingOnly = TRUE)
 if (length(files) == 0L) {
   files <- system2("git", c("ls-files", shQuote("*.R")), stdout = TRUE)
 }
 files <- grep(generated, grep("[.]R$", files, value = TRUE), value = TRUE, invert = TRUE)
-problems <- unlist(lapply(files, problems_of))
+problems <- c(unlist(lapply(files, problems_of)), defined_twice(grep("^R/", files, value = TRUE)))
 writeLines(as.character(problems))
 quit(status = if (length(problems) > 0L) 1L else 0L)

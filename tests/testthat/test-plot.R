@@ -84,3 +84,25 @@ test_that("long labels are shortened to leave room for the plot", {
   expect_match(labels[[2L]], "^long .*[.]{3}$")
   expect_lte(graphics::par("mai")[[2L]], 0.4 * 4 + 1e-6)
 })
+
+test_that("the text beside bars of costs leaves room for the bars", {
+  # a font with wide letters
+  grDevices::pdf(NULL, 400 / 72, 300 / 72, family = "Courier")
+  withr::defer(grDevices::dev.off())
+  bars <- pjrt:::cost_bars(results$costs, 10)
+  texts <- pjrt:::cost_texts(bars, 0.85)
+  room <- 0.7 * graphics::par("pin")[[1L]]
+  expect_lte(max(graphics::strwidth(texts, units = "inches", cex = 0.85)), room)
+  expect_match(texts[[1L]], "^13[.]9%, [.]{3}.*select_n$")
+  expect_identical(texts[[11L]], "27.0%")
+  graphics::par(pin = c(1.5, 2))
+  expect_match(pjrt:::cost_texts(bars, 0.85)[[1L]], "^13[.]9%, [.]{3}.{1,5}$")
+})
+
+test_that("dots and lines are light on dark backgrounds", {
+  grDevices::pdf(NULL)
+  withr::defer(grDevices::dev.off())
+  expect_identical(pjrt:::line_colours()[["blue"]], "#0072B2")
+  graphics::par(bg = "#16191D")
+  expect_identical(pjrt:::line_colours()[["blue"]], "#56B4E9")
+})

@@ -47,6 +47,49 @@ test_that("the README is short, starts with the two commands, and names files th
   expect_identical(links[!file.exists(file.path(dirname(path), links))], character())
 })
 
+test_that("the README names the packages that the demo installs", {
+  readme <- paste(readLines(source_file("README.md")), collapse = "\n")
+  setup <- readLines(source_file("tools/setup.sh"))
+  line <- grep("missing_packages ca-certificates", setup, value = TRUE)
+  packages <- strsplit(sub(".*missing_packages ca-certificates ([^)]*)[)].*", "\\1", line), " ")[[1L]]
+  # pip depends on Python
+  installed <- sub(".*--no-install-recommends ([^#\n]*[^# \n]).*", "\\1", readme)
+  expect_setequal(strsplit(installed, " ")[[1L]], c(setdiff(packages, "python3"), "cargo"))
+  article <- readLines(source_file("vignettes/articles/installation.Rmd"))
+  expect_match(article, installed, fixed = TRUE, all = FALSE)
+})
+
+test_that("the numbers of the README are those of the benchmarks", {
+  lines <- readLines(source_file("README.md"))
+  expect_number <- function(claim, file, row, result) {
+    line <- grep(claim, lines, value = TRUE, fixed = TRUE)
+    expect_length(line, 1L)
+    around <- lines[match(line, lines) + -1:1]
+    expect_match(paste(around, collapse = " "), file, fixed = TRUE, info = claim)
+    rows <- readLines(source_file(file.path("bench/results", file)))
+    rows <- rows[startsWith(rows, row)]
+    expect_match(gsub(" +", " ", rows[[1L]]), result, fixed = TRUE, info = claim)
+  }
+  expect_number("takes 3.5 us; JAX in Python takes 3.8 us", "dispatch.txt", "execute ", "execute 3.52 1.41 3.8 ")
+  expect_number("takes 0.05 ms", "dispatch.txt", "launch_exp_1e7 ", " 47 ")
+  expect_number("compiles in 210 ms", "cache.txt", "mlp_compile ", " 210,000 ")
+  expect_number("loads in 4.5 ms", "cache.txt", "mlp_hit ", " 4,540 ")
+  expect_number("after 0.12 ms", "safetensors.txt", "load_aligned ", " 121 ")
+  expect_number("takes 5.8 us", "data.txt", "alias_1e7_f64 ", " 5.75 ")
+  expect_number("after 21 ms", "reliability.txt", "440 interrupts", "median 21 ms")
+  expect_number("at most 0.33 s", "reliability.txt", "440 interrupts", "slowest 328")
+  expect_number("111 crash its", "reliability.txt", "544 programs", "111 crashed the compiler, and 0 the session")
+  expect_number("20,000 random", "reliability.txt", "20000 programs", "0 the session")
+})
+
+test_that("the README names the versions of JAX whose exports are tested", {
+  files <- list.files(source_file("tests/testthat/fixtures/exported/versions"), "^jax-")
+  versions <- sort(numeric_version(gsub("^jax-|[.]jaxexport$", "", files)))
+  newest <- versions[[length(versions)]]
+  claim <- sprintf("JAX %s to %s ", versions[[1L]], newest[, 1:2])
+  expect_match(paste(readLines(source_file("README.md")), ""), claim, fixed = TRUE, all = FALSE)
+})
+
 test_that("the R code of the README runs as it is", {
   lines <- readLines(source_file("README.md"))
   starts <- which(lines == "```r")
