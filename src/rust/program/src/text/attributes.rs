@@ -186,7 +186,7 @@ impl Reader<'_> {
     }
 
     /// `lhs_precision_type = f32, ..>`.
-    fn algorithm(&mut self) -> Result<Attribute> {
+    pub fn algorithm(&mut self) -> Result<Attribute> {
         let fields = self.items(">", |this| {
             this.word();
             this.expect("=")?;

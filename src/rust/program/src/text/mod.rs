@@ -14,13 +14,14 @@ use types::unescaped;
 
 mod attributes;
 mod constant;
+mod dialects;
 mod nesting;
 mod operation;
 mod pass;
 mod read;
 mod types;
 
-pub(crate) use read::{constant, constants, module, whole};
+pub(crate) use read::{attribute, constant, constants, kind, module, whole};
 
 /// The nesting from which on the compiler would overflow the stack, with a margin; also the limit of dimensions, which
 /// take it seconds.

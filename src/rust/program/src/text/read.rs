@@ -66,13 +66,24 @@ pub(crate) fn whole(text: &[u8]) -> pjrt_base::error::Result<Module> {
     Ok(Module { root, types: reader.types })
 }
 
+/// The attribute of a text.
+pub(crate) fn attribute(text: &str) -> Option<Attribute> {
+    let mut reader = Reader { text: text.as_bytes(), ..Reader::default() };
+    reader.attribute().ok().filter(|_| reader.peek().is_none())
+}
+
 /// The constant of a text such as `dense<1> : tensor<2xi64>`.
 pub(crate) fn constant(text: &str) -> Option<Arc<Dense>> {
-    let mut reader = Reader { text: text.as_bytes(), ..Reader::default() };
-    match reader.attribute() {
-        Ok(Attribute::Dense(dense)) => Some(dense),
+    match attribute(text)? {
+        Attribute::Dense(dense) => Some(dense),
         _ => None,
     }
+}
+
+/// The type of a text.
+pub(crate) fn kind(text: &str) -> Option<Type> {
+    let mut reader = Reader { text: text.as_bytes(), ..Reader::default() };
+    reader.kind().ok().filter(|_| reader.peek().is_none())
 }
 
 /// What is not known here, and where it is.
@@ -511,6 +522,45 @@ mod tests {
                 "%0 = \"stablehlo.compare\"(%x, %x) {comparison_direction = #stablehlo<comparison_direction LT>, compare_type = \
                  #stablehlo<comparison_type FLOAT>} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>",
             ),
+            (
+                "%0 = stablehlo.reduce_precision %x, format = e5m7 : tensor<2xf32>",
+                "%0 = \"stablehlo.reduce_precision\"(%x) {exponent_bits = 5 : i32, mantissa_bits = 7 : i32} : (tensor<2xf32>) -> \
+                 tensor<2xf32>",
+            ),
+            (
+                "%0:2 = stablehlo.composite \"a.b\" %x, %x {decomposition = @f} : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, \
+                 tensor<f32>)",
+                "%0:2 = \"stablehlo.composite\"(%x, %x) {name = \"a.b\", decomposition = @f} : (tensor<2xf32>, tensor<2xf32>) -> \
+                 (tensor<2xf32>, tensor<f32>)",
+            ),
+            (
+                "%0 = stablehlo.dot_general %x, %x, contracting_dims = [0] x [0], algorithm = <lhs_precision_type = bf16, \
+                 rhs_precision_type = bf16, accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, \
+                 num_primitive_operations = 3, allow_imprecise_accumulation = false> : (tensor<2xf32>, tensor<2xf32>) -> tensor<f32>",
+                "%0 = \"stablehlo.dot_general\"(%x, %x) {algorithm = #stablehlo.dot_algorithm<lhs_precision_type = bf16, \
+                 rhs_precision_type = bf16, accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, \
+                 num_primitive_operations = 3, allow_imprecise_accumulation = false>, dot_dimension_numbers = \
+                 #stablehlo.dot<lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]>} : (tensor<2xf32>, \
+                 tensor<2xf32>) -> tensor<f32>",
+            ),
+            (
+                "%0:2 = chlo.top_k(%x, k = 1, is_stable = true) : tensor<2xf32> -> (tensor<1xf32>, tensor<1xi32>)",
+                "%0:2 = \"chlo.top_k\"(%x) {k = 1 : i64, is_stable = true} : (tensor<2xf32>) -> (tensor<1xf32>, tensor<1xi32>)",
+            ),
+            (
+                "%0 = chlo.is_inf %x : tensor<2xf32> -> tensor<2xi1>",
+                "%0 = \"chlo.is_inf\"(%x) : (tensor<2xf32>) -> tensor<2xi1>",
+            ),
+            (
+                "%0 = sdy.reshard %x <@mesh, [{\"x\"}]> : tensor<2xf32>",
+                "%0 = \"sdy.reshard\"(%x) {sharding = #sdy.sharding<@mesh, [{\"x\"}]>} : (tensor<2xf32>) -> tensor<2xf32>",
+            ),
+            (
+                "%0 = sdy.named_computation<\"f\">(%x) in_shardings=[<@mesh, [{}]>] (%y: tensor<2xf32>) {\nsdy.return %y : \
+                 tensor<2xf32>\n} : (tensor<2xf32>) -> tensor<2xf32>",
+                "%0 = \"sdy.named_computation\"(%x) <{name = \"f\", in_shardings = #sdy.sharding_per_value<[<@mesh, [{}]>]>}> ({\n\
+                 ^bb0(%y: tensor<2xf32>):\n\"sdy.return\"(%y) : (tensor<2xf32>) -> ()\n}) : (tensor<2xf32>) -> tensor<2xf32>",
+            ),
         ] {
             assert_eq!(read(short).unwrap(), read(generic).unwrap(), "{short}");
         }
@@ -524,6 +574,9 @@ mod tests {
                 "the operation 'stablehlo.unheard_of' in a form that is not known",
             ),
             ("%0 = stablehlo.reverse %x, places = [0] : tensor<2xf32>", "the setting 'places'"),
+            ("%0 = stablehlo.reduce_precision %x, format = e5 : tensor<2xf32>", "a format of floats"),
+            ("%0 = sdy.unheard_of %x : tensor<2xf32>", "the operation 'sdy.unheard_of' in a form that is not known"),
+            ("%0 = sdy.reshard %x : tensor<2xf32>", "where '<' was expected"),
             ("%0 = stablehlo.add %x, %y : tensor<2xf32>", "%y, which is not defined before it"),
             ("%0:2 = stablehlo.add %x, %x : tensor<2xf32>", "2 names for 1 results"),
             (

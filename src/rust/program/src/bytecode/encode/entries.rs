@@ -3,7 +3,7 @@
 use super::super::decode::vhlo;
 use super::{list, number, signed, Dialect, Writer};
 use crate::module::choices::CHOICES;
-use crate::module::{Attribute, Dense, Element, Name, Type};
+use crate::module::{shown, shown_attribute, Attribute, Dense, Element, Name, Type, Value};
 use crate::text;
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
@@ -13,7 +13,7 @@ impl Writer<'_> {
     fn entry(&mut self, dialect: Dialect, kind: usize, parts: &[usize]) -> usize {
         let mut content = Vec::new();
         std::iter::once(&kind).chain(parts).for_each(|&part| number(part, &mut content));
-        self.attributes.number((dialect, content))
+        self.attributes.number((dialect, true, content))
     }
 
     /// The location of an argument with a name, or an unknown one.
@@ -43,7 +43,7 @@ impl Writer<'_> {
         self.entry(Dialect::Builtin, 1, &parts)
     }
 
-    /// An attribute of the module, which has no portable form.
+    /// An attribute of the module, or of an operation of another dialect, which has no portable form.
     pub fn builtin(&mut self, attribute: &Attribute) -> Result<usize> {
         self.deeper(|this| {
             Ok(match attribute {
@@ -65,9 +65,24 @@ impl Writer<'_> {
                 Attribute::Integer(value, Element::Number(dtype)) if dtype.info().mlir.starts_with('i') => {
                     this.builtin_integer(*value, dtype.info().bits)
                 }
-                _ => return Err(this.no_form("an attribute without a portable form")),
+                other => this.text_of(other)?,
             })
         })
+    }
+
+    /// An attribute of another dialect, or of MLIR itself, in text.
+    fn text_of(&mut self, attribute: &Attribute) -> Result<usize> {
+        let text = shown_attribute(attribute).map_err(|_| self.no_form("an attribute without a portable form"))?;
+        Ok(self.attributes.number((Dialect::Builtin, false, [text.as_bytes(), &[0]].concat())))
+    }
+
+    /// The number of a value's type.
+    pub fn type_of(&mut self, value: Value) -> Result<usize> {
+        let kind = self.module.type_of(value);
+        if !self.plain.contains(&value) {
+            return self.kind(kind);
+        }
+        Ok(self.types.number((Dialect::Builtin, false, [shown(kind).as_bytes(), &[0]].concat())))
     }
 
     fn builtin_integer(&mut self, value: i64, bits: u32) -> usize {
@@ -77,9 +92,9 @@ impl Writer<'_> {
         number((bits as usize) << 2, &mut kind);
         let mut content = Vec::new();
         number(8, &mut content);
-        number(self.types.number((Dialect::Builtin, kind)), &mut content);
+        number(self.types.number((Dialect::Builtin, true, kind)), &mut content);
         bits_of(value as u64, bits, &mut content);
-        self.attributes.number((Dialect::Builtin, content))
+        self.attributes.number((Dialect::Builtin, true, content))
     }
 
     /// What `write` adds, unless it nests too deep.
@@ -168,13 +183,14 @@ impl Writer<'_> {
                 Some(dense) => self.dense(&dense, out)?,
                 None => return Err(self.no_form("a constant that cannot be read")),
             },
+            Attribute::Other(text) if !text.starts_with("#stablehlo") => return self.text_of(attribute),
             Attribute::Other(text) => match text.strip_prefix("#stablehlo.output_operand_alias<") {
                 Some(text) => alias(text, out).ok_or_else(|| self.no_form("an alias that cannot be read"))?,
                 None => self.accuracy(text, out)?,
             },
             _ => return Err(self.no_form("an attribute without a portable form")),
         }
-        Ok(self.attributes.number((Dialect::Vhlo, content)))
+        Ok(self.attributes.number((Dialect::Vhlo, true, content)))
     }
 
     fn numbers(&mut self, values: &[i64], element: &Element, out: &mut Vec<u8>) -> Result<()> {
@@ -271,11 +287,14 @@ impl Writer<'_> {
             Type::None => number(33, out),
             Type::Other(text) => return Err(self.no_form(&format!("the type {text}, which has no portable form"))),
         }
-        Ok(self.types.number((Dialect::Vhlo, content)))
+        Ok(self.types.number((Dialect::Vhlo, true, content)))
     }
 
-    fn element(&mut self, element: &Element) -> Result<usize> {
+    pub fn element(&mut self, element: &Element) -> Result<usize> {
         let name = element.to_string();
+        if name.starts_with("!quant.") {
+            return self.quantized(&name);
+        }
         let mut content = Vec::new();
         if let Some(part) = name.strip_prefix("complex<").and_then(|name| name.strip_suffix('>')) {
             number(1, &mut content);
@@ -285,7 +304,7 @@ impl Writer<'_> {
             let unknown = || self.no_form(&format!("the type {name}, which has no portable form"));
             number(kind.ok_or_else(unknown)?, &mut content);
         }
-        Ok(self.types.number((Dialect::Vhlo, content)))
+        Ok(self.types.number((Dialect::Vhlo, true, content)))
     }
 
     /// The bits of a number outside of arrays.
