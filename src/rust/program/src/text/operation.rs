@@ -95,6 +95,7 @@ impl<'a> Reader<'a> {
     /// `"name"(operands) <{properties}> (regions) {attributes} : types`; the types of the results.
     fn generic(&mut self, operation: &mut Operation) -> Result<Vec<Type>> {
         operation.name = (*self.name()?).into();
+        self.is_function = &*operation.name == "func.func";
         self.operands(operation)?;
         if self.eat("<") {
             operation.attributes = self.dictionary()?;
@@ -177,8 +178,17 @@ impl<'a> Reader<'a> {
         self.expect("^")?;
         self.word();
         if self.eat("(") {
-            for (name, kind) in self.items(")", Self::argument)? {
+            let is_function = std::mem::take(&mut self.is_function);
+            let arguments = self.items(")", |this| {
+                let (name, _) = this.value_name()?;
+                this.expect(":")?;
+                Ok((name, this.kind()?, this.named_location()?))
+            })?;
+            for (name, kind, location) in arguments {
                 block.arguments.extend(self.define(name, &[kind]));
+                if is_function {
+                    block.names.push(self.name_of_argument(name, location));
+                }
             }
         }
         self.expect(":")
@@ -253,16 +263,20 @@ impl<'a> Reader<'a> {
             region = self.region(&arguments)?;
             self.scopes = outer;
         }
-        let name_of = |(name, _, _, location): &(&str, Type, Pairs, Option<Name>)| match location {
+        region.blocks[0].names =
+            inputs.into_iter().map(|(name, _, _, location)| self.name_of_argument(name, location)).collect();
+        function.regions.push(region);
+        Ok(function)
+    }
+
+    fn name_of_argument(&self, name: &str, location: Option<Name>) -> Option<Name> {
+        match location {
             // Compilers name arguments in the text.
             _ if self.is_lenient => (!name.is_empty()).then(|| format!("%{name}").into()),
             // Printers number arguments without a name.
-            None => (!name.starts_with("arg")).then(|| Name::from(*name)),
-            location => location.clone(),
-        };
-        region.blocks[0].names = inputs.iter().map(name_of).collect();
-        function.regions.push(region);
-        Ok(function)
+            None => (!name.starts_with("arg")).then(|| Name::from(name)),
+            location => location,
+        }
     }
 
     /// An operation in its own syntax; the types of its results.

@@ -20,6 +20,8 @@ const MAX_NESTING: usize = 100;
 pub(super) const LONGEST_LIST: usize = 256;
 
 const FUNCTION: &[u8] = b"func.func";
+/// The same in MLIR's generic form.
+const GENERIC_FUNCTION: &[u8] = b"\"func.func\"";
 
 /// The program with all of its operations, without what is not known here.
 pub(crate) fn module(text: &[u8]) -> Module {
@@ -111,6 +113,8 @@ pub(super) struct Reader<'a> {
     /// The values of the regions that are being read, by name: the first of an operation's results, and their number.
     pub scopes: Vec<HashMap<&'a str, (Value, u32)>>,
     depth: usize,
+    /// Whether the arguments of the next block are those of a function, whose names are kept.
+    pub is_function: bool,
     /// Where a list of values ends that does not define them.
     list_end: usize,
 }
@@ -161,17 +165,41 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Every function, with the position of its keyword. Those without a body have no region.
+    /// Every function, with the position of its keyword. Those without a body have no region. Functions in generic form always
+    /// have their bodies.
     pub fn functions(&mut self, with_bodies: bool) -> Vec<(usize, Operation)> {
         let mut found = Vec::new();
-        while let Some(start) = memmem::find(self.code.get(self.at..).unwrap_or_default(), FUNCTION) {
-            let start = self.at + start;
+        while let Some((start, is_generic)) = self.next_function() {
             self.at = start + FUNCTION.len();
-            if let Ok(function) = self.function(with_bodies) {
+            let function = match is_generic {
+                false => self.function(with_bodies),
+                true => {
+                    self.at = start;
+                    self.operation()
+                }
+            };
+            if let Ok(mut function) = function {
+                if is_generic && function.inner().next().is_none() {
+                    function.regions.clear();
+                }
                 found.push((start, function));
             }
         }
         found
+    }
+
+    /// Where the next function begins, and whether it is in generic form.
+    fn next_function(&self) -> Option<(usize, bool)> {
+        let short = memmem::find(self.code.get(self.at..)?, FUNCTION).map(|at| self.at + at);
+        // A whole string, which has no other string around it.
+        let is_whole = |&at: &usize| {
+            let end = at + GENERIC_FUNCTION.len();
+            let is_blank = |at: usize| self.code.get(at) == Some(&b'_');
+            (at..end).all(is_blank) && !is_blank(end) && (at == 0 || !is_blank(at - 1))
+        };
+        let before = &self.text[self.at..short.unwrap_or(self.text.len())];
+        let generic = memmem::find_iter(before, GENERIC_FUNCTION).map(|at| self.at + at).find(is_whole);
+        generic.map(|at| (at, true)).or(short.map(|at| (at, false)))
     }
 
     /// The module, which may be left out around functions.

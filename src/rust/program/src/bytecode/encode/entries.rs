@@ -43,35 +43,12 @@ impl Writer<'_> {
         self.entry(Dialect::Builtin, 1, &parts)
     }
 
-    /// An attribute of the module, or of an operation of another dialect, which has no portable form.
-    pub fn builtin(&mut self, attribute: &Attribute) -> Result<usize> {
-        self.deeper(|this| {
-            Ok(match attribute {
-                Attribute::Unit => this.entry(Dialect::Builtin, 7, &[]),
-                Attribute::String(bytes) => {
-                    let string = this.string(bytes);
-                    this.entry(Dialect::Builtin, 2, &[string])
-                }
-                Attribute::Array(items) => {
-                    let items = items.iter().map(|item| this.builtin(item)).collect::<Result<Vec<_>>>()?;
-                    this.entry(Dialect::Builtin, 0, &[&[items.len()], &items[..]].concat())
-                }
-                Attribute::Dictionary(items) => {
-                    let item = |(name, value): &(Name, Attribute)| Ok((name.clone(), this.builtin(value)?));
-                    let items = items.iter().map(item).collect::<Result<Vec<_>>>()?;
-                    this.dictionary(&items)
-                }
-                Attribute::Bool(value) => this.builtin_integer((*value).into(), 1),
-                Attribute::Integer(value, Element::Number(dtype)) if dtype.info().mlir.starts_with('i') => {
-                    this.builtin_integer(*value, dtype.info().bits)
-                }
-                other => this.text_of(other)?,
-            })
-        })
-    }
-
-    /// An attribute of another dialect, or of MLIR itself, in text.
-    fn text_of(&mut self, attribute: &Attribute) -> Result<usize> {
+    /// An attribute of MLIR itself or of another dialect, in text except for names.
+    pub fn plain(&mut self, attribute: &Attribute) -> Result<usize> {
+        if let Attribute::String(bytes) = attribute {
+            let string = self.string(bytes);
+            return Ok(self.entry(Dialect::Builtin, 2, &[string]));
+        }
         let text = shown_attribute(attribute).map_err(|_| self.no_form("an attribute without a portable form"))?;
         Ok(self.attributes.number((Dialect::Builtin, false, [text.as_bytes(), &[0]].concat())))
     }
@@ -83,18 +60,6 @@ impl Writer<'_> {
             return self.kind(kind);
         }
         Ok(self.types.number((Dialect::Builtin, false, [shown(kind).as_bytes(), &[0]].concat())))
-    }
-
-    fn builtin_integer(&mut self, value: i64, bits: u32) -> usize {
-        let mut kind = Vec::new();
-        number(0, &mut kind);
-        // The last bits say that it has no sign.
-        number((bits as usize) << 2, &mut kind);
-        let mut content = Vec::new();
-        number(8, &mut content);
-        number(self.types.number((Dialect::Builtin, true, kind)), &mut content);
-        bits_of(value as u64, bits, &mut content);
-        self.attributes.number((Dialect::Builtin, true, content))
     }
 
     /// What `write` adds, unless it nests too deep.
@@ -183,7 +148,7 @@ impl Writer<'_> {
                 Some(dense) => self.dense(&dense, out)?,
                 None => return Err(self.no_form("a constant that cannot be read")),
             },
-            Attribute::Other(text) if !text.starts_with("#stablehlo") => return self.text_of(attribute),
+            Attribute::Other(text) if !text.starts_with("#stablehlo") => return self.plain(attribute),
             Attribute::Other(text) => match text.strip_prefix("#stablehlo.output_operand_alias<") {
                 Some(text) => alias(text, out).ok_or_else(|| self.no_form("an alias that cannot be read"))?,
                 None => self.accuracy(text, out)?,

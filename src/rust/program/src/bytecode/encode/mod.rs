@@ -115,7 +115,7 @@ impl<'a> Writer<'a> {
             _ => Dialect::Vhlo,
         };
         let (name, attributes) = if dialect != Dialect::Vhlo {
-            let item = |(key, value): &(Name, Attribute)| Ok((key.clone(), self.builtin(value)?));
+            let item = |(key, value): &(Name, Attribute)| Ok((key.clone(), self.plain(value)?));
             let attributes = operation.attributes.iter().map(item).collect::<Result<Vec<_>>>()?;
             ((dialect, operation.base().to_owned()), attributes)
         } else {
