@@ -29,7 +29,7 @@ test_that("functions that JAX exports compute what JAX computes, whether newer t
     }
   }
   names <- vapply(read_functions(newest_functions()), `[[`, "", "name")
-  expect_gte(length(names), 200L)
+  expect_gte(length(names), 220L)
   expect_gte(sum(startsWith(names, "symbolic-")), 25L)
   expect_gte(sum(startsWith(names, "sharded-")), 9L)
 })
@@ -41,7 +41,8 @@ test_that("the text of a program that is newer than the plugin compiles to the s
   names(functions) <- vapply(functions, `[[`, "", "name")
   chosen <- c(
     "erf", "cholesky", "eigh", "top_k", "approx_max_k", "at", "conv", "max_pool-grad", "scan", "composite-nested",
-    "random", "float8_e4m3fn", "float4_e2m1fn", "int4", "booleans", "constants", "f64", "sharded-psum", "sharded-mesh"
+    "random", "float8_e4m3fn", "float4_e2m1fn", "int4", "booleans", "constants", "f64", "sharded-psum", "sharded-mesh",
+    "complex-functions", "narrow-float4_e2m1fn", "narrow-int4", "apply", "accuracy", "composite-pair", "sharded-nested"
   )
   for (f in functions[chosen]) {
     text <- function(content) pjrt_program(as.character(pjrt_load_exported(content)$program))

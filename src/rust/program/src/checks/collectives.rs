@@ -23,6 +23,12 @@ pub fn check(program: &Program, replicas: i64, partitions: i64) -> Result<()> {
     if needed <= devices {
         return Ok(());
     }
+    if needed == i64::MAX {
+        return Err(Error::new(
+            Kind::InvalidInput,
+            "The program's collective operations have groups of devices that cannot be.",
+        ));
+    }
     Err(Error::new(
         Kind::InvalidInput,
         format!(
@@ -67,8 +73,9 @@ fn number(digits: &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hlo::{HloComputationProto, HloInstructionProto, HloModuleProto, ReplicaGroup};
+    use crate::hlo::{HloComputationProto, HloInstructionProto, HloModuleProto, IotaReplicaGroupList, ReplicaGroup};
     use crate::text;
+    use prost::Message;
 
     #[test]
     fn the_highest_device_is_found_in_text() {
@@ -110,5 +117,20 @@ mod tests {
         let module = HloModuleProto { computations: vec![computation], ..Default::default() };
         assert_eq!(of_operation(&module.to_module().root), Some(1));
         assert_eq!(of_operation(&HloModuleProto::default().to_module().root), None);
+        // More devices than are listed, and groups that contradict their range.
+        for (dims, message) in
+            [(vec![2, 1 << 20], "need 2097152 devices"), (vec![3], "groups of devices that cannot be")]
+        {
+            let mut module = module.clone();
+            module.computations[0].instructions[0].iota_collective_device_list = Some(IotaReplicaGroupList {
+                num_replica_groups: 2,
+                num_devices_per_group: 1 << 20,
+                iota_reshape_dims: dims,
+                ..Default::default()
+            });
+            let program = Program::new(module.encode_to_vec(), Format::Hlo).unwrap();
+            let error = check(&program, 2, 1).unwrap_err();
+            assert!(error.message().contains(message), "{error}");
+        }
     }
 }

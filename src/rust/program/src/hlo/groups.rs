@@ -1,9 +1,82 @@
-//! The groups of devices of collective operations, and shardings along the axes of meshes.
+//! The groups of devices of collective operations, and shardings along the axes of meshes, with their messages.
 
-use super::proto::{AxisRef, MeshProto, NamedSharding};
 use super::sharding::{iota, OTHER};
 use super::{HloInstructionProto, IotaReplicaGroupList, OpSharding};
 use crate::module::mesh::{Axis, Mesh, MAX_DEVICES};
+use prost::Message;
+
+/// Devices in an array whose dimensions have names and sizes.
+#[derive(Clone, PartialEq, Message)]
+pub struct MeshProto {
+    #[prost(message, repeated, tag = "1")]
+    pub axes: Vec<MeshAxis>,
+    #[prost(int64, repeated, tag = "2")]
+    pub device_ids: Vec<i64>,
+    #[prost(message, optional, tag = "3")]
+    pub iota_transform: Option<IotaTransform>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct MeshAxis {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(int64, tag = "2")]
+    pub size: i64,
+}
+
+/// The devices of a mesh as a rearranged range of numbers.
+#[derive(Clone, PartialEq, Message)]
+pub struct IotaTransform {
+    #[prost(int64, repeated, tag = "1")]
+    pub reshape_dims: Vec<i64>,
+    #[prost(int32, repeated, tag = "2")]
+    pub transpose_perm: Vec<i32>,
+}
+
+/// An axis of a mesh, or part of one.
+#[derive(Clone, PartialEq, Message)]
+pub struct AxisRef {
+    #[prost(int64, tag = "1")]
+    pub index: i64,
+    #[prost(message, optional, tag = "2")]
+    pub part: Option<SubAxis>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct SubAxis {
+    #[prost(int64, tag = "1")]
+    pub pre_size: i64,
+    #[prost(int64, tag = "2")]
+    pub size: i64,
+}
+
+/// Replica groups as the devices along some axes of a mesh.
+#[derive(Clone, PartialEq, Message)]
+pub struct MeshAxesReplicaGroupList {
+    #[prost(message, optional, tag = "1")]
+    pub mesh: Option<MeshProto>,
+    #[prost(message, repeated, tag = "2")]
+    pub axes: Vec<AxisRef>,
+}
+
+/// A sharding along axes of a mesh.
+#[derive(Clone, PartialEq, Message)]
+pub struct NamedSharding {
+    #[prost(message, optional, tag = "2")]
+    pub mesh: Option<MeshProto>,
+    #[prost(message, repeated, tag = "3")]
+    pub dims: Vec<DimensionSharding>,
+    #[prost(message, repeated, tag = "5")]
+    pub unreduced_axes: Vec<AxisRef>,
+    #[prost(message, repeated, tag = "7")]
+    pub manual_axes: Vec<AxisRef>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct DimensionSharding {
+    #[prost(message, repeated, tag = "1")]
+    pub axes: Vec<AxisRef>,
+}
 
 impl HloInstructionProto {
     /// The groups of a collective operation: none where all devices are one group. `None` if they are damaged.
@@ -13,18 +86,42 @@ impl HloInstructionProto {
         }
         if let Some(range) = self.range_of_groups() {
             let each = usize::try_from(range.num_devices_per_group).ok().filter(|&each| each > 0)?;
-            let count = range.num_replica_groups.checked_mul(range.num_devices_per_group)?;
-            let numbers = devices_of_range(&range.iota_reshape_dims, &range.iota_transpose_perm, count)?;
+            let numbers = devices_of_range(&range.iota_reshape_dims, &range.iota_transpose_perm, range.count()?)?;
             return Some(numbers.chunks(each).map(<[i64]>::to_vec).collect());
         }
         let listed = self.collective_device_list.as_ref().map_or(&self.replica_groups, |list| &list.replica_groups);
         Some(listed.iter().map(|group| group.replica_ids.clone()).filter(|group| !group.is_empty()).collect())
     }
 
+    /// The numbers of devices that a collective operation names, or the highest alone if they are too many to be listed. That
+    /// is the highest of all numbers for damaged groups.
+    pub(super) fn devices(&self) -> Vec<i64> {
+        let of_pairs = self.source_target_pairs.iter().flat_map(|pair| [pair.source, pair.target]);
+        let highest = || vec![vec![self.count_of_groups().map_or(i64::MAX, |count| count - 1)]];
+        self.groups().unwrap_or_else(highest).into_iter().flatten().chain(of_pairs).collect()
+    }
+
+    /// The number of devices in groups that are too many to be listed.
+    fn count_of_groups(&self) -> Option<i64> {
+        let (dims, count) = match (&self.mesh_axes_replica_group_list, self.range_of_groups()) {
+            (Some(list), _) => (list.mesh.as_ref()?.axes.iter().map(|axis| axis.size).collect(), None),
+            (None, Some(range)) => (range.iota_reshape_dims.clone(), Some(range.count()?)),
+            (None, None) => return None,
+        };
+        let size = size(&dims).filter(|&size| size > MAX_DEVICES)?;
+        count.is_none_or(|count| count == size).then_some(size)
+    }
+
     /// The groups as a rearranged range of numbers, if they are one.
     pub(super) fn range_of_groups(&self) -> Option<&IotaReplicaGroupList> {
         let devices = self.collective_device_list.as_ref();
         self.iota_collective_device_list.as_ref().or(devices.and_then(|devices| devices.iota.as_ref()))
+    }
+}
+
+impl IotaReplicaGroupList {
+    fn count(&self) -> Option<i64> {
+        self.num_replica_groups.checked_mul(self.num_devices_per_group)
     }
 }
 
@@ -57,10 +154,7 @@ impl MeshProto {
     fn read(&self) -> Option<Mesh> {
         let axes: Vec<_> = self.axes.iter().map(|axis| (axis.name.clone(), axis.size)).collect();
         let devices = match &self.iota_transform {
-            Some(range) => {
-                let count = range.reshape_dims.iter().try_fold(1i64, |count, &dim| count.checked_mul(dim))?;
-                devices_of_range(&range.reshape_dims, &range.transpose_perm, count)?
-            }
+            Some(range) => devices_of_range(&range.reshape_dims, &range.transpose_perm, size(&range.reshape_dims)?)?,
             None => self.device_ids.clone(),
         };
         Mesh::new(axes, devices)
@@ -75,6 +169,10 @@ fn read_axes(axes: &[AxisRef]) -> Option<Vec<Axis>> {
     axes.iter().map(read).collect()
 }
 
+fn size(dims: &[i64]) -> Option<i64> {
+    dims.iter().try_fold(1i64, |size, &dim| size.checked_mul(dim))
+}
+
 fn devices_of_range(dims: &[i64], order: &[i32], count: i64) -> Option<Vec<i64>> {
     let count = usize::try_from(count).ok().filter(|_| count <= MAX_DEVICES)?;
     Some(iota(dims, order, count)?.into_iter().map(|device| device as i64).collect())
@@ -82,7 +180,6 @@ fn devices_of_range(dims: &[i64], order: &[i32], count: i64) -> Option<Vec<i64>>
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DimensionSharding, IotaTransform, MeshAxesReplicaGroupList, MeshAxis, SubAxis};
     use super::*;
 
     fn mesh(sizes: &[i64]) -> MeshProto {
@@ -112,6 +209,27 @@ mod tests {
         {
             assert_eq!(groups(mesh, axes), None);
         }
+    }
+
+    #[test]
+    fn groups_of_many_devices_have_their_highest_number() {
+        let of_range = |count: i64, dims: Vec<i64>| {
+            let iota_collective_device_list = Some(IotaReplicaGroupList {
+                num_replica_groups: 2,
+                num_devices_per_group: count / 2,
+                iota_reshape_dims: dims,
+                iota_transpose_perm: Vec::new(),
+            });
+            HloInstructionProto { iota_collective_device_list, ..Default::default() }.devices()
+        };
+        assert_eq!(of_range(4, vec![4]), [0, 1, 2, 3]);
+        assert_eq!(of_range(1 << 21, vec![2, 1 << 20]), [(1 << 21) - 1]);
+        // Groups that do not match their range, and a range that is longer than any.
+        assert_eq!(of_range(1 << 21, vec![1 << 20]), [i64::MAX]);
+        assert_eq!(of_range(1 << 21, vec![i64::MAX, 2]), [i64::MAX]);
+        let list = MeshAxesReplicaGroupList { mesh: Some(mesh(&[2, 1 << 20])), axes: vec![axis(0)] };
+        let along = HloInstructionProto { mesh_axes_replica_group_list: Some(list), ..Default::default() };
+        assert_eq!(along.devices(), [(1 << 21) - 1]);
     }
 
     #[test]

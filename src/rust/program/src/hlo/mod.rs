@@ -25,6 +25,7 @@ mod text;
 mod wire;
 
 pub use cost::{OperationCost, Totals};
+pub use groups::*;
 pub use order::Unordered;
 pub use proto::*;
 

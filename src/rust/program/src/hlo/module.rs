@@ -1,7 +1,6 @@
 //! HLO modules as the operations that readers of programs know: computations are functions, in the dialect `hlo`.
 
 use super::{HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto, TOKEN, TUPLE};
-use crate::module::mesh::MAX_DEVICES;
 use crate::module::{Attribute, Block, Element, Gather, Module, Operation, Region, Tensor, Type, Value};
 use pjrt_data::dtype::DType;
 use std::collections::HashMap;
@@ -119,15 +118,6 @@ impl HloModuleProto {
         if !devices.is_empty() {
             operation.set("replica_groups", Attribute::Numbers(devices.into()));
         }
-    }
-}
-
-impl HloInstructionProto {
-    /// The numbers of devices that a collective operation names; of groups that cannot be, a number that is too high.
-    fn devices(&self) -> Vec<i64> {
-        let of_pairs = self.source_target_pairs.iter().flat_map(|pair| [pair.source, pair.target]);
-        let listed = self.groups().unwrap_or_else(|| vec![vec![MAX_DEVICES]]);
-        listed.into_iter().flatten().chain(of_pairs).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The messages of XLA's protocol buffers that this crate reads, with their field numbers. Unknown fields are skipped,
 //! so newer modules can be decoded, too.
 
+use super::groups::{MeshAxesReplicaGroupList, NamedSharding};
 use prost::Message;
 use std::collections::BTreeMap;
 
@@ -237,79 +238,6 @@ pub struct SourceTarget {
     pub source: i64,
     #[prost(int64, tag = "2")]
     pub target: i64,
-}
-
-/// Devices in an array whose dimensions have names and sizes.
-#[derive(Clone, PartialEq, Message)]
-pub struct MeshProto {
-    #[prost(message, repeated, tag = "1")]
-    pub axes: Vec<MeshAxis>,
-    #[prost(int64, repeated, tag = "2")]
-    pub device_ids: Vec<i64>,
-    #[prost(message, optional, tag = "3")]
-    pub iota_transform: Option<IotaTransform>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct MeshAxis {
-    #[prost(string, tag = "1")]
-    pub name: String,
-    #[prost(int64, tag = "2")]
-    pub size: i64,
-}
-
-/// The devices of a mesh as a rearranged range of numbers.
-#[derive(Clone, PartialEq, Message)]
-pub struct IotaTransform {
-    #[prost(int64, repeated, tag = "1")]
-    pub reshape_dims: Vec<i64>,
-    #[prost(int32, repeated, tag = "2")]
-    pub transpose_perm: Vec<i32>,
-}
-
-/// An axis of a mesh, or part of one.
-#[derive(Clone, PartialEq, Message)]
-pub struct AxisRef {
-    #[prost(int64, tag = "1")]
-    pub index: i64,
-    #[prost(message, optional, tag = "2")]
-    pub part: Option<SubAxis>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct SubAxis {
-    #[prost(int64, tag = "1")]
-    pub pre_size: i64,
-    #[prost(int64, tag = "2")]
-    pub size: i64,
-}
-
-/// Replica groups as the devices along some axes of a mesh.
-#[derive(Clone, PartialEq, Message)]
-pub struct MeshAxesReplicaGroupList {
-    #[prost(message, optional, tag = "1")]
-    pub mesh: Option<MeshProto>,
-    #[prost(message, repeated, tag = "2")]
-    pub axes: Vec<AxisRef>,
-}
-
-/// A sharding along axes of a mesh.
-#[derive(Clone, PartialEq, Message)]
-pub struct NamedSharding {
-    #[prost(message, optional, tag = "2")]
-    pub mesh: Option<MeshProto>,
-    #[prost(message, repeated, tag = "3")]
-    pub dims: Vec<DimensionSharding>,
-    #[prost(message, repeated, tag = "5")]
-    pub unreduced_axes: Vec<AxisRef>,
-    #[prost(message, repeated, tag = "7")]
-    pub manual_axes: Vec<AxisRef>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct DimensionSharding {
-    #[prost(message, repeated, tag = "1")]
-    pub axes: Vec<AxisRef>,
 }
 
 /// The sharding of a value.

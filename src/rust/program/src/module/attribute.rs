@@ -1,6 +1,7 @@
 //! Attributes of operations.
 
 use super::{Element, Name, Type};
+use pjrt_data::dtype::DType;
 use std::sync::Arc;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -48,14 +49,6 @@ pub(crate) struct Dense {
     pub bytes: Arc<[u8]>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Dot {
-    pub lhs_batching: Vec<i64>,
-    pub rhs_batching: Vec<i64>,
-    pub lhs_contracting: Vec<i64>,
-    pub rhs_contracting: Vec<i64>,
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Algorithm {
     pub lhs_precision: Type,
@@ -66,43 +59,87 @@ pub(crate) struct Algorithm {
     pub allow_imprecise: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Gather {
-    pub offset_dims: Vec<i64>,
-    pub collapsed_slice_dims: Vec<i64>,
-    pub operand_batching_dims: Vec<i64>,
-    pub start_indices_batching_dims: Vec<i64>,
-    pub start_index_map: Vec<i64>,
-    pub index_vector_dim: i64,
+/// Where a reader finds the parts of an attribute, in their order.
+pub(crate) trait Parts {
+    type Error;
+    fn list(&mut self, name: &'static str) -> Result<Vec<i64>, Self::Error>;
+    fn number(&mut self, name: &'static str) -> Result<i64, Self::Error>;
 }
 
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Scatter {
-    pub update_window_dims: Vec<i64>,
-    pub inserted_window_dims: Vec<i64>,
-    pub input_batching_dims: Vec<i64>,
-    pub scatter_indices_batching_dims: Vec<i64>,
-    pub scatter_dims_to_operand_dims: Vec<i64>,
-    pub index_vector_dim: i64,
+/// An attribute whose parts are lists and numbers, with their names in the portable form and in text.
+macro_rules! dimensions {
+    ($(#[$about:meta])* $name:ident { $($field:ident: $kind:ident = $key:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, Default)]
+        pub(crate) struct $name {
+            $(pub $field: dimensions!($kind),)*
+        }
+
+        impl $name {
+            pub fn read<P: Parts>(parts: &mut P) -> Result<Arc<Self>, P::Error> {
+                Ok(Arc::new($name { $($field: parts.$kind($key)?,)* }))
+            }
+
+            pub fn parts(&self) -> Vec<(&'static str, Attribute)> {
+                vec![$(($key, Attribute::$kind(&self.$field)),)*]
+            }
+        }
+    };
+    (list) => { Vec<i64> };
+    (number) => { i64 };
 }
 
-/// The dimensions of input, kernel and output: two with a meaning of their own, and the spatial ones.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Conv {
-    pub input_batch: i64,
-    pub input_feature: i64,
-    pub input_spatial: Vec<i64>,
-    pub kernel_input_feature: i64,
-    pub kernel_output_feature: i64,
-    pub kernel_spatial: Vec<i64>,
-    pub output_batch: i64,
-    pub output_feature: i64,
-    pub output_spatial: Vec<i64>,
-}
+dimensions!(Dot {
+    lhs_batching: list = "lhs_batching_dimensions",
+    rhs_batching: list = "rhs_batching_dimensions",
+    lhs_contracting: list = "lhs_contracting_dimensions",
+    rhs_contracting: list = "rhs_contracting_dimensions",
+});
+
+dimensions!(Gather {
+    offset_dims: list = "offset_dims",
+    collapsed_slice_dims: list = "collapsed_slice_dims",
+    operand_batching_dims: list = "operand_batching_dims",
+    start_indices_batching_dims: list = "start_indices_batching_dims",
+    start_index_map: list = "start_index_map",
+    index_vector_dim: number = "index_vector_dim",
+});
+
+dimensions!(Scatter {
+    update_window_dims: list = "update_window_dims",
+    inserted_window_dims: list = "inserted_window_dims",
+    input_batching_dims: list = "input_batching_dims",
+    scatter_indices_batching_dims: list = "scatter_indices_batching_dims",
+    scatter_dims_to_operand_dims: list = "scatter_dims_to_operand_dims",
+    index_vector_dim: number = "index_vector_dim",
+});
+
+dimensions!(
+    /// The dimensions of input, kernel and output: two with a meaning of their own, and the spatial ones.
+    Conv {
+        input_batch: number = "input_batch_dimension",
+        input_feature: number = "input_feature_dimension",
+        input_spatial: list = "input_spatial_dimensions",
+        kernel_input_feature: number = "kernel_input_feature_dimension",
+        kernel_output_feature: number = "kernel_output_feature_dimension",
+        kernel_spatial: list = "kernel_spatial_dimensions",
+        output_batch: number = "output_batch_dimension",
+        output_feature: number = "output_feature_dimension",
+        output_spatial: list = "output_spatial_dimensions",
+    }
+);
 
 impl Attribute {
     pub fn string(text: &str) -> Attribute {
         Attribute::String(text.as_bytes().into())
+    }
+
+    fn list(values: &[i64]) -> Attribute {
+        Attribute::Numbers(values.into())
+    }
+
+    pub fn number(value: &i64) -> Attribute {
+        Attribute::Integer(*value, Element::Number(DType::I64))
     }
 
     pub fn symbol(name: Name) -> Attribute {

@@ -13,7 +13,7 @@ pub(crate) mod sizes;
 mod types;
 mod write;
 
-pub(crate) use attribute::{Algorithm, Attribute, Conv, Dense, Dot, Gather, Scatter};
+pub(crate) use attribute::{Algorithm, Attribute, Conv, Dense, Dot, Gather, Parts, Scatter};
 pub(crate) use operation::{is_elementwise, Block, Operation, Region, Value};
 pub(crate) use types::{Element, Tensor, Type};
 pub(crate) use write::{quoted, shown, shown_attribute, symbol_text};

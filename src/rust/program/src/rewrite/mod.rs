@@ -38,7 +38,7 @@ impl Program {
         let may_be_dynamic = self.bytecode().is_some() || self.code().contains(&b'?');
         let module = may_be_dynamic.then(|| self.whole_module().ok()).flatten();
         if let Some(mut fixed) = module.as_ref().map_or(Ok(None), |module| self.with_fixed_sizes(module, error))? {
-            older::make_older(&mut fixed, current)?;
+            older::make_older(&mut fixed, current, true)?;
             return Program::new(fixed.text()?.into_bytes(), Format::Mlir).map(Some);
         }
         let text = match self.bytecode() {
@@ -52,7 +52,7 @@ impl Program {
                     return Ok(None);
                 }
                 let Some(mut module) = module else { return Ok(None) };
-                older::make_older(&mut module, current)?;
+                older::make_older(&mut module, current, true)?;
                 module.text()?.into_bytes()
             }
         };

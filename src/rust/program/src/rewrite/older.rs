@@ -20,22 +20,25 @@ const REDUCTION_TO_ONE: Version = Version([1, 19, 0]);
 const STABLE_TOP: Version = Version([1, 20, 0]);
 const CHOSEN_ROOT: Version = Version([1, 20, 0]);
 
-/// Replaces everything newer than `current`, the newest version that a plugin reads.
+/// Replaces everything newer than `current`, the newest version that a plugin reads, and all meshes in attributes of StableHLO
+/// unless they may stay.
 ///
 /// # Errors
 /// `UnsupportedProgram`, which names the operation, for what has no older form.
-pub(super) fn make_older(module: &mut Module, current: Version) -> Result<()> {
+pub(super) fn make_older(module: &mut Module, current: Version, keeps_meshes: bool) -> Result<()> {
     let mut meshes = HashMap::new();
     for operation in module.root.inner().filter(|operation| &*operation.name == "sdy.mesh") {
         if let (Some(name), Some(Attribute::Other(mesh))) = (operation.symbol(), operation.attribute("mesh")) {
             meshes.insert(name.to_owned(), mesh.clone());
         }
     }
-    Change { current, meshes, function: None }.operation(&mut module.root)
+    let keeps_meshes = keeps_meshes && current >= MESH_AXES;
+    Change { current, keeps_meshes, meshes, function: None }.operation(&mut module.root)
 }
 
 struct Change {
     current: Version,
+    keeps_meshes: bool,
     /// The text of each mesh.
     meshes: HashMap<String, Name>,
     function: Option<String>,
@@ -46,7 +49,7 @@ impl Change {
         if &*operation.name == "func.func" {
             self.function = operation.symbol().map(str::to_owned);
         }
-        if self.current < MESH_AXES {
+        if !self.keeps_meshes {
             self.without_meshes(operation)?;
         }
         match operation.kind() {

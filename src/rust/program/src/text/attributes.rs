@@ -3,9 +3,26 @@
 use super::end_of_item;
 use super::read::{utf8, Pairs, Reader, Result};
 use crate::module::choices::CHOICES;
-use crate::module::{Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Scatter, Type};
+use crate::module::{Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Parts, Scatter, Type};
 use pjrt_data::dtype::DType;
+use std::convert::Infallible;
 use std::sync::Arc;
+
+/// The lists and numbers of an attribute, by name. Those that are not given are empty or zero.
+struct Fields<'a>(Vec<(&'a str, Vec<i64>)>);
+
+impl Parts for Fields<'_> {
+    type Error = Infallible;
+
+    fn list(&mut self, name: &'static str) -> std::result::Result<Vec<i64>, Infallible> {
+        let at = self.0.iter().position(|(key, _)| *key == name);
+        Ok(at.map(|at| self.0.remove(at).1).unwrap_or_default())
+    }
+
+    fn number(&mut self, name: &'static str) -> std::result::Result<i64, Infallible> {
+        self.list(name).map(|values| values.first().copied().unwrap_or(0))
+    }
+}
 
 impl Reader<'_> {
     /// A dictionary in braces.
@@ -44,6 +61,7 @@ impl Reader<'_> {
                 self.expect("[")?;
                 Attribute::Array(self.items("]", Self::item)?.into())
             }
+            b'(' => Attribute::Type(Type::Function(Arc::new(self.signature()?))),
             b'#' => return self.of_stablehlo(),
             b'-' | b'0'..=b'9' => return self.number(),
             _ if self.eat("true") => Attribute::Bool(true),
@@ -137,42 +155,19 @@ impl Reader<'_> {
         }
         let kind = ["dot", "gather", "scatter"].into_iter().find(|kind| self.eat(&format!("#stablehlo.{kind}<")));
         let Some(kind) = kind else { return self.text_attribute() };
-        let mut fields = self.items(">", |this| {
+        let mut fields = Fields(self.items(">", |this| {
             let name = this.word();
             this.expect("=")?;
             Ok((name, if this.peek() == Some(b'[') { this.integers()? } else { vec![this.integer()?] }))
-        })?;
-        let mut take = |name: &str| {
-            let at = fields.iter().position(|(key, _)| *key == name);
-            at.map(|at| fields.remove(at).1).unwrap_or_default()
+        })?);
+        let read = match kind {
+            "dot" => Dot::read(&mut fields).map(Attribute::Dot),
+            "gather" => Gather::read(&mut fields).map(Attribute::Gather),
+            _ => Scatter::read(&mut fields).map(Attribute::Scatter),
         };
-        let found = match kind {
-            "dot" => Attribute::Dot(Arc::new(Dot {
-                lhs_batching: take("lhs_batching_dimensions"),
-                rhs_batching: take("rhs_batching_dimensions"),
-                lhs_contracting: take("lhs_contracting_dimensions"),
-                rhs_contracting: take("rhs_contracting_dimensions"),
-            })),
-            "gather" => Attribute::Gather(Arc::new(Gather {
-                offset_dims: take("offset_dims"),
-                collapsed_slice_dims: take("collapsed_slice_dims"),
-                operand_batching_dims: take("operand_batching_dims"),
-                start_indices_batching_dims: take("start_indices_batching_dims"),
-                start_index_map: take("start_index_map"),
-                index_vector_dim: take("index_vector_dim").first().copied().unwrap_or(0),
-            })),
-            _ => Attribute::Scatter(Arc::new(Scatter {
-                update_window_dims: take("update_window_dims"),
-                inserted_window_dims: take("inserted_window_dims"),
-                input_batching_dims: take("input_batching_dims"),
-                scatter_indices_batching_dims: take("scatter_indices_batching_dims"),
-                scatter_dims_to_operand_dims: take("scatter_dims_to_operand_dims"),
-                index_vector_dim: take("index_vector_dim").first().copied().unwrap_or(0),
-            })),
-        };
-        match fields.first() {
-            Some((name, _)) => self.unknown(format_args!("'{name}' in #stablehlo.{kind}")),
-            None => Ok(found),
+        match (fields.0.first(), read) {
+            (None, Ok(found)) => Ok(found),
+            (name, _) => self.unknown(format_args!("'{}' in #stablehlo.{kind}", name.map_or("", |(name, _)| name))),
         }
     }
 
@@ -186,7 +181,7 @@ impl Reader<'_> {
     }
 
     /// `lhs_precision_type = f32, ..>`.
-    fn algorithm(&mut self) -> Result<Attribute> {
+    pub fn algorithm(&mut self) -> Result<Attribute> {
         let fields = self.items(">", |this| {
             this.word();
             this.expect("=")?;

@@ -14,13 +14,14 @@ use types::unescaped;
 
 mod attributes;
 mod constant;
+mod dialects;
 mod nesting;
 mod operation;
 mod pass;
 mod read;
 mod types;
 
-pub(crate) use read::{constant, constants, module, whole};
+pub(crate) use read::{attribute, constant, constants, kind, module, whole};
 
 /// The nesting from which on the compiler would overflow the stack, with a margin; also the limit of dimensions, which
 /// take it seconds.
@@ -310,11 +311,13 @@ fn calls(source: &Source<'_>, functions: &[(usize, Operation)]) -> Result<usize>
             numbers.entry(name).or_insert(number);
         }
     }
-    // The symbols up to the next function, except for those of custom calls. The first is the function's own.
+    // The symbols up to the next function, except for those of custom calls. The first is the function's own, which is a string in
+    // generic form.
     let called = |number: usize| {
         let end = functions.get(number + 1).map_or(code.len(), |(start, _)| *start);
         let body = functions[number].0..end;
-        let symbols = memchr_iter(b'@', &code[body.clone()]).map(|at| body.start + at).skip(1);
+        let own = usize::from(source.text[body.start] != b'"');
+        let symbols = memchr_iter(b'@', &code[body.clone()]).map(|at| body.start + at).skip(own);
         let symbols = symbols.filter(|&at| !code[..at].trim_ascii_end().ends_with(b"custom_call"));
         Ok(symbols.filter_map(|at| numbers.get(&*name(at + 1)).copied()).collect())
     };

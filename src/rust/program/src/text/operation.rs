@@ -1,6 +1,6 @@
 //! Operations: functions, MLIR's generic form, and short forms.
 
-use super::read::{utf8, Constant, Pairs, Reader, Result, LONGEST_LIST};
+use super::read::{Constant, Pairs, Reader, Result, LONGEST_LIST};
 use crate::module::{Attribute, Block, Dense, Dot, Element, Name, Operation, Region, Type, Value};
 use pjrt_data::dtype::DType;
 use std::collections::HashMap;
@@ -39,16 +39,16 @@ const SETTINGS: &[(&str, &str, &str, Setting)] = &[
 
 /// Operations whose short form has operands, settings and types alone, in alphabetical order.
 #[rustfmt::skip]
-const SHORT: [&str; 71] = [
+const SHORT: [&str; 75] = [
     "abs", "add", "after_all", "and", "atan2", "bitcast_convert", "broadcast", "broadcast_in_dim", "cbrt", "ceil",
-    "cholesky", "clamp", "complex", "concatenate", "convert", "cosine", "count_leading_zeros", "create_token", "divide",
-    "dot", "dynamic_broadcast_in_dim", "dynamic_iota", "dynamic_reshape", "dynamic_slice", "dynamic_update_slice",
-    "exponential", "exponential_minus_one", "fft", "floor", "get_dimension_size", "imag", "iota", "is_finite", "log",
-    "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not", "optimization_barrier", "or", "pad",
-    "partition_id", "popcnt", "power", "real", "remainder", "replica_id", "reshape", "reverse", "rng",
-    "rng_bit_generator", "round_nearest_afz", "round_nearest_even", "rsqrt", "select", "set_dimension_size",
-    "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh",
-    "transpose", "tuple", "xor",
+    "cholesky", "clamp", "complex", "concatenate", "convert", "cosine", "count_leading_zeros", "create_token",
+    "divide", "dot", "dynamic_broadcast_in_dim", "dynamic_iota", "dynamic_pad", "dynamic_reshape", "dynamic_slice",
+    "dynamic_update_slice", "exponential", "exponential_minus_one", "fft", "floor", "get_dimension_size", "imag",
+    "iota", "is_finite", "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not",
+    "optimization_barrier", "or", "pad", "partition_id", "popcnt", "power", "real", "real_dynamic_slice", "remainder",
+    "replica_id", "reshape", "reverse", "rng", "rng_bit_generator", "round_nearest_afz", "round_nearest_even", "rsqrt",
+    "select", "set_dimension_size", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sine",
+    "sqrt", "subtract", "tan", "tanh", "transpose", "tuple", "uniform_dequantize", "uniform_quantize", "xor",
 ];
 
 // Parts that are not inlined keep the frames small of what recursion goes through.
@@ -95,37 +95,44 @@ impl<'a> Reader<'a> {
     /// `"name"(operands) <{properties}> (regions) {attributes} : types`; the types of the results.
     fn generic(&mut self, operation: &mut Operation) -> Result<Vec<Type>> {
         operation.name = (*self.name()?).into();
+        self.is_function = &*operation.name == "func.func";
         self.operands(operation)?;
         if self.eat("<") {
             operation.attributes = self.dictionary()?;
             self.expect(">")?;
         }
+        self.regions(operation)?;
+        self.attributes(operation)?;
+        self.expect(":")?;
+        Ok(self.signature()?.1)
+    }
+
+    /// The regions in parentheses, if there are any.
+    fn regions(&mut self, operation: &mut Operation) -> Result<()> {
         if self.eat("(") {
             self.items(")", |this| {
                 operation.regions.push(this.region(&[])?);
                 Ok(())
             })?;
         }
-        self.attributes(operation)?;
-        self.expect(":")?;
-        Ok(self.signature()?.1)
+        Ok(())
     }
 
     /// The attributes in braces, if there are any.
-    fn attributes(&mut self, operation: &mut Operation) -> Result<()> {
+    pub fn attributes(&mut self, operation: &mut Operation) -> Result<()> {
         if self.peek() == Some(b'{') {
             operation.attributes.extend(self.dictionary()?);
         }
         Ok(())
     }
 
-    fn operand(&mut self, operation: &mut Operation) -> Result<()> {
+    pub fn operand(&mut self, operation: &mut Operation) -> Result<()> {
         operation.operands.extend(self.used()?);
         Ok(())
     }
 
     /// Operands in parentheses.
-    fn operands(&mut self, operation: &mut Operation) -> Result<()> {
+    pub fn operands(&mut self, operation: &mut Operation) -> Result<()> {
         self.expect("(")?;
         self.items(")", |this| this.operand(operation)).map(|_| ())
     }
@@ -171,14 +178,23 @@ impl<'a> Reader<'a> {
         self.expect("^")?;
         self.word();
         if self.eat("(") {
-            for (name, kind) in self.items(")", Self::argument)? {
+            let is_function = std::mem::take(&mut self.is_function);
+            let arguments = self.items(")", |this| {
+                let (name, _) = this.value_name()?;
+                this.expect(":")?;
+                Ok((name, this.kind()?, this.named_location()?))
+            })?;
+            for (name, kind, location) in arguments {
                 block.arguments.extend(self.define(name, &[kind]));
+                if is_function {
+                    block.names.push(self.name_of_argument(name, location));
+                }
             }
         }
         self.expect(":")
     }
 
-    fn argument(&mut self) -> Result<(&'a str, Type)> {
+    pub fn argument(&mut self) -> Result<(&'a str, Type)> {
         let (name, _) = self.value_name()?;
         self.expect(":")?;
         let kind = self.kind()?;
@@ -247,16 +263,20 @@ impl<'a> Reader<'a> {
             region = self.region(&arguments)?;
             self.scopes = outer;
         }
-        let name_of = |(name, _, _, location): &(&str, Type, Pairs, Option<Name>)| match location {
+        region.blocks[0].names =
+            inputs.into_iter().map(|(name, _, _, location)| self.name_of_argument(name, location)).collect();
+        function.regions.push(region);
+        Ok(function)
+    }
+
+    fn name_of_argument(&self, name: &str, location: Option<Name>) -> Option<Name> {
+        match location {
             // Compilers name arguments in the text.
             _ if self.is_lenient => (!name.is_empty()).then(|| format!("%{name}").into()),
             // Printers number arguments without a name.
-            None => (!name.starts_with("arg")).then(|| Name::from(*name)),
-            location => location.clone(),
-        };
-        region.blocks[0].names = inputs.iter().map(name_of).collect();
-        function.regions.push(region);
-        Ok(function)
+            None => (!name.starts_with("arg")).then(|| Name::from(name)),
+            location => location,
+        }
     }
 
     /// An operation in its own syntax; the types of its results.
@@ -271,14 +291,7 @@ impl<'a> Reader<'a> {
                 *operation = self.function(true)?;
                 return Ok(Vec::new());
             }
-            ("sdy.mesh", _) => {
-                operation.set("sym_name", Attribute::string(&self.symbol()?));
-                self.expect("=")?;
-                let mesh = self.bracketed("<")?.unwrap_or_default();
-                operation.set("mesh", Attribute::Other(format!("#sdy.mesh<{}>", utf8(mesh)).into()));
-                return Ok(Vec::new());
-            }
-            ("return" | "func.return", _) | (_, "return") => {
+            ("return" | "func.return" | "sdy.return", _) | (_, "return") => {
                 if self.peek() == Some(b'%') {
                     self.list(operation)?;
                     self.expect(":")?;
@@ -330,7 +343,21 @@ impl<'a> Reader<'a> {
             (_, "convolution") => self.convolution(operation)?,
             (_, "reduce") => return self.reduce(operation),
             (_, "while") => return self.while_loop(operation),
+            (_, "composite") => {
+                operation.set("name", Attribute::String((*self.string()?).into()));
+                self.parts(operation)?;
+                self.regions(operation)?;
+            }
+            (_, "reduce_precision") => {
+                self.operand(operation)?;
+                self.expect(",")?;
+                self.expect("format")?;
+                self.expect("=")?;
+                self.format(operation)?;
+            }
             (_, own) if SHORT.binary_search(&own).is_ok() => self.parts(operation)?,
+            (word, "") if word.starts_with("sdy.") => return self.of_shardy(operation),
+            (word, "") if word.starts_with("chlo.") => return self.of_chlo(operation),
             _ => return self.unknown(format_args!("the operation '{word}' in a form that is not known")),
         }
         self.attributes(operation)?;
@@ -361,10 +388,22 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// `e5m7`: the bits of a float's exponent and of its mantissa.
+    #[inline(never)]
+    fn format(&mut self, operation: &mut Operation) -> Result<()> {
+        let bits = self.word().strip_prefix('e').and_then(|word| word.split_once('m'));
+        let bits = bits.and_then(|(exponent, mantissa)| Some([exponent.parse().ok()?, mantissa.parse().ok()?]));
+        let Some(bits) = bits else { return self.unknown("a format of floats that is something else") };
+        for (key, bits) in ["exponent_bits", "mantissa_bits"].into_iter().zip(bits) {
+            operation.set(key, Attribute::Integer(bits, Element::Number(DType::I32)));
+        }
+        Ok(())
+    }
+
     /// Operands and settings, between commas.
     #[inline(never)]
-    fn parts(&mut self, operation: &mut Operation) -> Result<()> {
-        while !matches!(self.peek(), Some(b':' | b'{')) {
+    pub fn parts(&mut self, operation: &mut Operation) -> Result<()> {
+        while !matches!(self.peek(), Some(b':' | b'{' | b'(')) {
             if self.peek() == Some(b'%') {
                 self.operand(operation)?;
             } else {
@@ -432,6 +471,12 @@ impl<'a> Reader<'a> {
         while self.eat(",") {
             let key = self.word();
             self.expect("=")?;
+            if key == "algorithm" {
+                self.expect("<")?;
+                let algorithm = self.algorithm()?;
+                operation.set(key, algorithm);
+                continue;
+            }
             if !matches!(key, "batching_dims" | "contracting_dims") {
                 self.setting(key, operation)?;
                 continue;

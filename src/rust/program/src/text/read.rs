@@ -20,6 +20,8 @@ const MAX_NESTING: usize = 100;
 pub(super) const LONGEST_LIST: usize = 256;
 
 const FUNCTION: &[u8] = b"func.func";
+/// The same in MLIR's generic form.
+const GENERIC_FUNCTION: &[u8] = b"\"func.func\"";
 
 /// The program with all of its operations, without what is not known here.
 pub(crate) fn module(text: &[u8]) -> Module {
@@ -66,13 +68,24 @@ pub(crate) fn whole(text: &[u8]) -> pjrt_base::error::Result<Module> {
     Ok(Module { root, types: reader.types })
 }
 
+/// The attribute of a text.
+pub(crate) fn attribute(text: &str) -> Option<Attribute> {
+    let mut reader = Reader { text: text.as_bytes(), ..Reader::default() };
+    reader.attribute().ok().filter(|_| reader.peek().is_none())
+}
+
 /// The constant of a text such as `dense<1> : tensor<2xi64>`.
 pub(crate) fn constant(text: &str) -> Option<Arc<Dense>> {
-    let mut reader = Reader { text: text.as_bytes(), ..Reader::default() };
-    match reader.attribute() {
-        Ok(Attribute::Dense(dense)) => Some(dense),
+    match attribute(text)? {
+        Attribute::Dense(dense) => Some(dense),
         _ => None,
     }
+}
+
+/// The type of a text.
+pub(crate) fn kind(text: &str) -> Option<Type> {
+    let mut reader = Reader { text: text.as_bytes(), ..Reader::default() };
+    reader.kind().ok().filter(|_| reader.peek().is_none())
 }
 
 /// What is not known here, and where it is.
@@ -100,6 +113,8 @@ pub(super) struct Reader<'a> {
     /// The values of the regions that are being read, by name: the first of an operation's results, and their number.
     pub scopes: Vec<HashMap<&'a str, (Value, u32)>>,
     depth: usize,
+    /// Whether the arguments of the next block are those of a function, whose names are kept.
+    pub is_function: bool,
     /// Where a list of values ends that does not define them.
     list_end: usize,
 }
@@ -150,17 +165,41 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Every function, with the position of its keyword. Those without a body have no region.
+    /// Every function, with the position of its keyword. Those without a body have no region. Functions in generic form always
+    /// have their bodies.
     pub fn functions(&mut self, with_bodies: bool) -> Vec<(usize, Operation)> {
         let mut found = Vec::new();
-        while let Some(start) = memmem::find(self.code.get(self.at..).unwrap_or_default(), FUNCTION) {
-            let start = self.at + start;
+        while let Some((start, is_generic)) = self.next_function() {
             self.at = start + FUNCTION.len();
-            if let Ok(function) = self.function(with_bodies) {
+            let function = match is_generic {
+                false => self.function(with_bodies),
+                true => {
+                    self.at = start;
+                    self.operation()
+                }
+            };
+            if let Ok(mut function) = function {
+                if is_generic && function.inner().next().is_none() {
+                    function.regions.clear();
+                }
                 found.push((start, function));
             }
         }
         found
+    }
+
+    /// Where the next function begins, and whether it is in generic form.
+    fn next_function(&self) -> Option<(usize, bool)> {
+        let short = memmem::find(self.code.get(self.at..)?, FUNCTION).map(|at| self.at + at);
+        // A whole string, which has no other string around it.
+        let is_whole = |&at: &usize| {
+            let end = at + GENERIC_FUNCTION.len();
+            let is_blank = |at: usize| self.code.get(at) == Some(&b'_');
+            (at..end).all(is_blank) && !is_blank(end) && (at == 0 || !is_blank(at - 1))
+        };
+        let before = &self.text[self.at..short.unwrap_or(self.text.len())];
+        let generic = memmem::find_iter(before, GENERIC_FUNCTION).map(|at| self.at + at).find(is_whole);
+        generic.map(|at| (at, true)).or(short.map(|at| (at, false)))
     }
 
     /// The module, which may be left out around functions.
@@ -511,6 +550,45 @@ mod tests {
                 "%0 = \"stablehlo.compare\"(%x, %x) {comparison_direction = #stablehlo<comparison_direction LT>, compare_type = \
                  #stablehlo<comparison_type FLOAT>} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>",
             ),
+            (
+                "%0 = stablehlo.reduce_precision %x, format = e5m7 : tensor<2xf32>",
+                "%0 = \"stablehlo.reduce_precision\"(%x) {exponent_bits = 5 : i32, mantissa_bits = 7 : i32} : (tensor<2xf32>) -> \
+                 tensor<2xf32>",
+            ),
+            (
+                "%0:2 = stablehlo.composite \"a.b\" %x, %x {decomposition = @f} : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, \
+                 tensor<f32>)",
+                "%0:2 = \"stablehlo.composite\"(%x, %x) {name = \"a.b\", decomposition = @f} : (tensor<2xf32>, tensor<2xf32>) -> \
+                 (tensor<2xf32>, tensor<f32>)",
+            ),
+            (
+                "%0 = stablehlo.dot_general %x, %x, contracting_dims = [0] x [0], algorithm = <lhs_precision_type = bf16, \
+                 rhs_precision_type = bf16, accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, \
+                 num_primitive_operations = 3, allow_imprecise_accumulation = false> : (tensor<2xf32>, tensor<2xf32>) -> tensor<f32>",
+                "%0 = \"stablehlo.dot_general\"(%x, %x) {algorithm = #stablehlo.dot_algorithm<lhs_precision_type = bf16, \
+                 rhs_precision_type = bf16, accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, \
+                 num_primitive_operations = 3, allow_imprecise_accumulation = false>, dot_dimension_numbers = \
+                 #stablehlo.dot<lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]>} : (tensor<2xf32>, \
+                 tensor<2xf32>) -> tensor<f32>",
+            ),
+            (
+                "%0:2 = chlo.top_k(%x, k = 1, is_stable = true) : tensor<2xf32> -> (tensor<1xf32>, tensor<1xi32>)",
+                "%0:2 = \"chlo.top_k\"(%x) {k = 1 : i64, is_stable = true} : (tensor<2xf32>) -> (tensor<1xf32>, tensor<1xi32>)",
+            ),
+            (
+                "%0 = chlo.is_inf %x : tensor<2xf32> -> tensor<2xi1>",
+                "%0 = \"chlo.is_inf\"(%x) : (tensor<2xf32>) -> tensor<2xi1>",
+            ),
+            (
+                "%0 = sdy.reshard %x <@mesh, [{\"x\"}]> : tensor<2xf32>",
+                "%0 = \"sdy.reshard\"(%x) {sharding = #sdy.sharding<@mesh, [{\"x\"}]>} : (tensor<2xf32>) -> tensor<2xf32>",
+            ),
+            (
+                "%0 = sdy.named_computation<\"f\">(%x) in_shardings=[<@mesh, [{}]>] (%y: tensor<2xf32>) {\nsdy.return %y : \
+                 tensor<2xf32>\n} : (tensor<2xf32>) -> tensor<2xf32>",
+                "%0 = \"sdy.named_computation\"(%x) <{name = \"f\", in_shardings = #sdy.sharding_per_value<[<@mesh, [{}]>]>}> ({\n\
+                 ^bb0(%y: tensor<2xf32>):\n\"sdy.return\"(%y) : (tensor<2xf32>) -> ()\n}) : (tensor<2xf32>) -> tensor<2xf32>",
+            ),
         ] {
             assert_eq!(read(short).unwrap(), read(generic).unwrap(), "{short}");
         }
@@ -524,6 +602,9 @@ mod tests {
                 "the operation 'stablehlo.unheard_of' in a form that is not known",
             ),
             ("%0 = stablehlo.reverse %x, places = [0] : tensor<2xf32>", "the setting 'places'"),
+            ("%0 = stablehlo.reduce_precision %x, format = e5 : tensor<2xf32>", "a format of floats"),
+            ("%0 = sdy.unheard_of %x : tensor<2xf32>", "the operation 'sdy.unheard_of' in a form that is not known"),
+            ("%0 = sdy.reshard %x : tensor<2xf32>", "where '<' was expected"),
             ("%0 = stablehlo.add %x, %y : tensor<2xf32>", "%y, which is not defined before it"),
             ("%0:2 = stablehlo.add %x, %x : tensor<2xf32>", "2 names for 1 results"),
             (

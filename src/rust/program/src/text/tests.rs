@@ -314,3 +314,32 @@ fn regions_and_attributes_that_nest_deep_are_left_out() {
         assert!(whole(text(900).as_bytes()).is_err());
     }
 }
+
+#[test]
+fn functions_in_generic_form_are_checked() {
+    let program = |callee: &str, body: &str| {
+        format!(
+            "\"builtin.module\"() ({{\n  // \"func.func\"() a comment\n  \"func.func\"() <{{function_type = (tensor<4xf32>) -> tensor<4xf32>, \
+             sym_name = \"main\", arg_attrs = [{{tf.aliasing_output = 0 : i32, x = \"\\22func.func\\22 \\\"func.func\\\"\"}}]}}> ({{\n  \
+             ^bb0(%x: tensor<4xf32> loc(\"a\")):\n    %0 = \"func.call\"(%x) <{{callee = @{callee}}}> : (tensor<4xf32>) -> \
+             tensor<4xf32>\n    \"func.return\"(%0) : (tensor<4xf32>) -> ()\n  }}) : () -> ()\n  \"func.func\"() ({body}) {{function_type = \
+             (tensor<4xf32>) -> tensor<4xf32>, sym_name = \"f\"}} : () -> ()\n}}) {{mhlo.num_partitions = 2 : i32}} : () -> ()"
+        )
+    };
+    let body = "{\n  ^bb0(%y: tensor<4xf32>):\n    \"func.return\"(%y) : (tensor<4xf32>) -> ()\n  }";
+    let annotations = check(program("f", body).as_bytes()).unwrap();
+    let inputs = annotations.inputs.unwrap();
+    assert_eq!((inputs[0].name.as_deref(), inputs[0].alias), (Some("%x"), Some(0)));
+    assert_eq!(annotations.num_partitions, Some(2));
+    assert_eq!(function_names(program("f", body).as_bytes()), ["@main", "@f"]);
+    let error = check(program("main", body).as_bytes()).unwrap_err();
+    assert!(error.message().contains("calls itself"), "{error}");
+    let error = check(program("f", "{ }").as_bytes()).unwrap_err();
+    assert!(error.message().contains("has no body"), "{error}");
+    let found = whole(program("f", body).as_bytes()).unwrap();
+    assert!(
+        found.text().unwrap().contains("%a: tensor<4xf32> {tf.aliasing_output = 0 : i32"),
+        "{}",
+        found.text().unwrap()
+    );
+}

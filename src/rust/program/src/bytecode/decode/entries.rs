@@ -394,7 +394,8 @@ impl<'t, 'a> Decoder<'t, 'a> {
 
     /// An array with more than sizes and elements.
     pub fn encoded(&mut self, reader: &mut Reader<'a>, encoding: Option<Attribute>) -> Result<Type> {
-        let dims = reader.signed_numbers()?;
+        // Without a fixed size it is the smallest number, and -1 in the types of text.
+        let dims = reader.signed_numbers()?.into_iter().map(|dim| dim.max(-1)).collect();
         let element = self.next_element(reader)?;
         Ok(Type::Tensor(Arc::new(crate::module::Tensor { dims, element, encoding })))
     }
@@ -490,24 +491,22 @@ fn text<'a>(entry: &Entry<'a>) -> Result<&'a str> {
     std::str::from_utf8(bytes.strip_suffix(&[0]).unwrap_or(bytes)).map_err(|_| damaged("an attribute is not text"))
 }
 
-/// Text is copied as it is, if it is of a dialect that the text of a program may have.
+/// Text of another dialect is copied as it is.
 fn text_attribute(entry: &Entry<'_>) -> Result<Attribute> {
     let text = text(entry)?;
     if text.starts_with('#') || text.starts_with("dense<") {
         return Ok(Attribute::Other(text.into()));
     }
-    Err(unknown(format_args!("attribute {}", text.chars().take(100).collect::<String>())))
+    let found = crate::text::attribute(text).filter(|found| !matches!(found, Attribute::Other(_)));
+    found.ok_or_else(|| unknown(format_args!("attribute {}", text.chars().take(100).collect::<String>())))
 }
 
 fn text_type(entry: &Entry<'_>) -> Result<Type> {
     let text = text(entry)?;
-    if text == "!stablehlo.token" {
-        return Ok(Type::Token);
-    }
     if text.starts_with("!quant.") {
         return Ok(Type::Number(Element::Other(text.into())));
     }
-    of_name(text)
+    crate::text::kind(text).map_or_else(|| of_name(text), Ok)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use std::collections::HashMap;
 const MAX_NESTING: usize = 200;
 
 /// A cast that mixed programs have between dialects.
-const CAST: &str = "builtin.unrealized_conversion_cast";
+pub(super) const CAST: &str = "builtin.unrealized_conversion_cast";
 
 /// Decodes bytecode with its magic number. `is_lenient`: leaves out what is not known here.
 ///

@@ -5,8 +5,8 @@ use super::super::damaged;
 use super::super::reader::Reader;
 use super::entries::{name, Decoder};
 use super::stablehlo;
-use crate::module::{unknown, Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Scatter, Type};
-use pjrt_base::error::Result;
+use crate::module::{unknown, Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Parts, Scatter, Type};
+use pjrt_base::error::{Error, Result};
 use pjrt_data::dtype::DType;
 use std::sync::Arc;
 
@@ -357,7 +357,7 @@ fn of_portable<'a>(
         // Up to StableHLO 0.14, the attributes are in the dictionary.
         (found, others) = others.into_iter().partition(|(name, _)| keys(list).any(|key| key == &**name));
     }
-    let mut parts = Parts(found);
+    let mut parts = Properties(found);
     let mut attributes = combined(base, &mut parts)?;
     for (key, value) in parts.0 {
         attributes.extend(of_stablehlo(base, &key, value)?.map(|value| (key, value)));
@@ -367,80 +367,45 @@ fn of_portable<'a>(
 }
 
 /// Attributes that become part of others.
-struct Parts(Attributes);
+struct Properties(Attributes);
 
-impl Parts {
+impl Properties {
     fn take(&mut self, name: &str) -> Option<Attribute> {
         let at = self.0.iter().position(|(key, _)| &**key == name)?;
         Some(self.0.remove(at).1)
     }
+}
 
-    /// A list of numbers; empty if older versions do not have it.
-    fn list(&mut self, name: &str) -> Result<Vec<i64>> {
+impl Parts for Properties {
+    type Error = Error;
+
+    /// Empty if older versions do not have it.
+    fn list(&mut self, name: &'static str) -> Result<Vec<i64>> {
         match self.take(name) {
             Some(value) => value.as_numbers().ok_or_else(|| damaged("a list of dimensions is something else")),
             None => Ok(Vec::new()),
         }
     }
 
-    fn number(&mut self, name: &str) -> Result<i64> {
+    fn number(&mut self, name: &'static str) -> Result<i64> {
         let value = self.take(name).and_then(|value| value.as_integer());
         value.ok_or_else(|| damaged("a number is something else"))
     }
 }
 
 /// The attributes of StableHLO that the portable form divides into several.
-fn combined(base: &str, parts: &mut Parts) -> Result<Attributes> {
+fn combined(base: &str, parts: &mut Properties) -> Result<Attributes> {
     let mut attributes = Attributes::new();
     let mut add = |name: &str, value| attributes.push((name.into(), value));
     match base {
-        "gather" | "dynamic_gather" => {
-            let gather = Gather {
-                offset_dims: parts.list("offset_dims")?,
-                collapsed_slice_dims: parts.list("collapsed_slice_dims")?,
-                operand_batching_dims: parts.list("operand_batching_dims")?,
-                start_indices_batching_dims: parts.list("start_indices_batching_dims")?,
-                start_index_map: parts.list("start_index_map")?,
-                index_vector_dim: parts.number("index_vector_dim")?,
-            };
-            add("dimension_numbers", Attribute::Gather(Arc::new(gather)));
-        }
-        "scatter" => {
-            let scatter = Scatter {
-                update_window_dims: parts.list("update_window_dims")?,
-                inserted_window_dims: parts.list("inserted_window_dims")?,
-                input_batching_dims: parts.list("input_batching_dims")?,
-                scatter_indices_batching_dims: parts.list("scatter_indices_batching_dims")?,
-                scatter_dims_to_operand_dims: parts.list("scatter_dims_to_operand_dims")?,
-                index_vector_dim: parts.number("index_vector_dim")?,
-            };
-            add("scatter_dimension_numbers", Attribute::Scatter(Arc::new(scatter)));
-        }
+        "gather" | "dynamic_gather" => add("dimension_numbers", Attribute::Gather(Gather::read(parts)?)),
+        "scatter" => add("scatter_dimension_numbers", Attribute::Scatter(Scatter::read(parts)?)),
+        "convolution" | "dynamic_conv" => add("dimension_numbers", Attribute::Conv(Conv::read(parts)?)),
         "dot_general" => {
-            let dot = Dot {
-                lhs_batching: parts.list("lhs_batching_dimensions")?,
-                rhs_batching: parts.list("rhs_batching_dimensions")?,
-                lhs_contracting: parts.list("lhs_contracting_dimensions")?,
-                rhs_contracting: parts.list("rhs_contracting_dimensions")?,
-            };
-            add("dot_dimension_numbers", Attribute::Dot(Arc::new(dot)));
+            add("dot_dimension_numbers", Attribute::Dot(Dot::read(parts)?));
             if let Some(algorithm) = algorithm(parts)? {
                 add("algorithm", Attribute::Algorithm(Arc::new(algorithm)));
             }
-        }
-        "convolution" | "dynamic_conv" => {
-            let conv = Conv {
-                input_batch: parts.number("input_batch_dimension")?,
-                input_feature: parts.number("input_feature_dimension")?,
-                input_spatial: parts.list("input_spatial_dimensions")?,
-                kernel_input_feature: parts.number("kernel_input_feature_dimension")?,
-                kernel_output_feature: parts.number("kernel_output_feature_dimension")?,
-                kernel_spatial: parts.list("kernel_spatial_dimensions")?,
-                output_batch: parts.number("output_batch_dimension")?,
-                output_feature: parts.number("output_feature_dimension")?,
-                output_spatial: parts.list("output_spatial_dimensions")?,
-            };
-            add("dimension_numbers", Attribute::Conv(Arc::new(conv)));
         }
         _ => {}
     }
@@ -455,7 +420,7 @@ fn combined(base: &str, parts: &mut Parts) -> Result<Attributes> {
 }
 
 /// The algorithm of a product; types stand for what is not given.
-fn algorithm(parts: &mut Parts) -> Result<Option<Algorithm>> {
+fn algorithm(parts: &mut Properties) -> Result<Option<Algorithm>> {
     let kinds = ["lhs_precision_type", "rhs_precision_type", "accumulation_type"].map(|name| parts.take(name));
     let counts =
         ["lhs_component_count", "rhs_component_count", "num_primitive_operations"].map(|name| parts.take(name));

@@ -4,8 +4,8 @@ use super::super::reader::Reader;
 use super::entries::Decoder;
 use super::mesh;
 use super::vhlo::{self, choice};
-use crate::module::{unknown, Algorithm, Attribute, Conv, Dot, Gather, Scatter};
-use pjrt_base::error::Result;
+use crate::module::{unknown, Algorithm, Attribute, Conv, Dot, Gather, Parts, Scatter};
+use pjrt_base::error::{Error, Result};
 use std::sync::Arc;
 
 pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &mut Reader<'a>) -> Result<Attribute> {
@@ -13,43 +13,14 @@ pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &m
         1 => channel(reader.signed()?, reader.signed()?),
         2 => choice("comparison_direction", &vhlo::DIRECTIONS, reader)?,
         3 => choice("comparison_type", &vhlo::COMPARISONS, reader)?,
-        4 => Attribute::Conv(Arc::new(Conv {
-            input_batch: reader.signed()?,
-            input_feature: reader.signed()?,
-            input_spatial: reader.signed_numbers()?,
-            kernel_input_feature: reader.signed()?,
-            kernel_output_feature: reader.signed()?,
-            kernel_spatial: reader.signed_numbers()?,
-            output_batch: reader.signed()?,
-            output_feature: reader.signed()?,
-            output_spatial: reader.signed_numbers()?,
-        })),
-        5 => Attribute::Dot(Arc::new(Dot {
-            lhs_batching: reader.signed_numbers()?,
-            rhs_batching: reader.signed_numbers()?,
-            lhs_contracting: reader.signed_numbers()?,
-            rhs_contracting: reader.signed_numbers()?,
-        })),
+        4 => Attribute::Conv(Conv::read(reader)?),
+        5 => Attribute::Dot(Dot::read(reader)?),
         6 => choice("fft_type", &vhlo::TRANSFORMS, reader)?,
-        7 => Attribute::Gather(Arc::new(Gather {
-            offset_dims: reader.signed_numbers()?,
-            collapsed_slice_dims: reader.signed_numbers()?,
-            operand_batching_dims: reader.signed_numbers()?,
-            start_indices_batching_dims: reader.signed_numbers()?,
-            start_index_map: reader.signed_numbers()?,
-            index_vector_dim: reader.signed()?,
-        })),
+        7 => Attribute::Gather(Gather::read(reader)?),
         8 => choice("precision", &vhlo::PRECISIONS, reader)?,
         9 => choice("rng_algorithm", &vhlo::ALGORITHMS, reader)?,
         10 => choice("rng_distribution", &vhlo::DISTRIBUTIONS, reader)?,
-        11 => Attribute::Scatter(Arc::new(Scatter {
-            update_window_dims: reader.signed_numbers()?,
-            inserted_window_dims: reader.signed_numbers()?,
-            input_batching_dims: reader.signed_numbers()?,
-            scatter_indices_batching_dims: reader.signed_numbers()?,
-            scatter_dims_to_operand_dims: reader.signed_numbers()?,
-            index_vector_dim: reader.signed()?,
-        })),
+        11 => Attribute::Scatter(Scatter::read(reader)?),
         12 => choice("transpose", &vhlo::TRANSPOSES, reader)?,
         13 => Attribute::Bounds(reader.signed_numbers()?.into()),
         14 => vhlo::alias(reader)?,
@@ -75,6 +46,19 @@ pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &m
         22 => mesh::mesh(&decoder.next_attribute(reader)?, decoder.next_optional(reader)?.as_ref())?,
         _ => return Err(unknown(format_args!("attribute {kind} of StableHLO"))),
     })
+}
+
+/// The parts come one after the other.
+impl Parts for Reader<'_> {
+    type Error = Error;
+
+    fn list(&mut self, _: &'static str) -> Result<Vec<i64>> {
+        self.signed_numbers()
+    }
+
+    fn number(&mut self, _: &'static str) -> Result<i64> {
+        self.signed()
+    }
 }
 
 /// The channel of a collective operation.

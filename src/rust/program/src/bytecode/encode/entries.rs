@@ -3,7 +3,7 @@
 use super::super::decode::vhlo;
 use super::{list, number, signed, Dialect, Writer};
 use crate::module::choices::CHOICES;
-use crate::module::{Attribute, Dense, Element, Name, Type};
+use crate::module::{shown, shown_attribute, Attribute, Dense, Element, Name, Type, Value};
 use crate::text;
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
@@ -13,7 +13,7 @@ impl Writer<'_> {
     fn entry(&mut self, dialect: Dialect, kind: usize, parts: &[usize]) -> usize {
         let mut content = Vec::new();
         std::iter::once(&kind).chain(parts).for_each(|&part| number(part, &mut content));
-        self.attributes.number((dialect, content))
+        self.attributes.number((dialect, true, content))
     }
 
     /// The location of an argument with a name, or an unknown one.
@@ -43,43 +43,23 @@ impl Writer<'_> {
         self.entry(Dialect::Builtin, 1, &parts)
     }
 
-    /// An attribute of the module, which has no portable form.
-    pub fn builtin(&mut self, attribute: &Attribute) -> Result<usize> {
-        self.deeper(|this| {
-            Ok(match attribute {
-                Attribute::Unit => this.entry(Dialect::Builtin, 7, &[]),
-                Attribute::String(bytes) => {
-                    let string = this.string(bytes);
-                    this.entry(Dialect::Builtin, 2, &[string])
-                }
-                Attribute::Array(items) => {
-                    let items = items.iter().map(|item| this.builtin(item)).collect::<Result<Vec<_>>>()?;
-                    this.entry(Dialect::Builtin, 0, &[&[items.len()], &items[..]].concat())
-                }
-                Attribute::Dictionary(items) => {
-                    let item = |(name, value): &(Name, Attribute)| Ok((name.clone(), this.builtin(value)?));
-                    let items = items.iter().map(item).collect::<Result<Vec<_>>>()?;
-                    this.dictionary(&items)
-                }
-                Attribute::Bool(value) => this.builtin_integer((*value).into(), 1),
-                Attribute::Integer(value, Element::Number(dtype)) if dtype.info().mlir.starts_with('i') => {
-                    this.builtin_integer(*value, dtype.info().bits)
-                }
-                _ => return Err(this.no_form("an attribute without a portable form")),
-            })
-        })
+    /// An attribute of MLIR itself or of another dialect, in text except for names.
+    pub fn plain(&mut self, attribute: &Attribute) -> Result<usize> {
+        if let Attribute::String(bytes) = attribute {
+            let string = self.string(bytes);
+            return Ok(self.entry(Dialect::Builtin, 2, &[string]));
+        }
+        let text = shown_attribute(attribute).map_err(|_| self.no_form("an attribute without a portable form"))?;
+        Ok(self.attributes.number((Dialect::Builtin, false, [text.as_bytes(), &[0]].concat())))
     }
 
-    fn builtin_integer(&mut self, value: i64, bits: u32) -> usize {
-        let mut kind = Vec::new();
-        number(0, &mut kind);
-        // The last bits say that it has no sign.
-        number((bits as usize) << 2, &mut kind);
-        let mut content = Vec::new();
-        number(8, &mut content);
-        number(self.types.number((Dialect::Builtin, kind)), &mut content);
-        bits_of(value as u64, bits, &mut content);
-        self.attributes.number((Dialect::Builtin, content))
+    /// The number of a value's type.
+    pub fn type_of(&mut self, value: Value) -> Result<usize> {
+        let kind = self.module.type_of(value);
+        if !self.plain.contains(&value) {
+            return self.kind(kind);
+        }
+        Ok(self.types.number((Dialect::Builtin, false, [shown(kind).as_bytes(), &[0]].concat())))
     }
 
     /// What `write` adds, unless it nests too deep.
@@ -168,13 +148,14 @@ impl Writer<'_> {
                 Some(dense) => self.dense(&dense, out)?,
                 None => return Err(self.no_form("a constant that cannot be read")),
             },
+            Attribute::Other(text) if !text.starts_with("#stablehlo") => return self.plain(attribute),
             Attribute::Other(text) => match text.strip_prefix("#stablehlo.output_operand_alias<") {
                 Some(text) => alias(text, out).ok_or_else(|| self.no_form("an alias that cannot be read"))?,
                 None => self.accuracy(text, out)?,
             },
             _ => return Err(self.no_form("an attribute without a portable form")),
         }
-        Ok(self.attributes.number((Dialect::Vhlo, content)))
+        Ok(self.attributes.number((Dialect::Vhlo, true, content)))
     }
 
     fn numbers(&mut self, values: &[i64], element: &Element, out: &mut Vec<u8>) -> Result<()> {
@@ -271,11 +252,14 @@ impl Writer<'_> {
             Type::None => number(33, out),
             Type::Other(text) => return Err(self.no_form(&format!("the type {text}, which has no portable form"))),
         }
-        Ok(self.types.number((Dialect::Vhlo, content)))
+        Ok(self.types.number((Dialect::Vhlo, true, content)))
     }
 
-    fn element(&mut self, element: &Element) -> Result<usize> {
+    pub fn element(&mut self, element: &Element) -> Result<usize> {
         let name = element.to_string();
+        if name.starts_with("!quant.") {
+            return self.quantized(&name);
+        }
         let mut content = Vec::new();
         if let Some(part) = name.strip_prefix("complex<").and_then(|name| name.strip_suffix('>')) {
             number(1, &mut content);
@@ -285,7 +269,7 @@ impl Writer<'_> {
             let unknown = || self.no_form(&format!("the type {name}, which has no portable form"));
             number(kind.ok_or_else(unknown)?, &mut content);
         }
-        Ok(self.types.number((Dialect::Vhlo, content)))
+        Ok(self.types.number((Dialect::Vhlo, true, content)))
     }
 
     /// The bits of a number outside of arrays.

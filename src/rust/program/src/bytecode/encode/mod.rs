@@ -1,13 +1,15 @@
 //! Writes a module as a portable artifact of StableHLO: bytecode of the first encoding, which every plugin reads, with the oldest
 //! version of each operation that can express it.
 
+mod casts;
 mod entries;
 mod properties;
+mod quantized;
 
 use super::{Section, MAGIC};
 use crate::module::{Attribute, Block, Module, Name, Operation, Region, Value};
 use pjrt_base::error::{Error, Kind, Result};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 /// The first version with the guarantee that later ones read it.
@@ -22,12 +24,17 @@ const RESULTS: u8 = 0x02;
 const OPERANDS: u8 = 0x04;
 const REGIONS: u8 = 0x10;
 
-/// The dialects by number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The dialects, in the order of the file. The last are only there if they are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Dialect {
     Builtin,
     Vhlo,
+    Sdy,
+    Chlo,
 }
+
+/// An attribute or a type: its dialect, whether it is in the dialect's own encoding, and else in text, and its bytes.
+type Entry = (Dialect, bool, Vec<u8>);
 
 impl Module {
     /// The program as a portable artifact.
@@ -35,11 +42,14 @@ impl Module {
     /// # Errors
     /// `UnsupportedProgram`, which names the operation, for what has no portable form.
     pub fn artifact(&self) -> Result<Vec<u8>> {
-        let mut writer = Writer::new(self);
+        let changed = casts::with_casts(self);
+        let (module, plain) = changed.map_or((None, HashSet::new()), |(module, plain)| (Some(module), plain));
+        let module = module.as_ref().unwrap_or(self);
+        let mut writer = Writer::new(module, plain);
         let mut operations = Vec::new();
         // The outermost block has one operation and no arguments.
         number(2, &mut operations);
-        writer.operation(&self.root, 0, &mut operations)?;
+        writer.operation(&module.root, 0, &mut operations)?;
         Ok(writer.file(&operations))
     }
 }
@@ -65,8 +75,10 @@ struct Writer<'a> {
     strings: Numbered<Vec<u8>>,
     /// Dialect, and name as the number of a string.
     names: Numbered<(Dialect, usize)>,
-    attributes: Numbered<(Dialect, Vec<u8>)>,
-    types: Numbered<(Dialect, Vec<u8>)>,
+    attributes: Numbered<Entry>,
+    types: Numbered<Entry>,
+    /// The values that have types of MLIR itself.
+    plain: HashSet<Value>,
     /// The numbers of values in their region.
     values: HashMap<Value, usize>,
     /// The operation that is being written, for errors.
@@ -75,9 +87,10 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(module: &'a Module) -> Self {
+    fn new(module: &'a Module, plain: HashSet<Value>) -> Self {
         Writer {
             module,
+            plain,
             strings: Numbered(HashMap::new()),
             names: Numbered(HashMap::new()),
             attributes: Numbered(HashMap::new()),
@@ -95,12 +108,16 @@ impl<'a> Writer<'a> {
     /// Writes an operation, in whose regions values have numbers from `first` on.
     fn operation(&mut self, operation: &Operation, first: usize, out: &mut Vec<u8>) -> Result<()> {
         let outer = std::mem::replace(&mut self.place, operation.name.clone());
-        let (name, attributes) = if &*operation.name == "builtin.module" {
-            let item = |(key, value): &(Name, Attribute)| Ok((key.clone(), self.builtin(value)?));
-            (
-                (Dialect::Builtin, "module".to_owned()),
-                operation.attributes.iter().map(item).collect::<Result<Vec<_>>>()?,
-            )
+        let dialect = match operation.name.split_once('.') {
+            Some(("builtin", _)) => Dialect::Builtin,
+            Some(("sdy", _)) => Dialect::Sdy,
+            Some(("chlo", _)) => Dialect::Chlo,
+            _ => Dialect::Vhlo,
+        };
+        let (name, attributes) = if dialect != Dialect::Vhlo {
+            let item = |(key, value): &(Name, Attribute)| Ok((key.clone(), self.plain(value)?));
+            let attributes = operation.attributes.iter().map(item).collect::<Result<Vec<_>>>()?;
+            ((dialect, operation.base().to_owned()), attributes)
         } else {
             let (name, attributes) = properties::portable(operation).ok_or_else(|| self.no_form("no portable form"))?;
             let item = |(key, value): &(Name, Attribute)| Ok((key.clone(), self.property(key, value)?));
@@ -120,7 +137,7 @@ impl<'a> Writer<'a> {
             number(self.dictionary(&attributes), out);
         }
         if !operation.results.is_empty() {
-            let types = operation.results.iter().map(|&value| self.kind(self.module.type_of(value)));
+            let types = operation.results.iter().map(|&value| self.type_of(value));
             let types = types.collect::<Result<Vec<_>>>()?;
             list(&types, out);
         }
@@ -166,7 +183,7 @@ impl<'a> Writer<'a> {
                 number(block.arguments.len(), out);
             }
             for (i, &argument) in block.arguments.iter().enumerate() {
-                number(self.kind(self.module.type_of(argument))?, out);
+                number(self.type_of(argument)?, out);
                 let name = block.names.get(i).and_then(Option::as_ref).filter(|_| is_function);
                 number(self.location(name), out);
             }
@@ -179,11 +196,16 @@ impl<'a> Writer<'a> {
 
     /// The whole file.
     fn file(mut self, operations: &[u8]) -> Vec<u8> {
-        let dialects: Vec<usize> = ["builtin", "vhlo"].map(|name| self.string(name.as_bytes())).to_vec();
+        let others = [(Dialect::Sdy, "sdy"), (Dialect::Chlo, "chlo")];
+        let is_used = |dialect| self.names.0.keys().any(|(own, _)| *own == dialect);
+        let others: Vec<_> = others.into_iter().filter(|(dialect, _)| is_used(*dialect)).collect();
+        let dialects = [&[(Dialect::Builtin, "builtin"), (Dialect::Vhlo, "vhlo")], &others[..]].concat();
+        let place = |dialect| dialects.iter().position(|(own, _)| *own == dialect).unwrap_or(0);
+        let numbers: Vec<usize> = dialects.iter().map(|(_, name)| self.string(name.as_bytes())).collect();
         let mut named = Vec::new();
-        list(&dialects, &mut named);
+        list(&numbers, &mut named);
         for run in self.names.in_order().chunk_by(|a, b| a.0 == b.0) {
-            number(run[0].0 as usize, &mut named);
+            number(place(run[0].0), &mut named);
             list(&run.iter().map(|(_, name)| *name).collect::<Vec<_>>(), &mut named);
         }
         let (attributes, types) = (self.attributes.in_order(), self.types.in_order());
@@ -192,11 +214,10 @@ impl<'a> Writer<'a> {
         number(types.len(), &mut offsets);
         let mut entries = Vec::new();
         for run in [&attributes, &types].into_iter().flat_map(|items| items.chunk_by(|a, b| a.0 == b.0)) {
-            number(run[0].0 as usize, &mut offsets);
+            number(place(run[0].0), &mut offsets);
             number(run.len(), &mut offsets);
-            for (_, content) in run {
-                // The flag: in the dialect's own encoding.
-                number(content.len() << 1 | 1, &mut offsets);
+            for (_, is_encoded, content) in run {
+                number(content.len() << 1 | usize::from(*is_encoded), &mut offsets);
                 entries.extend_from_slice(content);
             }
         }

@@ -128,24 +128,23 @@ fn numbers(values: &[i64], out: &mut String) {
     }
 }
 
-/// `name = [numbers]` for each list that is not empty, and `name = number`.
-fn fields(lists: &[(&str, &[i64])], number: Option<(&str, i64)>, out: &mut String) {
-    let mut is_first = true;
-    let mut separate = |out: &mut String| {
-        if !std::mem::take(&mut is_first) {
-            out.push_str(", ");
+/// `#stablehlo.kind<name = [numbers], name = number>`, without the lists that are empty.
+fn fields(kind: &str, parts: &[(&str, Attribute)], out: &mut String) {
+    put!(out, "#stablehlo.{kind}<");
+    let mut separator = "";
+    for (name, value) in parts {
+        match value {
+            Attribute::Numbers(values) if values.is_empty() => continue,
+            Attribute::Numbers(values) => {
+                put!(out, "{separator}{name} = [");
+                numbers(values, out);
+                out.push(']');
+            }
+            value => put!(out, "{separator}{name} = {}", value.as_integer().unwrap_or(0)),
         }
-    };
-    for (name, values) in lists.iter().filter(|(_, values)| !values.is_empty()) {
-        separate(out);
-        put!(out, "{name} = [");
-        numbers(values, out);
-        out.push(']');
+        separator = ", ";
     }
-    if let Some((name, value)) = number {
-        separate(out);
-        put!(out, "{name} = {value}");
-    }
+    out.push('>');
 }
 
 pub(super) fn attribute_text(attribute: &Attribute, out: &mut String, depth: usize) -> Result<()> {
@@ -194,17 +193,9 @@ pub(super) fn attribute_text(attribute: &Attribute, out: &mut String, depth: usi
         Attribute::Numbers(values) => list("i64", values.iter(), out),
         Attribute::Integers(values, element) => list(&element.to_string(), values.iter(), out),
         Attribute::Bools(values) => list("i1", values.iter(), out),
-        Attribute::Dot(dot) => {
-            out.push_str("#stablehlo.dot<");
-            let lists = [
-                ("lhs_batching_dimensions", dot.lhs_batching.as_slice()),
-                ("rhs_batching_dimensions", &dot.rhs_batching),
-                ("lhs_contracting_dimensions", &dot.lhs_contracting),
-                ("rhs_contracting_dimensions", &dot.rhs_contracting),
-            ];
-            fields(&lists, None, out);
-            out.push('>');
-        }
+        Attribute::Dot(dot) => fields("dot", &dot.parts(), out),
+        Attribute::Gather(gather) => fields("gather", &gather.parts(), out),
+        Attribute::Scatter(scatter) => fields("scatter", &scatter.parts(), out),
         Attribute::Algorithm(algorithm) => {
             out.push_str("#stablehlo.dot_algorithm<lhs_precision_type = ");
             kind_text(&algorithm.lhs_precision, out, depth + 1)?;
@@ -216,30 +207,6 @@ pub(super) fn attribute_text(attribute: &Attribute, out: &mut String, depth: usi
             put!(out, ", lhs_component_count = {lhs}, rhs_component_count = {rhs}");
             put!(out, ", num_primitive_operations = {operations}");
             put!(out, ", allow_imprecise_accumulation = {}>", algorithm.allow_imprecise);
-        }
-        Attribute::Gather(gather) => {
-            out.push_str("#stablehlo.gather<");
-            let lists = [
-                ("offset_dims", gather.offset_dims.as_slice()),
-                ("collapsed_slice_dims", &gather.collapsed_slice_dims),
-                ("operand_batching_dims", &gather.operand_batching_dims),
-                ("start_indices_batching_dims", &gather.start_indices_batching_dims),
-                ("start_index_map", &gather.start_index_map),
-            ];
-            fields(&lists, Some(("index_vector_dim", gather.index_vector_dim)), out);
-            out.push('>');
-        }
-        Attribute::Scatter(scatter) => {
-            out.push_str("#stablehlo.scatter<");
-            let lists = [
-                ("update_window_dims", scatter.update_window_dims.as_slice()),
-                ("inserted_window_dims", &scatter.inserted_window_dims),
-                ("input_batching_dims", &scatter.input_batching_dims),
-                ("scatter_indices_batching_dims", &scatter.scatter_indices_batching_dims),
-                ("scatter_dims_to_operand_dims", &scatter.scatter_dims_to_operand_dims),
-            ];
-            fields(&lists, Some(("index_vector_dim", scatter.index_vector_dim)), out);
-            out.push('>');
         }
         Attribute::Conv(conv) => {
             out.push_str("#stablehlo.conv<");
