@@ -1,0 +1,95 @@
+use super::*;
+
+/// A program with this line, in short forms or in generic form.
+fn read(line: &str) -> pjrt_base::error::Result<String> {
+    whole(
+        format!("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {{\n{line}\nreturn %x : tensor<2xf32>\n}}")
+            .as_bytes(),
+    )?
+    .text()
+}
+
+#[test]
+fn short_forms_are_the_same_as_the_generic_form() {
+    for (short, generic) in [
+        (
+            "%0 = stablehlo.reverse %x, dims = [0] : tensor<2xf32>",
+            "%0 = \"stablehlo.reverse\"(%x) <{dimensions = array<i64: 0>}> : (tensor<2xf32>) -> tensor<2xf32>",
+        ),
+        (
+            "%0 = stablehlo.iota dim = 0 : tensor<3xi32> loc(\"a\")",
+            "%0 = \"stablehlo.iota\"() {iota_dimension = 0 : i64} : () -> tensor<3xi32> // a comment",
+        ),
+        (
+            "%0 = stablehlo.compare  LT, %x, %x,  FLOAT : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>",
+            "%0 = \"stablehlo.compare\"(%x, %x) {comparison_direction = #stablehlo<comparison_direction LT>, compare_type = \
+             #stablehlo<comparison_type FLOAT>} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>",
+        ),
+        (
+            "%0 = stablehlo.reduce_precision %x, format = e5m7 : tensor<2xf32>",
+            "%0 = \"stablehlo.reduce_precision\"(%x) {exponent_bits = 5 : i32, mantissa_bits = 7 : i32} : (tensor<2xf32>) -> \
+             tensor<2xf32>",
+        ),
+        (
+            "%0:2 = stablehlo.composite \"a.b\" %x, %x {decomposition = @f} : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, \
+             tensor<f32>)",
+            "%0:2 = \"stablehlo.composite\"(%x, %x) {name = \"a.b\", decomposition = @f} : (tensor<2xf32>, tensor<2xf32>) -> \
+             (tensor<2xf32>, tensor<f32>)",
+        ),
+        (
+            "%0 = stablehlo.dot_general %x, %x, contracting_dims = [0] x [0], algorithm = <lhs_precision_type = bf16, \
+             rhs_precision_type = bf16, accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, \
+             num_primitive_operations = 3, allow_imprecise_accumulation = false> : (tensor<2xf32>, tensor<2xf32>) -> tensor<f32>",
+            "%0 = \"stablehlo.dot_general\"(%x, %x) {algorithm = #stablehlo.dot_algorithm<lhs_precision_type = bf16, \
+             rhs_precision_type = bf16, accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, \
+             num_primitive_operations = 3, allow_imprecise_accumulation = false>, dot_dimension_numbers = \
+             #stablehlo.dot<lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]>} : (tensor<2xf32>, \
+             tensor<2xf32>) -> tensor<f32>",
+        ),
+        (
+            "%0:2 = chlo.top_k(%x, k = 1, is_stable = true) : tensor<2xf32> -> (tensor<1xf32>, tensor<1xi32>)",
+            "%0:2 = \"chlo.top_k\"(%x) {k = 1 : i64, is_stable = true} : (tensor<2xf32>) -> (tensor<1xf32>, tensor<1xi32>)",
+        ),
+        (
+            "%0 = chlo.is_inf %x : tensor<2xf32> -> tensor<2xi1>",
+            "%0 = \"chlo.is_inf\"(%x) : (tensor<2xf32>) -> tensor<2xi1>",
+        ),
+        (
+            "%0 = sdy.reshard %x <@mesh, [{\"x\"}]> : tensor<2xf32>",
+            "%0 = \"sdy.reshard\"(%x) {sharding = #sdy.sharding<@mesh, [{\"x\"}]>} : (tensor<2xf32>) -> tensor<2xf32>",
+        ),
+        (
+            "%0 = sdy.named_computation<\"f\">(%x) in_shardings=[<@mesh, [{}]>] (%y: tensor<2xf32>) {\nsdy.return %y : \
+             tensor<2xf32>\n} : (tensor<2xf32>) -> tensor<2xf32>",
+            "%0 = \"sdy.named_computation\"(%x) <{name = \"f\", in_shardings = #sdy.sharding_per_value<[<@mesh, [{}]>]>}> ({\n\
+             ^bb0(%y: tensor<2xf32>):\n\"sdy.return\"(%y) : (tensor<2xf32>) -> ()\n}) : (tensor<2xf32>) -> tensor<2xf32>",
+        ),
+    ] {
+        assert_eq!(read(short).unwrap(), read(generic).unwrap(), "{short}");
+    }
+}
+
+#[test]
+fn what_is_not_known_is_an_error_with_its_line() {
+    for (line, what) in [
+        (
+            "%0 = stablehlo.unheard_of %x : tensor<2xf32>",
+            "the operation 'stablehlo.unheard_of' in a form that is not known",
+        ),
+        ("%0 = stablehlo.reverse %x, places = [0] : tensor<2xf32>", "the setting 'places'"),
+        ("%0 = stablehlo.reduce_precision %x, format = e5 : tensor<2xf32>", "a format of floats"),
+        ("%0 = sdy.unheard_of %x : tensor<2xf32>", "the operation 'sdy.unheard_of' in a form that is not known"),
+        ("%0 = sdy.reshard %x : tensor<2xf32>", "where '<' was expected"),
+        ("%0 = stablehlo.add %x, %y : tensor<2xf32>", "%y, which is not defined before it"),
+        ("%0:2 = stablehlo.add %x, %x : tensor<2xf32>", "2 names for 1 results"),
+        (
+            "%0:9223372036854775807, %1:9223372036854775807, %2:3 = stablehlo.add %x, %x : tensor<2xf32>",
+            "names for 1 results",
+        ),
+        ("%0 = stablehlo.constant dense<[1]> : tensor<2xf32>", "a constant that does not match its type"),
+        ("%0 = \"stablehlo.add\"(%x, %x : tensor<2xf32>", "where ',' was expected"),
+    ] {
+        let error = read(line).unwrap_err();
+        assert!(error.message().contains("line 2 ") && error.message().contains(what), "{error}");
+    }
+}
