@@ -18,13 +18,6 @@ pub mod program;
 mod rewrite;
 mod text;
 
-/// The places at which tests damage a file: a few, spread over it, or ten times as many where tools/soak.sh runs the tests.
-#[cfg(test)]
-pub(crate) fn damaged_places(len: usize, few: usize) -> std::iter::StepBy<std::ops::Range<usize>> {
-    let most = if std::env::var_os("PJRT_SOAK").is_some() { 10 * few } else { few };
-    (0..len).step_by(1 + len / most)
-}
-
 pub use checks::{collectives, narrow};
 pub use exported::pytorch;
 pub use hlo::sharding;

@@ -358,7 +358,7 @@ mod tests {
     fn no_change_of_a_byte_makes_the_check_fail_itself() {
         for name in ALL {
             let code = fixture(name);
-            for at in crate::damaged_places(code.len(), 250) {
+            for at in crate::module::damage::damaged_places(code.len(), 250) {
                 for byte in [0, 1, 2, 0x40, 0x7f, 0x80, 0xff, code[at] ^ 1, code[at].wrapping_add(2)] {
                     let mut changed = code.clone();
                     changed[at] = byte;

@@ -2,7 +2,7 @@
 
 use super::forms::check_alike;
 use crate::bytecode::MAGIC;
-use crate::damaged_places;
+use crate::module::damage::damaged_places;
 use crate::module::Module;
 use crate::program::{Format, Program};
 use crate::text;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::damaged_places;
+use crate::module::damage::damaged_places;
 
 /// A file that JAX wrote; see `make.py` there.
 fn fixture(name: &str) -> Vec<u8> {

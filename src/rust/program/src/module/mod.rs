@@ -6,6 +6,8 @@ pub mod annotations;
 mod attribute;
 pub(crate) mod choices;
 mod constant;
+#[cfg(test)]
+pub(crate) mod damage;
 pub(crate) mod depth;
 pub(crate) mod mesh;
 mod operation;
