@@ -288,6 +288,7 @@ routine_uses <- function() {
     function_of_executable = format(pjrt_function(add)),
     function_renamed = names(formals(pjrt_function(add, arguments = c("a", "b")))),
     function_step = class(pjrt_step(pjrt_function(add), state = c(x = 1))),
+    function_arrays = summary(pjrt_function(add)),
     function_facts = names(formals(pjrt_function(add))),
     function_lines = utils::capture.output(print(pjrt_function(add))),
     function_signature = format(pjrt_function(add)),
