@@ -9,7 +9,8 @@
 #' whenever results are compared with R's. `options(pjrt.default_float = "f64")` makes it the default.
 #'
 #' Element `x[i, j]` of the R array is element (i - 1, j - 1) of the buffer. Changing the R object later does not change
-#' the buffer. Names, dimnames and other attributes are dropped.
+#' the buffer. Names, dimnames and other attributes are dropped. Only `print()` knows the column names of a data frame
+#' or matrix, and shows them with `options(pjrt.print_style = "R")`; results of programs have none.
 #'
 #' @section Element types:
 #' | R data | default dtype | other dtypes |
@@ -96,7 +97,8 @@
 pjrt_buffer <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
   # a fast path for plain numbers: S3 dispatch takes as long as the rest
   if (!is.object(data) && is.numeric(data) && ...length() == 0L) {
-    .Call(ffi_buffer_new, data, dtype, device, shape, if (!missing(check)) check)
+    buffer <- .Call(ffi_buffer_new, data, dtype, device, shape, if (!missing(check)) check)
+    if (is.null(dimnames(data))) buffer else with_column_names(buffer, data)
   } else {
     UseMethod("pjrt_buffer")
   }
@@ -105,7 +107,8 @@ pjrt_buffer <- function(data, dtype = NULL, device = NULL, shape = NULL, check =
 #' @export
 pjrt_buffer.numeric <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
   check_unused(...)
-  .Call(ffi_buffer_new, data, dtype, device, shape, if (!missing(check)) check)
+  buffer <- .Call(ffi_buffer_new, data, dtype, device, shape, if (!missing(check)) check)
+  with_column_names(buffer, data)
 }
 
 #' @export
@@ -128,8 +131,13 @@ pjrt_buffer.integer64 <- pjrt_buffer.numeric
 #' @export
 pjrt_buffer.raw <- function(data, ..., dtype = NULL, device = NULL, shape = NULL, row_major) {
   by_name <- "Raw data take named arguments: pjrt_buffer(data, dtype = \"f32\", shape = c(2, 3), row_major = TRUE)."
-  check_unused(..., hints = by_name)
-  if (is.null(shape) && !is.null(dim(data))) {
+  has_dims <- !is.null(dim(data))
+  lacking <- c(
+    if (is.null(dtype)) "dtype", if (is.null(shape) && !has_dims) "shape",
+    if (missing(row_major) && !has_dims) "row_major"
+  )
+  check_unused(..., hints = c(if (length(lacking) > 0L) sprintf("Missing: %s.", quoted_list(lacking)), by_name))
+  if (is.null(shape) && has_dims) {
     # the bytes of an array of R
     shape <- dim(data)
     row_major <- if (missing(row_major)) FALSE else row_major
@@ -164,9 +172,19 @@ pjrt_buffer.PJRTBuffer <- function(data, dtype = NULL, device = NULL, shape = NU
 
 #' @export
 pjrt_buffer.default <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
-  data <- plain_data(data) %||% abort_not_data(data)
+  plain <- plain_data(data) %||% abort_not_data(data)
   check_unused(...)
-  .Call(ffi_buffer_new, data, dtype, device, shape, if (!missing(check)) check)
+  buffer <- .Call(ffi_buffer_new, plain, dtype, device, shape, if (!missing(check)) check)
+  with_column_names(buffer, data)
+}
+
+# Keeps the column names of a data frame or matrix for print(). A column of several has no name for each.
+with_column_names <- function(buffer, data) {
+  names <- if (is.data.frame(data)) names(data) else if (length(dim(data)) == 2L) dimnames(data)[[2L]]
+  if (!is.null(names) && length(shape(buffer)) == 2L && shape(buffer)[[2L]] == length(names)) {
+    attr(buffer, "column_names") <- names
+  }
+  buffer
 }
 
 # Whether a buffer has what the user wants; NULL is any.
@@ -240,7 +258,9 @@ abort_not_data <- function(data) {
 
 # How to convert an object that is not an array of numbers.
 conversion_advice <- function(data) {
-  if (is.factor(data)) {
+  if (inherits(data, "python.builtin.object")) {
+    "pjrt_buffer(x) reads an array of Python, with its own type."
+  } else if (is.factor(data)) {
     "as.integer(x) gives a factor's codes, and model.matrix(~ x - 1) a column for each level."
   } else if (inherits(data, "Date")) {
     "as.numeric(x) gives the days since 1970-01-01."

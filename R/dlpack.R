@@ -96,7 +96,7 @@ pjrt_from_dlpack.python.builtin.object <- function(x, device = NULL, copy = NULL
   if (any(grepl("^numpy\\.ma\\.", class(x)))) {
     abort_input(
       "`x` is a masked array of NumPy: a buffer has no mask.",
-      hints = "In Python, x.filled(numpy.nan) gives an array of floats, and x.data one without the mask."
+      hints = "In Python, x.astype(float).filled(numpy.nan) gives an array of floats, and x.data one without the mask."
     )
   }
   .Call(ffi_dlpack_import, take_from_python(x, device), device, copy)

@@ -17,8 +17,9 @@
 #' @section Attributes and classes:
 #' A buffer is a reference, like an environment: R does not copy it. `attr(x, "unit") <- "m"`, `class(x) <- "mine"` and
 #' `structure(x, class = "mine")` therefore change the buffer itself, for all variables that refer to it. A package
-#' cannot prevent this. The only attribute of a buffer is its class, and `class(x) <- "PJRTBuffer"` restores it. You can
-#' put a class in front of it, as in `c("mine", "PJRTBuffer")`, but this also affects all variables.
+#' cannot prevent this. The only attributes of a buffer are its class, which `class(x) <- "PJRTBuffer"` restores, and
+#' the column names that [print()][print.PJRTBuffer] shows. You can put a class in front of it, as in `c("mine",
+#' "PJRTBuffer")`, but this also affects all variables.
 #'
 #' To add information to a buffer, or to define your own class, put the buffer into a list and write the methods that
 #' you need. See the example, and `vignette("using-pjrt")` (see [pjrt_articles]).

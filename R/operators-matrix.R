@@ -17,7 +17,7 @@
 #' @param resize Must be `TRUE`.
 #' @param value Whole numbers: the new dimensions. One of them may be -1: as large as the others allow. `NULL` for one
 #'   dimension.
-#' @param na.rm A flag: whether to leave out NaN, as in [summaries].
+#' @param na.rm A flag: whether to leave out what is missing, as in [summaries].
 #' @param dims A whole number: how many dimensions count as rows, as for [base::rowSums()].
 #' @param nrow,ncol Numbers of rows and columns of a matrix with the diagonal `x`.
 #' @param names Not used, since buffers have no names.
@@ -157,7 +157,7 @@ rows_or_columns <- function(name, x, na.rm, dims) {
       "`", name, "()` of ", rank, " dimensions takes `dims` from 1 to ", rank - 1L, ", not ", given(dims), "."
     )
   }
-  .Call(ffi_operator_1, name, x, c(as.integer(dims), without_nan(na.rm)))
+  .Call(ffi_operator_1, name, x, c(as.integer(dims), without_missing(na.rm)))
 }
 
 # Functions of base that are no S3 generics become S4 generics, which packages share.

@@ -9,12 +9,13 @@
 #' `range()` have the dtype of `x`. A float sum is as exact as its dtype: for `f32` about seven digits, where R sums in
 #' double precision.
 #'
-#' Missing values are NaN on a device. `na.rm = TRUE` leaves them out, also R's `NA` in `f64`; integers have none. With
-#' several arguments, the first must be a buffer.
+#' Missing values are NaN on a device, and numbers in integers. `na.rm = TRUE` leaves out what [as_array()] reads as
+#' `NA` or NaN: NaN, and the smallest number of `i32` and `i64`. With several arguments, the first must be a buffer.
 #'
 #' @param x A `PJRTBuffer`.
 #' @param ... Buffers, followed by R numbers. Not used by `mean()`.
-#' @param na.rm A flag: whether to leave out NaN. If nothing is left, the results are those of R for no numbers.
+#' @param na.rm A flag: whether to leave out what is missing. If nothing is left, the results are those of R for no
+#'   numbers, but for `max()`, `min()` and `range()` of integers, which stay missing.
 #' @param trim Must be 0.
 #' @return A `PJRTBuffer` without dimensions; of two elements for `range()`. `any()` and `all()`: `TRUE` or `FALSE`.
 #' @section Errors:
@@ -41,7 +42,7 @@ Summary.PJRTBuffer <- function(..., na.rm = FALSE) {
     return(as_array(joined(.Generic, list(...), na.rm)))
   }
   if (...length() == 1L) {
-    return(.Call(ffi_operator_1, .Generic, ..1, without_nan(na.rm)))
+    return(.Call(ffi_operator_1, .Generic, ..1, without_missing(na.rm)))
   }
   parts <- list(...)
   if (.Generic == "range") {
@@ -52,8 +53,8 @@ Summary.PJRTBuffer <- function(..., na.rm = FALSE) {
   joined(.Generic, parts, na.rm)
 }
 
-# The parameter of summaries that leave out NaN.
-without_nan <- function(na.rm) if (na.rm) -1L
+# The parameter of summaries that leave out what is missing.
+without_missing <- function(na.rm) if (na.rm) -1L
 
 # The summary of several arguments. The first one is a buffer.
 joined <- function(name, parts, na.rm) {
@@ -62,7 +63,7 @@ joined <- function(name, parts, na.rm) {
     parts <- Filter(function(part) is_buffer(part) || !all(is.na(part)), parts)
   }
   results <- lapply(parts, function(part) {
-    if (is_buffer(part)) .Call(ffi_operator_1, name, part, without_nan(na.rm)) else summarized(name, part, na.rm)
+    if (is_buffer(part)) .Call(ffi_operator_1, name, part, without_missing(na.rm)) else summarized(name, part, na.rm)
   })
   Reduce(function(x, y) .Call(ffi_operator_2, join, x, y), results)
 }
@@ -92,5 +93,5 @@ mean.PJRTBuffer <- function(x, ..., trim = 0, na.rm = FALSE) {
   if (!identical(trim, 0) && !identical(trim, 0L)) {
     abort_operator("`trim` must be 0.")
   }
-  .Call(ffi_operator_1, "mean", x, without_nan(na.rm))
+  .Call(ffi_operator_1, "mean", x, without_missing(na.rm))
 }

@@ -11,6 +11,12 @@
 #' A computation of many steps is faster as one program: see `vignette("operators")` ([pjrt_articles] says where to read
 #' it).
 #'
+#' @section What stays on the device:
+#' Operators, mathematical functions, [summaries] such as `sum(x)`, [matrices] such as `x %*% y`, and `x[i, , as =
+#' "buffer"]` return buffers: `identical(sum(x), 6)` is `FALSE`, and `as_array(sum(x))` is 6. Others read the buffer at
+#' once, and return R values: `all()`, `any()`, `which()`, `x[i, j]`, `is.na()`, `order()`, `unique()`, `%in%` and more
+#' functions of [vectors] and [buffer-methods].
+#'
 #' @section Operands:
 #' At least one operand must be a buffer. All buffers must share a device and a shape. Only scalars are recycled: single
 #' R numbers, and buffers without dimensions. R vectors and arrays are uploaded. An array must have the buffer's shape,

@@ -8,7 +8,8 @@
 #' digits less after the decimal point than `options(digits = )`: 4 by default.
 #'
 #' `options(pjrt.print_style = "R")` has the elements printed as R prints them: vectors along the line after `[1]`, and
-#' `pred` as `TRUE` and `FALSE`. It does not change what `header` or `footer` lay out.
+#' `pred` as `TRUE` and `FALSE`, and columns below the names that the data frame or matrix given to [pjrt_buffer()] had.
+#' It does not change what `header` or `footer` lay out.
 #'
 #' @param x A `PJRTBuffer`.
 #' @param max_rows A whole number: how many rows are shown in total, including all slices and column chunks; -1 for no
@@ -116,6 +117,10 @@ print_as_r <- function(x, max_rows, max_width) {
   limits <- pmin(dims, if (length(dims) < 2L) rows * per_line else c(rows, rep(rows * per_line, length(dims) - 1L)))
   is_whole <- identical(as.double(limits), as.double(dims))
   shown <- if (is_whole) as_array(x) else do.call(`[`, c(list(x), lapply(limits, seq_len), drop = FALSE))
+  names <- attr(x, "column_names", exact = TRUE)
+  if (!is.null(names) && length(dims) == 2L) {
+    colnames(shown) <- names[seq_len(ncol(shown))]
+  }
   width <- if (max_width < 0) 10000 else min(max(max_width, 10), 10000)
   old <- options(width = width, max.print = .Machine$integer.max)
   on.exit(options(old))

@@ -617,6 +617,7 @@ test_that("a raw matrix has its own shape, and raw data say what they lack", {
   expect_identical(as_array(pjrt_buffer(bytes, dtype = "ui8", row_major = TRUE)), matrix(1:6, 2, byrow = TRUE))
   expect_refused(pjrt_buffer(bytes, dtype = "f32"), "invalid_input", "Raw data has 6 bytes")
   error <- expect_refused(pjrt_buffer(as.raw(1:4), "ui8"), "invalid_input", "Unused arguments")
+  expect_match(conditionMessage(error), "Missing: `dtype`, `shape`, `row_major`.", fixed = TRUE)
   expect_match(conditionMessage(error), "dtype = \"f32\", shape = c(2, 3), row_major = TRUE", fixed = TRUE)
   expect_refused(pjrt_buffer(as.raw(1:4)), "invalid_input", "shape must be provided for raw data")
 })

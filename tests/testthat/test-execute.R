@@ -287,19 +287,22 @@ test_that("an input of another layout than the program's is copied to that layou
   out <- pjrt_execute(compile(column_major), pjrt_buffer(x))
   expect_identical(as_array(pjrt_execute(compile(unary_program("2x3xf32")), out)), 4 * x)
   # a program that asks for column-major inputs, and donates them
-  both <- compile("module attributes {mhlo.layout_mode = \"default\"} {
+  both_text <- "module attributes {mhlo.layout_mode = \"default\"} {
     func.func public @main(
       %x: tensor<2x3xf32> {mhlo.layout_mode = \"{0,1}\", tf.aliasing_output = 0 : i32}, %y: tensor<2x3xf32>
     ) -> (tensor<2x3xf32> {mhlo.layout_mode = \"{0,1}\"}) {
       %0 = stablehlo.add %x, %y : tensor<2x3xf32>
       return %0 : tensor<2x3xf32>
     }
-  }")
+  }"
+  both <- compile(both_text)
   for (input in list(pjrt_buffer(x), pjrt_execute(compile(column_major), pjrt_buffer(x / 2)))) {
     expect_identical(as_array(pjrt_execute(both, input, pjrt_buffer(x))), 2 * x)
   }
   expect_identical(as_array(pjrt_function(both)(x, x)), 2 * x)
   expect_identical(as_array(pjrt_execute_sharded(both, list(list(pjrt_buffer(x), out)))[[1L]]), 3 * x)
+  keeping <- compile(sub(", tf.aliasing_output = 0 : i32", "", both_text, fixed = TRUE))
+  expect_length(pjrt_benchmark(keeping, pjrt_buffer(x), out, times = 2, limits = FALSE)$seconds, 2L)
   # results work in operators
   expect_identical(as_array(out + 1), 2 * x + 1)
   expect_identical(as_array(pjrt_buffer(x) - out), -x)

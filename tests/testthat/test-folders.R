@@ -132,6 +132,13 @@ test_that("compiled programs that the group could have changed are not used, and
   expect_match(format(pjrt_sitrep()), paste("programs: *keeps nothing: its group can write to"), all = FALSE)
   Sys.chmod(programs, "0755", use_umask = FALSE)
   expect_identical(pjrt_cache_info()$problem, NA_character_)
+  # others could put their own folder in its place
+  Sys.chmod(cache, "0777", use_umask = FALSE)
+  expect_match(pjrt_cache_info()$problem, sprintf("every user can write to '%s' (mode 777)", cache), fixed = TRUE)
+  compile(unary_program("7xf32"))
+  expect_identical(list.files(programs), character())
+  Sys.chmod(cache, "0755", use_umask = FALSE)
+  expect_identical(pjrt_cache_info()$problem, NA_character_)
   withr::local_envvar(PJRT_CACHE = "0")
   expect_match(format(pjrt_cache_info()), "state: *off", all = FALSE)
 })

@@ -44,6 +44,18 @@ test_that("NumPy and pjrt use each other's arrays in place", {
       startsWith(refused, "`x` is a masked array of NumPy"),
       identical(as_array(pjrt_buffer(masked$data)), array(c(1, 2)))
     )
+    # the hint works for integers, too
+    whole <- np$ma$array(1:2, mask = c(TRUE, FALSE))
+    refused <- tryCatch(pjrt_buffer(whole), pjrt_error = conditionMessage)
+    stopifnot(
+      grepl("x.astype(float).filled(numpy.nan)", refused, fixed = TRUE),
+      identical(as_array(pjrt_buffer(whole$astype("float")$filled(np$nan))), array(c(NaN, 2)))
+    )
+    # functions take R's data and buffers, and say what makes one of an array of Python
+    refused <- tryCatch(pjrt_function(doubling())(np$ones(3L)), pjrt_error = conditionMessage)
+    stopifnot(
+      grepl("pjrt_buffer(x) reads an array of Python", refused, fixed = TRUE)
+    )
     # a read-only array is not written to by a program that donates it
     a <- np$from_dlpack(ones())
     b <- pjrt_buffer(a, copy = FALSE)

@@ -68,6 +68,20 @@ test_that("summaries propagate NaN, and leave them out with na.rm = TRUE", {
   }
   expect_identical(as_array(sum(pjrt_buffer(complex(real = values, imaginary = 1)), na.rm = TRUE)), 4 + 2i)
   expect_identical(as_array(sum(pjrt_buffer(1:3), na.rm = TRUE), int64 = "double"), 6)
+  # what as_array() reads as NA in integers
+  for (dtype in c("i32", "i64")) {
+    integers <- if (dtype == "i64") bit64::as.integer64 else as.integer
+    gaps <- suppressWarnings(pjrt_buffer(integers(c(5, NA, -3))))
+    none <- suppressWarnings(pjrt_buffer(integers(c(NA, NA))))
+    found <- function(f, x = gaps) as.double(as_array(f(x, na.rm = TRUE)))
+    expect_identical(c(found(sum), found(prod), found(max), found(min), found(mean)), c(2, -15, 5, -3, 1))
+    expect_identical(found(range), c(-3, 5))
+    expect_identical(c(found(sum, none), found(prod, none), found(max, none), found(min, none)), c(0, 1, NA, NA))
+    expect_identical(found(mean, none), NaN)
+    expect_true(elt_type(max(gaps, na.rm = TRUE)) == dtype)
+    wide <- suppressWarnings(pjrt_buffer(integers(c(5, NA, -3, 2)), shape = c(2, 2)))
+    expect_identical(c(found(colSums, wide), found(rowMeans, wide)), c(5, -1, 1, 2))
+  }
   none <- pjrt_buffer(c(NaN, NaN), "f64")
   expect_identical(as_array(max(none, na.rm = TRUE)), -Inf)
   expect_identical(as_array(mean(none, na.rm = TRUE)), NaN)

@@ -118,6 +118,17 @@ test_that("buffers print as R prints arrays if asked", {
     expect_lte(max(nchar(body[2:6])), 40L)
   }
   expect_length(printed(pjrt_buffer(1:1e4), max_rows = -1), 2L + length(utils::capture.output(print(1:1e4))))
+  # column names where the data had some
+  frame <- data.frame(height = c(1.5, 2), weight = c(50, 60))
+  expect_identical(printed(pjrt_buffer(frame))[2:4], utils::capture.output(print(as.matrix(frame))))
+  for (x in list(as.matrix(frame), as.matrix(frame) > 55, array(1:2, c(1, 2), list("row", c("a", "b"))))) {
+    expect_match(printed(pjrt_buffer(x))[[2L]], paste0("^ +", paste(colnames(x), collapse = " +"), "$"))
+    expect_null(dimnames(as_array(pjrt_buffer(x))))
+  }
+  expect_match(printed(unserialize(serialize(pjrt_buffer(frame), NULL)))[[2L]], "weight")
+  expect_match(printed(pjrt_buffer(frame, shape = 4L))[[2L]], "^\\[1\\]")
+  expect_match(printed(pjrt_buffer(frame) + 1)[[2L]], "[,2]", fixed = TRUE)
+  expect_length(printed(pjrt_buffer(matrix(1, 1e4, 2, dimnames = list(NULL, c("a", "b")))), max_rows = 5), 8L)
   # what others lay out stays
   expect_identical(utils::capture.output(print(pjrt_buffer(1:2), header = FALSE, footer = "")), c(" 1", " 2"))
   withr::local_options(pjrt.print_style = "r")

@@ -339,7 +339,8 @@ test_that("what was downloaded instead of a model is named by every reader", {
   files <- list(
     `Git LFS` = written(charToRaw("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")),
     HTML = written(charToRaw("<!DOCTYPE html>\n<html><head><title>404</title></head></html>")), gzip = packed,
-    `UTF-16` = written(as.raw(c(0xff, 0xfe, rbind(utf8ToInt("module {}"), 0L))))
+    `UTF-16` = written(as.raw(c(0xff, 0xfe, rbind(utf8ToInt("module {}"), 0L)))),
+    `UTF-16` = written(as.raw(rbind(utf8ToInt("module {}"), 0L)))
   )
   readers <- list(
     function(path) pjrt_program(path = path), pjrt_load_exported, pjrt_load_safetensors, pjrt_open_safetensors,

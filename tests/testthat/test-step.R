@@ -126,6 +126,9 @@ test_that("donation alone does not decide which output replaces an argument", {
   expect_refused(
     pjrt_step(updates(2:1, c("2xf32", "2xf32"))), "invalid_input", "output 1, output 2 have the same structure"
   )
+  # no example that trains the wrong arrays if it is followed as it is
+  hint <- conditionMessage(tryCatch(pjrt_step(swapped), error = identity))
+  expect_match(hint, "Choose with `state = c(params = ..., m = ...)`", fixed = TRUE)
   # one argument could be replaced by either of two outputs
   expect_refused(pjrt_step(updates(c(1, 1), "2xf32")), "invalid_input", "replaces `a1`: output 1, output 2")
   expect_refused(

@@ -15,6 +15,7 @@ fn recognize(data: &[u8]) -> Option<(&'static str, &'static str)> {
         [0x1f, 0x8b, ..] => Some(("a file compressed with gzip", UNPACK)),
         [b'P', b'K', 3, 4, ..] => Some(("a zip archive", UNPACK)),
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some(("text in UTF-16", "Save it as UTF-8.")),
+        _ if is_utf16(start) => Some(("text in UTF-16", "Save it as UTF-8.")),
         _ if text.starts_with(b"version https://git-lfs") => {
             Some(("a pointer of Git LFS, not the file itself", "Fetch the file: `git lfs pull`."))
         }
@@ -26,6 +27,16 @@ fn recognize(data: &[u8]) -> Option<(&'static str, &'static str)> {
         }
         _ => None,
     }
+}
+
+/// Whether data start as text in UTF-16 without a byte order mark: with characters of ASCII and zeros, in turns.
+fn is_utf16(start: &[u8]) -> bool {
+    const PAIRS: usize = 8;
+    let is_text = |byte: u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    let pairs = || start.chunks_exact(2).take(PAIRS);
+    pairs().len() == PAIRS
+        && (pairs().all(|pair| is_text(pair[0]) && pair[1] == 0)
+            || pairs().all(|pair| pair[0] == 0 && is_text(pair[1])))
 }
 
 /// The error that says what data are, if they are known to be something else; otherwise `error`, of the reader that did not
@@ -76,6 +87,10 @@ mod tests {
         }
         assert_eq!(words(b"PK\x03\x04"), Some("a zip archive"));
         assert_eq!(words(b"\xff\xfef\0"), Some("text in UTF-16"));
+        let wide = |order: fn(u16) -> [u8; 2]| "module {}".encode_utf16().flat_map(order).collect::<Vec<u8>>();
+        assert_eq!(words(&wide(u16::to_le_bytes)), Some("text in UTF-16"));
+        assert_eq!(words(&wide(u16::to_be_bytes)), Some("text in UTF-16"));
+        assert_eq!(words(b"m\0o\0d\0u\0\x01\0\0\0\0\0\0\0"), None);
         for other in [&b""[..], b"version", b"<?xml?>", b"module {}", b"\xef\xbb\xbfmodule {}"] {
             assert_eq!(words(other), None);
         }

@@ -147,7 +147,12 @@ pub fn anyone_writes(metadata: &Metadata) -> bool {
 
 /// Whether any user may replace other users' files in a folder. False for `/tmp`, which has the sticky bit.
 pub fn anyone_replaces(metadata: &Metadata) -> bool {
-    anyone_writes(metadata) && mode(metadata).is_some_and(|mode| mode & 0o1000 == 0)
+    anyone_writes(metadata) && !is_sticky(metadata)
+}
+
+/// Whether a folder has the sticky bit: users may only replace and remove what is theirs.
+pub fn is_sticky(metadata: &Metadata) -> bool {
+    mode(metadata).is_some_and(|mode| mode & 0o1000 != 0)
 }
 
 /// The user who controls a folder that many users share: its owner, unless anybody could have created it there.

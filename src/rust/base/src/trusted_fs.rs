@@ -12,15 +12,23 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
     check_folder(path)
 }
 
-/// Checks that only this user or the system may write to a folder.
+/// Checks that only this user or the system may write to a folder, or put another one in its place.
 pub fn check_folder(path: &Path) -> io::Result<()> {
-    check_owner(path, &fs::metadata(path)?)
+    check_owner(path, &fs::metadata(path)?)?;
+    parent_objection(path).map_or(Ok(()), |objection| Err(io::Error::new(io::ErrorKind::PermissionDenied, objection)))
+}
+
+/// Why others could put another folder in the place of this one. The sticky bit, as that of `/tmp`, forbids that.
+fn parent_objection(folder: &Path) -> Option<String> {
+    let parent = folder.parent()?;
+    let found = fs::metadata(parent).ok().filter(|found| !private_fs::is_sticky(found))?;
+    private_fs::objection(parent, &found, None)
 }
 
 /// Why files in a folder, which may not exist yet, cannot be kept or are not used; `None` if they can.
 pub fn problem(folder: &Path) -> Option<String> {
     let objection = fs::metadata(folder).ok().and_then(|found| private_fs::objection(folder, &found, None));
-    objection.or_else(|| private_fs::write_objection(folder))
+    objection.or_else(|| parent_objection(folder)).or_else(|| private_fs::write_objection(folder))
 }
 
 /// Opens a file to read it.

@@ -1,18 +1,19 @@
 //! Timed runs of programs.
 
 use crate::calls::custom_call;
-use crate::execution::execute;
 use crate::execution::inputs::{self, Given};
+use crate::execution::{execute, operators};
 use crate::memory;
 use crate::r::conditions::Result;
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
-use extendr_ffi::SEXPTYPE;
+use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::executable::timing::Donated;
 use pjrt_core::{Buffer, Executable};
 use std::borrow::Cow;
+use std::mem::ManuallyDrop;
 
 /// What is timed: an executable, its options, and its inputs in the program's order.
 type Subject<'a> = (&'a Executable, Cow<'a, ExecuteOptions>, Given);
@@ -32,8 +33,21 @@ fn timed<T>(
 ) -> Result<T> {
     let (executable, options, given) = subject(executable, inputs, options)?;
     custom_call::read_limits(executable);
-    let buffers = execute::buffers(executable, &given.values)?;
+    let laid_out = laid_out(executable, &given.values)?;
+    let values = laid_out.as_ref().map_or(given.values, |list| sexp::elements(list.sexp()).collect());
+    let buffers = execute::buffers(executable, &values)?;
     Ok(memory::with_retry(|| executable.needs(), || time(executable, &buffers, &options))?)
+}
+
+/// The inputs in the layouts that the program expects, if some have others. R may leave this by a long jump.
+fn laid_out(executable: &Executable, values: &[SEXP]) -> Result<Option<Protected<'static>>> {
+    let buffers = ManuallyDrop::new(execute::buffers(executable, values)?);
+    let list = match operators::are_laid_out(executable, &buffers) {
+        true => Ok(None),
+        false => operators::relaid(executable, &buffers).map(|list| Some(Protected::new(list))),
+    };
+    drop(ManuallyDrop::into_inner(buffers));
+    list
 }
 
 /// The seconds of each of `times` runs, each awaited. Donated inputs are copied for each run, or fed back from the outputs.
@@ -57,7 +71,8 @@ fn benchmark_in_flight(executable: Robj, inputs: Robj, options: Robj, times: f64
 #[extendr]
 fn benchmark_inputs(executable: Robj, inputs: Robj, options: Robj) -> Result<Robj> {
     let (executable, options, given) = subject(&executable, &inputs, &options)?;
-    let values = &given.values;
+    let laid_out = laid_out(executable, &given.values)?;
+    let values = &laid_out.as_ref().map_or(given.values, |list| sexp::elements(list.sexp()).collect());
     let set = Protected::new(sexp::vector(SEXPTYPE::VECSXP, values.len()));
     for (i, (&value, buffer)) in values.iter().zip(execute::buffers(executable, values)?).enumerate() {
         sexp::set_at(set.sexp(), i, value);

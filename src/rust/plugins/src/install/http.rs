@@ -232,8 +232,9 @@ fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     Policy::default().redirect(attempt)
 }
 
-/// The certificates that variables and pip's settings name. Skips unreadable ones: a connection that needs them fails
-/// with its own error.
+/// The kinds of proxies that requests can use.
+const PROXY_SCHEMES: [&str; 2] = ["http", "https"];
+
 /// Refuses proxies without a valid address: requests would go without them.
 ///
 /// # Errors
@@ -241,7 +242,9 @@ fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
 fn check_proxies(machine: &dyn Machine) -> Result<()> {
     for name in ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
         let Some(proxy) = machine.variable(name).filter(|proxy| !proxy.trim().is_empty()) else { continue };
-        if reqwest::Proxy::all(proxy.trim()).is_err() {
+        // Requests would go without a proxy of another kind, too.
+        let is_known = proxy.trim().split_once("://").is_none_or(|(scheme, _)| PROXY_SCHEMES.contains(&scheme));
+        if !is_known || reqwest::Proxy::all(proxy.trim()).is_err() {
             let message =
                 format!("The environment variable {name} is not the address of a proxy: '{}'.", redact(&proxy));
             return Err(Error::new(Kind::InvalidInput, message).hint("Such as http://proxy.example.org:3128."));
@@ -250,6 +253,8 @@ fn check_proxies(machine: &dyn Machine) -> Result<()> {
     Ok(())
 }
 
+/// The certificates that variables and pip's settings name. Skips unreadable ones: a connection that needs them fails
+/// with its own error.
 fn certificates(machine: &dyn Machine) -> Vec<Certificate> {
     let files =
         CERTIFICATE_FILES.iter().filter_map(|name| machine.variable(name)).chain(index::pip_setting(machine, "cert"));

@@ -50,15 +50,14 @@ impl Callable {
         for (i, name) in arguments.iter().enumerate() {
             if wanted.contains(name) && !changes[i] {
                 let path = open(rows[i]).map_or_else(|| (*name).to_owned(), |row| self.input_paths()[row].clone());
-                return Err(invalid(format!("There is no output for `{path}`."))
-                    .hint(format!("Name the output that replaces the argument, as in `state = c({name} = 1)`.")));
+                return Err(invalid(format!("There is no output for `{path}`.")).hint(choose_outputs(&[name])));
             }
         }
         if !changes.contains(&true) {
             let what = "replaces an argument: neither their names nor their structures match.";
             let error = invalid(format!("No output of `{}` {what}", self.name));
             return Err(match arguments.first() {
-                Some(first) => error.hint(format!("Name the outputs, as in `state = c({first} = 1)`.")),
+                Some(first) => error.hint(choose_outputs(&[first])),
                 None => error,
             });
         }
@@ -243,9 +242,7 @@ impl Callable {
                         which.join(" and which "),
                         labels.join(", ")
                     );
-                    let example = rivals.iter().enumerate().map(|(i, name)| format!("{name} = {}", i + 1));
-                    let example = example.collect::<Vec<_>>().join(", ");
-                    return Err(invalid(message).hint(format!("Name the outputs, as in `state = c({example})`.")));
+                    return Err(invalid(message).hint(choose_outputs(&rivals)));
                 }
             }
         }
@@ -263,6 +260,13 @@ impl Callable {
         }
         Ok(others)
     }
+}
+
+/// How to say which outputs replace arguments. It gives no example with numbers: one that is followed as it is could train
+/// the wrong arrays.
+fn choose_outputs(arguments: &[&str]) -> String {
+    let chosen: Vec<String> = arguments.iter().map(|name| format!("{name} = ...")).collect();
+    format!("Choose with `state = c({})`: the position or the name of the output in place of `...`.", chosen.join(", "))
 }
 
 /// The outputs that are found for inputs.

@@ -115,67 +115,87 @@ fn axes(operation: Operation, x: &Value, parameters: &[i64]) -> Result<Vec<i64>>
     Ok(axes)
 }
 
-/// What stands in the parameters of a summary that leaves out NaN, after the others.
-const WITHOUT_NAN: i64 = -1;
+/// What stands in the parameters of a summary that leaves out what is missing, after the others.
+const WITHOUT_MISSING: i64 = -1;
 
 /// The parameters without this mark, and whether it is there.
 fn without_mark(parameters: &[i64]) -> (&[i64], bool) {
     match parameters {
-        [others @ .., WITHOUT_NAN] => (others, true),
+        [others @ .., WITHOUT_MISSING] => (others, true),
         all => (all, false),
     }
 }
 
-/// `x` with another number in place of NaN.
-fn without_nan<'b>(x: &Value<'b>, kind: Fold) -> Value<'b> {
-    if !(x.dtype.is_float() || x.dtype.is_complex()) {
-        return x.clone();
+/// Where elements are not missing: NaN, or the smallest i32 or i64, which R reads as NA. `None` for dtypes without either.
+fn known<'b>(x: &Value<'b>) -> Option<Value<'b>> {
+    match x.dtype {
+        DType::I32 | DType::I64 => {
+            let missing = x.body().literal(x.dtype, &limit(x.dtype, false)).spread(&x.dims);
+            Some(x.compare("NE", &missing))
+        }
+        dtype if dtype.is_float() || dtype.is_complex() => Some(x.compare("EQ", x)),
+        _ => None,
     }
-    let x = x.widened();
-    let neutral = kind.neutral(x.body(), x.dtype).spread(&x.dims);
-    x.compare("NE", &x).select(neutral, &x)
 }
 
-/// `sum`, `prod`, `mean`, `max`, `min`, `any`, `all`: along the axes in `parameters`, counted from 0, or all; without NaN
-/// if -1 comes last.
+/// `x` with another number in place of what is missing.
+fn without_missing<'b>(x: &Value<'b>, kind: Fold) -> Value<'b> {
+    let wide = x.widened();
+    let Some(known) = known(&wide) else { return x.clone() };
+    let neutral = kind.neutral(wide.body(), wide.dtype).spread(&wide.dims);
+    known.select(&wide, &neutral)
+}
+
+/// `sum`, `prod`, `mean`, `max`, `min`, `any`, `all`: along the axes in `parameters`, counted from 0, or all; without
+/// what is missing if -1 comes last.
 pub(super) fn summary<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64], float: DType) -> Result<Value<'b>> {
-    let (parameters, skips_nan) = without_mark(parameters);
+    let (parameters, skips_missing) = without_mark(parameters);
     let axes = axes(operation, x, parameters)?;
-    along(operation, x, &axes, skips_nan, float)
+    along(operation, x, &axes, skips_missing, float)
 }
 
-fn along<'b>(operation: Operation, x: &Value<'b>, axes: &[i64], skips_nan: bool, float: DType) -> Result<Value<'b>> {
-    let known = |kind| if skips_nan { without_nan(x, kind) } else { x.clone() };
+fn along<'b>(
+    operation: Operation,
+    x: &Value<'b>,
+    axes: &[i64],
+    skips_missing: bool,
+    float: DType,
+) -> Result<Value<'b>> {
+    let given = |kind| if skips_missing { without_missing(x, kind) } else { x.clone() };
     match operation {
-        Operation::Sum => Ok(total(Fold::Sum, &known(Fold::Sum), axes).convert(summed(x.dtype))),
-        Operation::Prod => Ok(total(Fold::Product, &known(Fold::Product), axes).convert(summed(x.dtype))),
-        Operation::Mean if skips_nan => Ok(known_mean(x, axes, float)),
+        Operation::Sum => Ok(total(Fold::Sum, &given(Fold::Sum), axes).convert(summed(x.dtype))),
+        Operation::Prod => Ok(total(Fold::Product, &given(Fold::Product), axes).convert(summed(x.dtype))),
+        Operation::Mean if skips_missing => Ok(known_mean(x, axes, float)),
         Operation::Mean => Ok(mean(x, axes, float)),
-        Operation::Max => most(operation, Fold::Maximum, x, axes, skips_nan),
-        Operation::Min => most(operation, Fold::Minimum, x, axes, skips_nan),
-        Operation::Any => Ok(fold(Fold::Or, &known(Fold::Or).convert(DType::Pred), axes)),
-        _ => Ok(fold(Fold::And, &known(Fold::And).convert(DType::Pred), axes)),
+        Operation::Max => most(operation, Fold::Maximum, x, axes, skips_missing),
+        Operation::Min => most(operation, Fold::Minimum, x, axes, skips_missing),
+        Operation::Any => Ok(fold(Fold::Or, &given(Fold::Or).convert(DType::Pred), axes)),
+        _ => Ok(fold(Fold::And, &given(Fold::And).convert(DType::Pred), axes)),
     }
 }
 
-/// The largest or smallest element, without NaN if these are skipped.
-fn most<'b>(operation: Operation, kind: Fold, x: &Value<'b>, axes: &[i64], skips_nan: bool) -> Result<Value<'b>> {
-    if !skips_nan {
+/// The largest or smallest element, without what is missing if this is skipped.
+fn most<'b>(operation: Operation, kind: Fold, x: &Value<'b>, axes: &[i64], skips_missing: bool) -> Result<Value<'b>> {
+    if !skips_missing {
         return extreme(operation, kind, x, axes);
     }
-    let found = extreme(operation, kind, &without_nan(x, kind), axes)?;
-    Ok(if x.dtype.is_float() { found.convert(x.dtype) } else { found })
+    let found = extreme(operation, kind, &without_missing(x, kind), axes)?;
+    if x.dtype.is_float() {
+        return Ok(found.convert(x.dtype));
+    }
+    // Integers have no infinities: the least of none is missing, as the largest of none is.
+    let Some(known) = known(x) else { return Ok(found) };
+    let none = x.body().literal(x.dtype, &limit(x.dtype, false)).spread(&found.dims);
+    Ok(fold(Fold::Or, &known, axes).select(found, &none))
 }
 
-/// The mean of the elements that are not NaN.
+/// The mean of the elements that are not missing.
 fn known_mean<'b>(x: &Value<'b>, axes: &[i64], float: DType) -> Value<'b> {
-    if !(x.dtype.is_float() || x.dtype.is_complex()) {
-        return mean(x, axes, float);
-    }
+    let Some(known) = known(&x.widened()) else { return mean(x, axes, float) };
     let dtype = floating(x.dtype, float);
-    let x = x.convert(working(x.dtype));
-    let count = fold(Fold::Sum, &x.compare("EQ", &x).convert(DType::I64), axes);
-    let sum = fold(Fold::Sum, &without_nan(&x, Fold::Sum), axes);
+    let exact = if x.dtype.is_integer() { DType::I64 } else { working(x.dtype) };
+    let count = fold(Fold::Sum, &known.convert(DType::I64), axes);
+    let sum = fold(Fold::Sum, &without_missing(x, Fold::Sum).convert(exact), axes).convert(working(dtype));
     let count = count.convert(sum.dtype);
     (sum / count).convert(dtype)
 }
@@ -231,23 +251,24 @@ fn extreme<'b>(operation: Operation, kind: Fold, x: &Value<'b>, axes: &[i64]) ->
     Ok(fold(kind, &x.convert(dtype).widened(), axes).convert(dtype))
 }
 
-/// The smallest and the largest element; without NaN if the only parameter is -1.
+/// The smallest and the largest element; without what is missing if the only parameter is -1.
 pub(super) fn range<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
     let axes: Vec<i64> = (0..x.dims.len() as i64).collect();
-    let (_, skips_nan) = without_mark(parameters);
-    let low = most(Operation::Range, Fold::Minimum, x, &axes, skips_nan)?;
-    let high = most(Operation::Range, Fold::Maximum, x, &axes, skips_nan)?;
+    let (_, skips_missing) = without_mark(parameters);
+    let low = most(Operation::Range, Fold::Minimum, x, &axes, skips_missing)?;
+    let high = most(Operation::Range, Fold::Maximum, x, &axes, skips_missing)?;
     Ok(x.body().concatenate(&[&low.reshape(&[1]), &high.reshape(&[1])], 0))
 }
 
-/// `rowSums` and its kin: the first `dims` dimensions stay, or go; without NaN if -1 comes after this number.
+/// `rowSums` and its kin: the first `dims` dimensions stay, or go; without what is missing if -1
+/// comes after this number.
 pub(super) fn rows_or_columns<'b>(
     operation: Operation,
     x: &Value<'b>,
     parameters: &[i64],
     float: DType,
 ) -> Result<Value<'b>> {
-    let (parameters, skips_nan) = without_mark(parameters);
+    let (parameters, skips_missing) = without_mark(parameters);
     let rank = x.dims.len() as i64;
     let split = parameters.first().copied().unwrap_or(1);
     if rank < 2 || !(1..rank).contains(&split) {
@@ -262,7 +283,7 @@ pub(super) fn rows_or_columns<'b>(
     let is_rows = matches!(operation, Operation::RowSums | Operation::RowMeans);
     let axes: Vec<i64> = if is_rows { (split..rank).collect() } else { (0..split).collect() };
     let is_sum = matches!(operation, Operation::RowSums | Operation::ColSums);
-    along(if is_sum { Operation::Sum } else { Operation::Mean }, x, &axes, skips_nan, float)
+    along(if is_sum { Operation::Sum } else { Operation::Mean }, x, &axes, skips_missing, float)
 }
 
 /// `cumsum` and its kin, of all elements in column-major order: rank 1. Sums have the dtype of `sum`, products of integers the
