@@ -49,13 +49,14 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
     cat(buffer_line(x), "\n", sep = "")
     return(invisible(x))
   }
-  if (!is_laid_out && print_style() == "R") {
+  pieces <- if (!is_laid_out && print_style() == "R") {
     width <- if (missing(max_width)) getOption("pjrt.print_max_width", getOption("width")) else max_width
-    return(print_as_r(x, max_rows, width))
+    lines_of_r(x, max_rows, width)
+  } else {
+    call_native(
+      ffi_buffer_lines, x, as.double(max_rows), as.double(max_width), as.double(max_rows_slice), print_decimals()
+    )
   }
-  pieces <- call_native(
-    ffi_buffer_lines, x, as.double(max_rows), as.double(max_width), as.double(max_rows_slice), print_decimals()
-  )
   if (header) {
     cat("PJRTBuffer \n")
   }
@@ -108,8 +109,8 @@ print_style <- function() {
   style
 }
 
-# Prints a buffer as R prints its array. Reads no more of each dimension than `max_rows` lines can show.
-print_as_r <- function(x, max_rows, max_width) {
+# The lines that R prints for a buffer's array. Reads no more of each dimension than `max_rows` lines can show.
+lines_of_r <- function(x, max_rows, max_width) {
   rows <- if (max_rows < 0) Inf else max_rows
   # a digit and a space are the least that an element takes
   per_line <- if (max_width < 0) Inf else max_width %/% 2
@@ -126,8 +127,7 @@ print_as_r <- function(x, max_rows, max_width) {
   on.exit(options(old))
   lines <- utils::capture.output(print(shown))
   cut <- if (length(lines) > rows || !is_whole) " ... [output was truncated, set max_rows = -1 to see all]"
-  cat("PJRTBuffer ", utils::head(lines, rows), cut, paste(buffer_footer(x), ""), sep = "\n")
-  invisible(x)
+  paste0(c(utils::head(lines, rows), cut), "\n")
 }
 
 buffer_footer <- function(x) {

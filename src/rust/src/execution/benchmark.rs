@@ -8,20 +8,25 @@ use crate::r::conditions::Result;
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
-use extendr_ffi::{SEXP, SEXPTYPE};
+use extendr_ffi::SEXPTYPE;
 use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::executable::timing::Donated;
 use pjrt_core::{Buffer, Executable};
 use std::borrow::Cow;
-use std::mem::ManuallyDrop;
 
-/// What is timed: an executable, its options, and its inputs in the program's order.
-type Subject<'a> = (&'a Executable, Cow<'a, ExecuteOptions>, Given);
+/// What is timed: an executable, its options, and its inputs in the program's order and layouts, with what protects these.
+type Subject<'a> = (&'a Executable, Cow<'a, ExecuteOptions>, Given, Option<Protected<'static>>);
 
+/// R may leave this by a long jump.
 fn subject<'a>(executable: &'a Robj, inputs: &Robj, options: &'a Robj) -> Result<Subject<'a>> {
     let executable: &Executable = handle::get(sexp::of(executable), "executable")?;
     let options = execute::options_for(executable, sexp::of(options))?;
-    Ok((executable, options, inputs::given(executable, sexp::of(inputs))?))
+    let mut given = inputs::given(executable, sexp::of(inputs))?;
+    let laid_out = operators::laid_out(executable, execute::buffers(executable, &given.values)?)?.map(Protected::new);
+    if let Some(list) = &laid_out {
+        given.values = sexp::elements(list.sexp()).collect();
+    }
+    Ok((executable, options, given, laid_out))
 }
 
 /// Calls `time` with an executable, its inputs in the program's order, and its options.
@@ -31,23 +36,10 @@ fn timed<T>(
     options: &Robj,
     time: impl Fn(&Executable, &[&Buffer], &ExecuteOptions) -> pjrt_base::error::Result<T>,
 ) -> Result<T> {
-    let (executable, options, given) = subject(executable, inputs, options)?;
+    let (executable, options, given, _laid_out) = subject(executable, inputs, options)?;
     custom_call::read_limits(executable);
-    let laid_out = laid_out(executable, &given.values)?;
-    let values = laid_out.as_ref().map_or(given.values, |list| sexp::elements(list.sexp()).collect());
-    let buffers = execute::buffers(executable, &values)?;
+    let buffers = execute::buffers(executable, &given.values)?;
     Ok(memory::with_retry(|| executable.needs(), || time(executable, &buffers, &options))?)
-}
-
-/// The inputs in the layouts that the program expects, if some have others. R may leave this by a long jump.
-fn laid_out(executable: &Executable, values: &[SEXP]) -> Result<Option<Protected<'static>>> {
-    let buffers = ManuallyDrop::new(execute::buffers(executable, values)?);
-    let list = match operators::are_laid_out(executable, &buffers) {
-        true => Ok(None),
-        false => operators::relaid(executable, &buffers).map(|list| Some(Protected::new(list))),
-    };
-    drop(ManuallyDrop::into_inner(buffers));
-    list
 }
 
 /// The seconds of each of `times` runs, each awaited. Donated inputs are copied for each run, or fed back from the outputs.
@@ -70,9 +62,8 @@ fn benchmark_in_flight(executable: Robj, inputs: Robj, options: Robj, times: f64
 /// The inputs in the program's order, with copies of those that a run takes over.
 #[extendr]
 fn benchmark_inputs(executable: Robj, inputs: Robj, options: Robj) -> Result<Robj> {
-    let (executable, options, given) = subject(&executable, &inputs, &options)?;
-    let laid_out = laid_out(executable, &given.values)?;
-    let values = &laid_out.as_ref().map_or(given.values, |list| sexp::elements(list.sexp()).collect());
+    let (executable, options, given, _laid_out) = subject(&executable, &inputs, &options)?;
+    let values = &given.values;
     let set = Protected::new(sexp::vector(SEXPTYPE::VECSXP, values.len()));
     for (i, (&value, buffer)) in values.iter().zip(execute::buffers(executable, values)?).enumerate() {
         sexp::set_at(set.sexp(), i, value);

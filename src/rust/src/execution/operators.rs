@@ -1,7 +1,7 @@
 //! Operators on buffers: what R calls with them is computed on their device, by small programs that are kept.
 
 use crate::arrays::buffer::{self, default_dtype};
-use crate::execution::execute::NewOutputs;
+use crate::execution::execute::{Inputs, NewOutputs};
 use crate::memory;
 use crate::programs::{cache, compile};
 use crate::r::conditions::{Failure, Result};
@@ -165,10 +165,22 @@ pub fn is_by_layout(error: &Error, executable: &Executable, inputs: &[&Buffer]) 
 }
 
 /// Whether buffers have the layouts in device memory that a program expects of its inputs.
-pub fn are_laid_out(executable: &Executable, inputs: &[&Buffer]) -> bool {
+fn are_laid_out(executable: &Executable, inputs: &[&Buffer]) -> bool {
     let expected = &executable.signature().inputs;
     let has_layout = |(input, want): (&&Buffer, &ProgramInput)| input.spec().minor_to_major == want.spec.minor_to_major;
     inputs.len() != expected.len() || inputs.iter().zip(expected).all(has_layout)
+}
+
+/// The buffers in the layouts that a program expects, as [`relaid`]; `None` if they have these already. R may leave this by a
+/// long jump.
+pub fn laid_out(executable: &Executable, inputs: Inputs<'_>) -> Result<Option<SEXP>> {
+    if are_laid_out(executable, &inputs) {
+        return Ok(None);
+    }
+    let inputs = ManuallyDrop::new(inputs);
+    let list = relaid(executable, &inputs);
+    drop(ManuallyDrop::into_inner(inputs));
+    list.map(Some)
 }
 
 /// The buffers in the layouts that a program expects: a list of handles, in which those of other layouts are copies. The

@@ -83,18 +83,14 @@ fn input_lists(inputs: SEXP) -> Result<SEXP> {
 fn lay_out(executable: &Executable, lists: SEXP, device: usize) -> Result<()> {
     let list = sexp::at(lists, device);
     let values = ManuallyDrop::new(sexp::elements(list).collect::<InputObjects>());
-    let relaid = match checked_inputs(executable, list, &values).map(ManuallyDrop::new) {
-        Ok(inputs) if !operators::are_laid_out(executable, &inputs) => {
-            let relaid = operators::relaid(executable, &inputs);
-            drop(ManuallyDrop::into_inner(inputs));
-            Some(relaid)
-        }
+    let relaid = match checked_inputs(executable, list, &values) {
+        Ok(inputs) => operators::laid_out(executable, inputs),
         // What is wrong with them is said later.
-        _ => None,
+        Err(_) => Ok(None),
     };
     drop(ManuallyDrop::into_inner(values));
-    if let Some(relaid) = relaid {
-        sexp::set_at(lists, device, relaid?);
+    if let Some(relaid) = relaid? {
+        sexp::set_at(lists, device, relaid);
     }
     Ok(())
 }

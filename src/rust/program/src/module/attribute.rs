@@ -81,12 +81,14 @@ macro_rules! dimensions {
             }
 
             pub fn parts(&self) -> Vec<(&'static str, Attribute)> {
-                vec![$(($key, Attribute::$kind(&self.$field)),)*]
+                vec![$(($key, dimensions!($kind self.$field)),)*]
             }
         }
     };
     (list) => { Vec<i64> };
     (number) => { i64 };
+    (list $($value:tt)*) => { Attribute::Numbers($($value)*.as_slice().into()) };
+    (number $($value:tt)*) => { Attribute::number($($value)*) };
 }
 
 dimensions!(Dot {
@@ -134,12 +136,9 @@ impl Attribute {
         Attribute::String(text.as_bytes().into())
     }
 
-    fn list(values: &[i64]) -> Attribute {
-        Attribute::Numbers(values.into())
-    }
-
-    pub fn number(value: &i64) -> Attribute {
-        Attribute::Integer(*value, Element::Number(DType::I64))
+    /// A number of 64 bits, as the attributes of StableHLO are.
+    pub fn number(value: i64) -> Attribute {
+        Attribute::Integer(value, Element::Number(DType::I64))
     }
 
     pub fn symbol(name: Name) -> Attribute {

@@ -1,8 +1,7 @@
 //! Short forms of the operations of Shardy and of CHLO.
 
 use super::read::{utf8, Reader, Result};
-use crate::module::{Attribute, Element, Operation, Type};
-use pjrt_data::dtype::DType;
+use crate::module::{Attribute, Operation, Type};
 
 impl Reader<'_> {
     /// What comes after the name of an operation of Shardy; the types of the results.
@@ -27,7 +26,7 @@ impl Reader<'_> {
                 self.operand(operation)?;
                 self.expect("group_id")?;
                 self.expect("=")?;
-                operation.set("group_id", integer(self.integer()?));
+                operation.set("group_id", Attribute::number(self.integer()?));
                 self.attributes(operation)?;
                 self.expect(":")?;
                 self.types().map(|_| Vec::new())
@@ -97,8 +96,4 @@ impl Reader<'_> {
             false => Ok(types[..1].to_vec()),
         }
     }
-}
-
-fn integer(value: i64) -> Attribute {
-    Attribute::Integer(value, Element::Number(DType::I64))
 }

@@ -428,7 +428,7 @@ impl<'a> Reader<'a> {
             };
         };
         let value = match setting {
-            Setting::Number => Attribute::Integer(self.integer()?, Element::Number(DType::I64)),
+            Setting::Number => Attribute::number(self.integer()?),
             Setting::Numbers => Attribute::Numbers(self.integers()?.into()),
             Setting::Bool => Attribute::Bool(self.word() == "true"),
             Setting::Choice(of) => {

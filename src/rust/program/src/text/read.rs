@@ -68,10 +68,15 @@ pub(crate) fn whole(text: &[u8]) -> pjrt_base::error::Result<Module> {
     Ok(Module { root, types: reader.types })
 }
 
+/// What `read` makes of a whole text.
+fn alone<'a, T>(text: &'a str, read: impl FnOnce(&mut Reader<'a>) -> Result<T>) -> Option<T> {
+    let mut reader = Reader { text: text.as_bytes(), ..Reader::default() };
+    read(&mut reader).ok().filter(|_| reader.peek().is_none())
+}
+
 /// The attribute of a text.
 pub(crate) fn attribute(text: &str) -> Option<Attribute> {
-    let mut reader = Reader { text: text.as_bytes(), ..Reader::default() };
-    reader.attribute().ok().filter(|_| reader.peek().is_none())
+    alone(text, Reader::attribute)
 }
 
 /// The constant of a text such as `dense<1> : tensor<2xi64>`.
@@ -84,8 +89,7 @@ pub(crate) fn constant(text: &str) -> Option<Arc<Dense>> {
 
 /// The type of a text.
 pub(crate) fn kind(text: &str) -> Option<Type> {
-    let mut reader = Reader { text: text.as_bytes(), ..Reader::default() };
-    reader.kind().ok().filter(|_| reader.peek().is_none())
+    alone(text, Reader::kind)
 }
 
 /// What is not known here, and where it is.

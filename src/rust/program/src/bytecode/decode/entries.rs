@@ -506,7 +506,7 @@ fn text_type(entry: &Entry<'_>) -> Result<Type> {
     if text.starts_with("!quant.") {
         return Ok(Type::Number(Element::Other(text.into())));
     }
-    crate::text::kind(text).map_or_else(|| of_name(text), Ok)
+    crate::text::kind(text).ok_or_else(|| unknown(format_args!("type {text}")))
 }
 
 #[cfg(test)]

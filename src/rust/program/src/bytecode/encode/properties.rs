@@ -72,7 +72,6 @@ fn whole(value: &Attribute) -> Attribute {
 
 /// The parts of an attribute that the portable form divides.
 fn divided(key: &str, value: &Attribute) -> Option<Attributes> {
-    let one = |value: i64| Attribute::number(&value);
     let parts: Vec<(&str, Attribute)> = match value {
         Attribute::Gather(gather) => gather.parts(),
         Attribute::Scatter(scatter) => scatter.parts(),
@@ -84,9 +83,9 @@ fn divided(key: &str, value: &Attribute) -> Option<Attributes> {
                 ("lhs_precision_type", Attribute::Type(algorithm.lhs_precision.clone())),
                 ("rhs_precision_type", Attribute::Type(algorithm.rhs_precision.clone())),
                 ("accumulation_type", Attribute::Type(algorithm.accumulation.clone())),
-                ("lhs_component_count", one(lhs)),
-                ("rhs_component_count", one(rhs)),
-                ("num_primitive_operations", one(operations)),
+                ("lhs_component_count", Attribute::number(lhs)),
+                ("rhs_component_count", Attribute::number(rhs)),
+                ("num_primitive_operations", Attribute::number(operations)),
                 ("allow_imprecise_accumulation", Attribute::Bool(algorithm.allow_imprecise)),
             ]
         }
@@ -95,7 +94,10 @@ fn divided(key: &str, value: &Attribute) -> Option<Attributes> {
                 let (_, rest) = text.split_once(name)?;
                 rest.trim_start_matches([' ', '=']).split([',', '>', ' ']).next()?.parse().ok()
             };
-            vec![("channel_id", one(number("handle =")?)), ("channel_type", one(number("type =")?))]
+            vec![
+                ("channel_id", Attribute::number(number("handle =")?)),
+                ("channel_type", Attribute::number(number("type =")?)),
+            ]
         }
         _ => return None,
     };
@@ -104,7 +106,6 @@ fn divided(key: &str, value: &Attribute) -> Option<Attributes> {
 
 /// What a property is that is not given; `None` if it must be given.
 fn default(base: &str, key: &str, operation: &Operation) -> Option<Attribute> {
-    let one = |value: i64| Attribute::Integer(value, Element::Number(DType::I64));
     let empty = || Attribute::Array(Arc::new([]));
     // The dimensions of a window.
     let count = || match (operation.attribute("dimension_numbers"), operation.attribute("window_dimensions")) {
@@ -135,9 +136,9 @@ fn default(base: &str, key: &str, operation: &Operation) -> Option<Attribute> {
         | "lower"
         | "use_global_device_ids"
         | "has_dynamic_root" => Attribute::Bool(false),
-        "dimension" if base == "sort" => one(-1),
+        "dimension" if base == "sort" => Attribute::number(-1),
         "version" => Attribute::Integer(0, Element::Number(DType::I32)),
-        "channel_id" => one(0),
+        "channel_id" => Attribute::number(0),
         "compare_type" => Attribute::Choice("comparison_type", "NOTYPE"),
         "known_expanding_dimensions" | "known_nonexpanding_dimensions" => Attribute::Numbers(Arc::new([])),
         "base_dilations" | "window_dilations" | "lhs_dilation" | "rhs_dilation" | "window_strides" => {

@@ -239,7 +239,7 @@ impl<'m> Refiner<'m> {
         out: &mut Vec<Operation>,
     ) -> Result<Vec<Value>> {
         let mut operation = Operation::new("chlo.top_k", operands, Vec::new());
-        operation.set("k", Attribute::Integer(dims.last().copied().unwrap_or(0), Element::Number(DType::I64)));
+        operation.set("k", Attribute::number(dims.last().copied().unwrap_or(0)));
         let types = vec![self.of_sizes(source, 0, dims.clone())?, self.of_sizes(source, 1, dims)?];
         self.push(operation, types, out)
     }
