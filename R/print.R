@@ -125,7 +125,7 @@ lines_of_r <- function(x, max_rows, max_width) {
   width <- if (max_width < 0) 10000 else min(max(max_width, 10), 10000)
   old <- options(width = width, max.print = .Machine$integer.max)
   on.exit(options(old))
-  lines <- utils::capture.output(print(shown))
+  lines <- utils::capture.output(shown)
   cut <- if (length(lines) > rows || !is_whole) " ... [output was truncated, set max_rows = -1 to see all]"
   paste0(c(utils::head(lines, rows), cut), "\n")
 }
