@@ -89,12 +89,14 @@ fn work(mut stream: UnixStream) -> io::Result<()> {
         let _ = std::env::set_current_dir(request.folder());
         let limit = limit(&request, &output);
         let is_possible = room::check_address_space(COMPILE, "to compile");
-        let answer = match client.as_ref().and_then(|client| is_possible.as_ref().map(|()| client)) {
-            Ok(client) => answer(client, &request),
-            Err(error) => Answer { failure: Some(error.into()), is_last: true, ..Default::default() },
+        let send = |answer: &Answer| {
+            drop(limit);
+            protocol::write(&mut *output.lock().unpoisoned(), answer)
         };
-        drop(limit);
-        protocol::write(&mut *output.lock().unpoisoned(), &answer)?;
+        match client.as_ref().and_then(|client| is_possible.as_ref().map(|()| client)) {
+            Ok(client) => answer(client, &request, send)?,
+            Err(error) => send(&Answer { failure: Some(error.into()), is_last: true, ..Default::default() })?,
+        }
     }
 }
 
