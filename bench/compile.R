@@ -1,5 +1,6 @@
 # Times compilation in a separate process against compilation in R's process, in one run: the first program of a
-# session, later ones, and programs that the cache has. Also measures the memory of the separate compiler while it waits.
+# session, later ones, and programs that the cache has. Also measures the memory of the separate compiler while it
+# waits.
 #
 #   Rscript bench/compile.R [file for the table]
 
