@@ -89,14 +89,12 @@ fn work(mut stream: UnixStream) -> io::Result<()> {
         let _ = std::env::set_current_dir(request.folder());
         let limit = limit(&request, &output);
         let is_possible = room::check_address_space(COMPILE, "to compile");
-        let send = |answer: &Answer| {
-            drop(limit);
-            protocol::write(&mut *output.lock().unpoisoned(), answer)
+        let answer = match client.as_ref().and_then(|client| is_possible.as_ref().map(|()| client)) {
+            Ok(client) => answer(client, &request),
+            Err(error) => Answer { failure: Some(error.into()), is_last: true, ..Default::default() },
         };
-        match client.as_ref().and_then(|client| is_possible.as_ref().map(|()| client)) {
-            Ok(client) => answer(client, &request, send)?,
-            Err(error) => send(&Answer { failure: Some(error.into()), is_last: true, ..Default::default() })?,
-        }
+        drop(limit);
+        protocol::write(&mut *output.lock().unpoisoned(), &answer)?;
     }
 }
 
@@ -200,16 +198,6 @@ unsafe fn prepare() {
     // If memory runs out, the system ends this process first.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     close_inherited();
-    keep_freed_memory();
-}
-
-/// Has memory that a compiler frees stay for the next program: [`trim`] returns it once none comes.
-unsafe fn keep_freed_memory() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    {
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 256 << 20);
-        libc::mallopt(libc::M_TOP_PAD, 8 << 20);
-    }
 }
 
 /// Closes all files but the standard ones: a pipe that the parent has given others must close when these do.

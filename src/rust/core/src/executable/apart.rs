@@ -100,8 +100,8 @@ fn load(client: &Client, payload: Vec<u8>, options: &[u8]) -> Result<Option<Made
     }
 }
 
-/// Gives the helper's answer to `send`. What was compiled is freed afterwards: nobody waits for that.
-pub fn answer<T>(client: &Client, request: &Request, send: impl FnOnce(&Answer) -> T) -> T {
+/// The helper's answer to a request.
+pub fn answer(client: &Client, request: &Request) -> Answer {
     for Function { target, platform } in &request.functions {
         if registry::known(target, platform).is_none() {
             // A function that is refused is missing, which the compiler reports.
@@ -109,13 +109,13 @@ pub fn answer<T>(client: &Client, request: &Request, send: impl FnOnce(&Answer) 
         }
     }
     match serialized(client, request) {
-        Ok((payload, _loaded)) => send(&Answer { payload, ..Default::default() }),
-        Err(error) => send(&Answer { failure: Some((&error).into()), ..Default::default() }),
+        Ok(payload) => Answer { payload, ..Default::default() },
+        Err(error) => Answer { failure: Some((&error).into()), ..Default::default() },
     }
 }
 
 /// Compiles a program and serializes the executable; `None` if the plugin cannot serialize it.
-fn serialized(client: &Client, request: &Request) -> Result<(Option<Vec<u8>>, Loaded)> {
+fn serialized(client: &Client, request: &Request) -> Result<Option<Vec<u8>>> {
     let api = client.plugin().api();
     let code = Code::new(&request.code, &request.format)?;
     let compiled = code.pass(api, |program| {
@@ -130,6 +130,5 @@ fn serialized(client: &Client, request: &Request) -> Result<(Option<Vec<u8>>, Lo
         )
     })?;
     let loaded = Loaded::new(client, compiled.executable);
-    let payload = Description::new(client, loaded.handle())?.with_payload(<[u8]>::to_vec).ok();
-    Ok((payload, loaded))
+    Ok(Description::new(client, loaded.handle())?.with_payload(<[u8]>::to_vec).ok())
 }
