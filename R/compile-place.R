@@ -55,7 +55,7 @@ compile_facts <- function() {
     } else if (!has_compile_helper()) {
       "in R's process: this installation has no separate compiler"
     } else if (!call_native(ffi_compiles_apart, the$clients[[platform]])) {
-      "in R's process: the plugin's compiler needs the devices, or cannot save programs"
+      "in R's process: the plugin's compiler needs the devices or cannot save programs, or its file was removed"
     } else {
       "in a separate process"
     }

@@ -215,6 +215,27 @@ test_that("the report says where programs are compiled", {
   expect_match(pjrt_sitrep()$compiler[["cpu"]], "in R's process")
 })
 
+test_that("a session whose plugin was removed goes on, and compiles in its own process", {
+  plugin <- file.path(withr::local_tempdir(), "plugin.so")
+  file.copy(real_plugin(), plugin)
+  child <- run_child(bquote({
+    plugin <- .(plugin)
+    options(pjrt.compile = "apart")
+    x <- pjrt_buffer(c(1, 2, 3))
+    run <- function(operation) {
+      as_array(pjrt_execute(pjrt_compile(pjrt_program(unary_program("3xf32", operation))), x))
+    }
+    run("add")
+    before <- pjrt_sitrep()$compiler[["cpu"]]
+    unlink(plugin)
+    cat(before, pjrt_sitrep()$compiler[["cpu"]], run("multiply"), sep = "\n")
+  }), env = c(PJRT_PLUGIN_PATH_CPU = plugin))
+  expect_clean(child)
+  expect_identical(child$out[[1L]], "in a separate process")
+  expect_match(child$out[[2L]], "in R's process")
+  expect_identical(as.numeric(child$out[3:5]), c(1, 4, 9))
+})
+
 test_that("the helper's program says what it is", {
   path <- system.file("bin", "pjrt-compiler", package = "pjrt")
   said <- suppressWarnings(system2(path, stdout = TRUE, stderr = TRUE, stdin = nullfile()))

@@ -31,13 +31,15 @@ pub(crate) fn is_apart(client: &Client, options: &CompileOptions) -> bool {
     helpers(client, options).is_some()
 }
 
-/// Whether helpers can compile for a client: for this machine's processors, if the plugin can serialize executables.
+/// Whether helpers can compile for a client: for this machine's processors, if the plugin can serialize executables. A helper
+/// loads the plugin again, so it must not have been removed.
 pub fn is_possible(client: &Client) -> bool {
     let api = client.plugin().api();
     let has = |offset: usize| api.has(offset);
     crate::apart::has_helper()
         && client.shares_host_memory()
         && client.helpers().is_some()
+        && client.plugin().path().exists()
         && has(std::mem::offset_of!(PJRT_Api, PJRT_Executable_Serialize))
         && has(std::mem::offset_of!(PJRT_Api, PJRT_Executable_DeserializeAndLoad))
 }
