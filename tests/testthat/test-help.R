@@ -78,6 +78,14 @@ test_that("?pjrt leads to every page, and ?pjrt_articles to every article", {
   expect_identical(others[!vapply(others, grepl, NA, text, fixed = TRUE)], character())
 })
 
+test_that("no article hides a function of the package from the articles that R builds after it, in the same session", {
+  for (file in list.files(source_file("vignettes"), "[.]Rmd$", full.names = TRUE)) {
+    lines <- grep("^[a-zA-Z_.]+ <- ", readLines(file, encoding = "UTF-8"), value = TRUE)
+    hidden <- intersect(sub(" <- .*", "", lines), getNamespaceExports("pjrt"))
+    expect_identical(hidden, character(), info = basename(file))
+  }
+})
+
 test_that("every page that names an article says where to read it", {
   names_one <- Filter(function(page) length(named_articles(page)) > 0L, pages())
   expect_gt(length(names_one), 10L)
