@@ -3,8 +3,8 @@
 #
 #   PJRT_BENCH_PYTHON=/path/to/python Rscript bench/function.R [file for the table]
 #
-# The two alternate over several rounds, so that other load affects both equally. The ratio is that of the fastest
-# rounds.
+# Each round is a new process of both, one after the other, so that other load and the luck of a process affect both
+# equally. Times are medians over the rounds, and so is the ratio, of the pairs.
 
 library(pjrt)
 source("bench/measure.R")
@@ -18,11 +18,9 @@ Sys.setenv(
   PJRT_NAMES_AND_LIBRARY_PATHS = paste0("pjrt_cpu:", pjrt:::plugin_path("cpu")),
   TF_CPP_MIN_LOG_LEVEL = "3"
 )
-folder <- tempfile("functions")
-dir.create(folder)
-rounds <- as.integer(Sys.getenv("PJRT_BENCH_ROUNDS", "5"))
-
-rival <- function() others(python, c("bench/jax_function.py", folder))
+measured_here <- Sys.getenv("PJRT_BENCH_FUNCTIONS")
+folder <- if (nzchar(measured_here)) measured_here else tempfile("functions")
+rounds <- as.integer(Sys.getenv("PJRT_BENCH_ROUNDS", "7"))
 
 # The model and its inputs, which the rival has written.
 model <- function(name) {
@@ -68,28 +66,45 @@ ours <- function(names) {
   times
 }
 
-measured <- lapply(seq_len(rounds), function(i) {
-  jax <- rival()
-  list(jax = jax, ours = ours(setdiff(names(jax), "memcpy_40mb")))
-})
-fastest <- function(who) {
-  all <- do.call(rbind, lapply(measured, `[[`, who))
-  apply(all, 2L, min)
+# The process of a round: prints its times as the rival does.
+if (nzchar(measured_here)) {
+  times <- ours(sub(".jaxexport", "", dir(folder), fixed = TRUE))
+  cat(paste(names(times), times), sep = "\n")
+  quit("no")
 }
-jax <- fastest("jax")
-memory <- jax[["memcpy_40mb"]]
-jax <- jax[names(jax) != "memcpy_40mb"]
-best <- fastest("ours")
-table <- data.frame(
-  function_us = best[names(jax)],
-  # with a new list of the same names at each call
-  rebuilt_us = best[paste0(names(jax), "_rebuilt")],
-  # pjrt_execute() with the same lists
-  execute_us = best[paste0(names(jax), "_execute")],
-  jax_us = jax
+
+dir.create(folder)
+script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
+Sys.setenv(PJRT_BENCH_FUNCTIONS = folder)
+rscript <- file.path(R.home("bin"), "Rscript")
+both <- list(
+  jax = function() others(python, c("bench/jax_function.py", folder)),
+  ours = function() others(rscript, c("--vanilla", script))
 )
-table$over_jax <- table$function_us / jax
-rownames(table) <- names(jax)
+both$jax() # writes the programs
+measured <- lapply(seq_len(rounds), function(i) {
+  turn <- if (i %% 2L == 0L) names(both) else rev(names(both))
+  lapply(both[turn], function(times) times())
+})
+times_of <- function(who) do.call(rbind, lapply(measured, `[[`, who))
+jax <- times_of("jax")
+memory <- median(jax[, "memcpy_40mb"])
+jax <- jax[, colnames(jax) != "memcpy_40mb"]
+own <- times_of("ours")
+middle <- apply(own, 2L, median)
+table <- data.frame(
+  function_us = middle[colnames(jax)],
+  # with a new list of the same names at each call
+  rebuilt_us = middle[paste0(colnames(jax), "_rebuilt")],
+  # pjrt_execute() with the same lists
+  execute_us = middle[paste0(colnames(jax), "_execute")],
+  jax_us = apply(jax, 2L, median)
+)
+ratios <- own[, colnames(jax)] / jax
+table$over_jax <- apply(ratios, 2L, median)
+table$from <- apply(ratios, 2L, min)
+table$to <- apply(ratios, 2L, max)
+rownames(table) <- colnames(jax)
 cell <- function(x) formatC(signif(x, 3), digits = 3, format = "fg")
 busy <- strsplit(readLines("/proc/loadavg"), " ")[[1L]][[1L]]
 report(
