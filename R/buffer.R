@@ -10,7 +10,7 @@
 #'
 #' Element `x[i, j]` of the R array is element (i - 1, j - 1) of the buffer. Changing the R object later does not change
 #' the buffer. Names, dimnames and other attributes are dropped. Only `print()` knows the column names of a data frame
-#' or matrix, and shows them with `options(pjrt.print_style = "R")`; results of programs have none.
+#' or matrix; results of programs have none.
 #'
 #' @section Element types:
 #' | R data | default dtype | other dtypes |

@@ -25,8 +25,8 @@
 #' * `pjrt.print_max_rows_slice`: how many rows of each slice are printed. Default: `pjrt.print_max_rows`.
 #' * `pjrt.print_max_width`: the width of a printed line in characters. Default: `getOption("width")`, or 85 if that is
 #'   R's default, 80.
-#' * `pjrt.print_style`: `"R"` to print the elements of buffers as R prints vectors and matrices, or `"columns"`; see
-#'   [print()][print.PJRTBuffer]. Default: `"columns"`.
+#' * `pjrt.print_style`: `"R"` to print the elements of buffers as R prints vectors and matrices, `"columns"`, or
+#'   `"auto"`, which chooses by the buffer; see [print()][print.PJRTBuffer]. Default: `"auto"`.
 #' * `pjrt.progress`: whether to show the progress of downloads, and of loading, saving, compiling and waiting that
 #'   takes more than 2 seconds. Default: in interactive sessions, but not in documents that knitr makes. Package cli
 #'   draws the bars if it is installed. Ctrl-C (Esc in RStudio) ends the wait.
@@ -141,8 +141,7 @@
 #'
 #' # as R prints
 #' old <- options(pjrt.print_style = "R")
-#' pjrt_buffer(c(TRUE, FALSE, NA, TRUE), "f32")
-#' pjrt_buffer(c(TRUE, FALSE))
+#' pjrt_buffer(matrix(1:6, 2))
 #' options(old)
 #'
 #' # missing values become an error

@@ -1,15 +1,17 @@
 #' Print a buffer
 #'
-#' `print()` shows a buffer's elements in aligned columns. Arrays of three and more dimensions are shown as slices. Only
-#' what is shown is read from the device. A buffer that can no longer be read prints as one line, such as
-#' `<PJRTBuffer f32[3], deleted>`, and so does a buffer in a list that R prints, with its value if it is a scalar.
+#' `print()` shows a buffer's elements. Only what is shown is read from the device. A buffer that can no longer be read
+#' prints as one line, such as `<PJRTBuffer f32[3], deleted>`, and so does a buffer in a list that R prints, with its
+#' value if it is a scalar.
 #'
-#' Integers are shown with all digits, and as `NA` if [as_array()] reads them so; `pred` as 1 and 0. Floats have 3
-#' digits less after the decimal point than `options(digits = )`: 4 by default.
+#' Vectors print along the line after `[1]`, as R prints them, and so do buffers of dtype `pred`, as `TRUE` and `FALSE`,
+#' and matrices with column names: those that the data frame or matrix given to [pjrt_buffer()] had. Other buffers print
+#' in aligned columns, and arrays of three and more dimensions as slices. There, integers are shown with all digits, and
+#' missing values as `NA` if [as_array()] reads them so. Floats have 3 digits less after the decimal point than
+#' `options(digits = )`: 4 by default.
 #'
-#' `options(pjrt.print_style = "R")` has the elements printed as R prints them: vectors along the line after `[1]`, and
-#' `pred` as `TRUE` and `FALSE`, and columns below the names that the data frame or matrix given to [pjrt_buffer()] had.
-#' It does not change what `header` or `footer` lay out.
+#' `options(pjrt.print_style = "R")` prints all buffers as R prints arrays, and `"columns"` prints all in columns, with
+#' `pred` as 1 and 0. So does a call with `header` or `footer`, for packages that lay out the text themselves.
 #'
 #' @param x A `PJRTBuffer`.
 #' @param max_rows A whole number: how many rows are shown in total, including all slices and column chunks; -1 for no
@@ -49,7 +51,7 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
     cat(buffer_line(x), "\n", sep = "")
     return(invisible(x))
   }
-  pieces <- if (!is_laid_out && print_style() == "R") {
+  pieces <- if (!is_laid_out && print_style(x) == "R") {
     width <- if (missing(max_width)) getOption("pjrt.print_max_width", getOption("width")) else max_width
     lines_of_r(x, max_rows, width)
   } else {
@@ -101,12 +103,17 @@ line_width <- function() {
 # Digits of floats after the decimal point.
 print_decimals <- function() as.double(max(getOption("digits") - 3, 1))
 
-print_style <- function() {
-  style <- getOption("pjrt.print_style", "columns")
-  if (!(is.character(style) && length(style) == 1L && style %in% c("columns", "R"))) {
-    abort_type("`options(pjrt.print_style = )` must be \"columns\" or \"R\", not ", given(style), ".")
+print_style <- function(x) {
+  style <- getOption("pjrt.print_style", "auto")
+  if (!(is.character(style) && length(style) == 1L && style %in% c("auto", "columns", "R"))) {
+    abort_type("`options(pjrt.print_style = )` must be \"auto\", \"columns\" or \"R\", not ", given(style), ".")
   }
-  style
+  if (style != "auto") {
+    return(style)
+  }
+  is_vector <- length(shape(x)) == 1L && shape(x) > 0L
+  has_names <- !is.null(attr(x, "column_names", exact = TRUE))
+  if (is_vector || has_names || elt_type(x) == "pred") "R" else "columns"
 }
 
 # The lines that R prints for a buffer's array. Reads no more of each dimension than `max_rows` lines can show.
@@ -118,6 +125,13 @@ lines_of_r <- function(x, max_rows, max_width) {
   limits <- pmin(dims, if (length(dims) < 2L) rows * per_line else c(rows, rep(rows * per_line, length(dims) - 1L)))
   is_whole <- identical(as.double(limits), as.double(dims))
   shown <- if (is_whole) as_array(x) else do.call(`[`, c(list(x), lapply(limits, seq_len), drop = FALSE))
+  if (inherits(shown, "integer64")) {
+    # without the line that says the class, which the footer says
+    text <- bit64::as.character.integer64(shown)
+    text[is.na(text)] <- "NA"
+    dim(text) <- dim(shown)
+    shown <- noquote(text, right = TRUE)
+  }
   names <- attr(x, "column_names", exact = TRUE)
   if (!is.null(names) && length(dims) == 2L) {
     colnames(shown) <- names[seq_len(ncol(shown))]

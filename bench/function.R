@@ -81,7 +81,7 @@ both <- list(
   jax = function() others(python, c("bench/jax_function.py", folder)),
   ours = function() others(rscript, c("--vanilla", script))
 )
-both$jax() # writes the programs
+programs <- both$jax() # writes them
 measured <- lapply(seq_len(rounds), function(i) {
   turn <- if (i %% 2L == 0L) names(both) else rev(names(both))
   lapply(both[turn], function(times) times())

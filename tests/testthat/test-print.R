@@ -52,6 +52,7 @@ test_that("top level shows a buffer whole and those of a list as lines", {
 })
 
 test_that("the reference samples print as before", {
+  withr::local_options(pjrt.print_style = "columns")
   expect_snapshot(cran = TRUE, {
     pjrt_buffer(matrix(1:10, 2))
     pjrt_buffer(c(1e7, 2e7, 3e7, 1L), shape = c(2, 2))
@@ -132,7 +133,31 @@ test_that("buffers print as R prints arrays if asked", {
   # what others lay out stays
   expect_identical(utils::capture.output(print(pjrt_buffer(1:2), header = FALSE, footer = "")), c(" 1", " 2"))
   withr::local_options(pjrt.print_style = "r")
-  expect_refused(print(pjrt_scalar(1)), "invalid_type", '`options(pjrt.print_style = )` must be "columns" or "R"')
+  message <- '`options(pjrt.print_style = )` must be "auto", "columns" or "R"'
+  expect_refused(print(pjrt_scalar(1)), "invalid_type", message)
+})
+
+test_that("vectors, truth values and named columns print as in R, and other arrays in columns", {
+  printed <- function(x, ...) utils::capture.output(print(x, ...))
+  expect_identical(printed(pjrt_buffer(1:3)), c("PJRTBuffer ", "[1] 1 2 3", "[ CPUi32{3} ] "))
+  expect_identical(printed(pjrt_buffer(c(1, NA), "f64"))[[2L]], "[1]  1 NA")
+  expect_identical(printed(pjrt_buffer(c(1, NaN)))[[2L]], "[1]   1 NaN")
+  expect_identical(printed(pjrt_scalar(TRUE))[[2L]], "[1] TRUE")
+  expect_identical(printed(pjrt_buffer(matrix(c(TRUE, FALSE), 1)))[[3L]], "[1,] TRUE FALSE")
+  expect_identical(printed(pjrt_buffer(data.frame(a = 1:2, b = 3:4)))[2:3], c("     a b", "[1,] 1 3"))
+  expect_length(printed(pjrt_buffer(1:1e5)), 33L)
+  expect_identical(printed(pjrt_buffer(matrix(1:4, 2)))[2:3], c(" 1 3", " 2 4"))
+  expect_identical(printed(pjrt_scalar(-10.1213, "f64"))[[2L]], " -10.1213")
+  # integer64, by digits
+  expect_identical(printed(pjrt_buffer(c(1, 2^53), "i64"))[[2L]], "[1]                1 9007199254740992")
+  missing <- suppressWarnings(pjrt_buffer(bit64::as.integer64(c(1, NA))))
+  expect_identical(printed(missing)[[2L]], "[1]  1 NA")
+  withr::local_options(pjrt.print_style = "R")
+  expect_identical(printed(pjrt_scalar(3, "i64"))[[2L]], "[1] 3")
+  expect_identical(printed(pjrt_buffer(matrix(c(1, 20), 2), "i64"))[2:4], c("     [,1]", "[1,]    1", "[2,]   20"))
+  withr::local_options(pjrt.print_style = "columns")
+  expect_identical(printed(pjrt_buffer(c(TRUE, FALSE)))[2:3], c(" 1", " 0"))
+  expect_identical(printed(pjrt_buffer(c(1, 2.5)))[2:3], c(" 1.0000", " 2.5000"))
 })
 
 test_that("floats with whole values print like integers", {
@@ -209,6 +234,7 @@ test_that("an empty array prints no lines", {
 })
 
 test_that("rows beyond the limit are omitted with a note in the last line", {
+  withr::local_options(pjrt.print_style = "columns")
   expect_snapshot(pjrt_buffer(1:100), cran = TRUE)
   expect_identical(shown(pjrt_buffer(1:100)), c(format(c("", 1:30), width = 3L, justify = "right")[-1L], cut_line))
   expect_identical(shown(pjrt_buffer(1:4), max_rows = 3), c(" 1", " 2", " 3", cut_line))
@@ -278,6 +304,7 @@ test_that("a failing print() prints nothing", {
 })
 
 test_that("complex numbers and small floats print", {
+  withr::local_options(pjrt.print_style = "columns")
   # created outside the snapshot, which deparses negative imaginary parts incorrectly
   x <- matrix(complex(real = c(1, 0, 3, 1e-3), imaginary = c(2, -0.5, 0, -1)), 2)
   expect_snapshot(pjrt_buffer(x), cran = TRUE)

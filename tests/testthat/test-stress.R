@@ -46,7 +46,7 @@ test_that("compiling, printing and errors work under gctorture()", {
     torture(0)
     cat(e, length(attributes) > 2, "\n")
   }))
-  expect_clean(child, c("PJRTBuffer ", " 2", " 4", "[ CPUf64{2} ] ", "pjrt_error_dtype_mismatch TRUE "))
+  expect_clean(child, c("PJRTBuffer ", "[1] 2 4", "[ CPUf64{2} ] ", "pjrt_error_dtype_mismatch TRUE "))
 })
 
 test_that("a loop of donated steps computes the right sum", {
