@@ -10,12 +10,20 @@ use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXPTYPE;
 use pjrt_core::executable::execute::ExecuteOptions;
-use pjrt_core::executable::timing::Donated;
+use pjrt_core::executable::timing::{self, Donated};
 use pjrt_core::{Buffer, Executable};
 use std::borrow::Cow;
 
-/// What is timed: an executable, its options, and its inputs in the program's order and layouts, with what protects these.
-type Subject<'a> = (&'a Executable, Cow<'a, ExecuteOptions>, Given, Option<Protected<'static>>);
+/// What is timed.
+struct Subject<'a> {
+    executable: &'a Executable,
+    options: Cow<'a, ExecuteOptions>,
+    /// In the program's order and layouts.
+    inputs: Given,
+    /// For each input that a run takes over: the program that lays out its copies, which are row-major.
+    layouts: Vec<Option<Executable>>,
+    _protected: Option<Protected<'static>>,
+}
 
 /// R may leave this by a long jump.
 fn subject<'a>(executable: &'a Robj, inputs: &Robj, options: &'a Robj) -> Result<Subject<'a>> {
@@ -26,35 +34,56 @@ fn subject<'a>(executable: &'a Robj, inputs: &Robj, options: &'a Robj) -> Result
     if let Some(list) = &laid_out {
         given.values = sexp::elements(list.sexp()).collect();
     }
-    Ok((executable, options, given, laid_out))
+    let mut layouts = Vec::new();
+    for (i, buffer) in execute::buffers(executable, &given.values)?.into_iter().enumerate() {
+        let is_copied = executable.donates(i, &options) && !buffer.is_dead();
+        layouts.push(if is_copied { operators::layout_program(buffer)? } else { None });
+    }
+    Ok(Subject { executable, options, inputs: given, layouts, _protected: laid_out })
 }
 
-/// Calls `time` with an executable, its inputs in the program's order, and its options.
+impl Subject<'_> {
+    /// A complete copy of an input, in its layout.
+    fn copy(&self, index: usize, input: &Buffer) -> pjrt_base::error::Result<Buffer> {
+        let copy = input.duplicate()?;
+        let Some(Some(program)) = self.layouts.get(index) else { return Ok(copy) };
+        let outputs = program.execute(&[&copy], &ExecuteOptions::default())?;
+        let laid_out = outputs.into_iter().next().unwrap_or(copy);
+        laid_out.wait()?;
+        Ok(laid_out)
+    }
+}
+
+/// Calls `time` with an executable, its inputs in the program's order, its options, and what copies an input.
 fn timed<T>(
     executable: &Robj,
     inputs: &Robj,
     options: &Robj,
-    time: impl Fn(&Executable, &[&Buffer], &ExecuteOptions) -> pjrt_base::error::Result<T>,
+    time: impl Fn(&Executable, &[&Buffer], &ExecuteOptions, timing::Copy) -> pjrt_base::error::Result<T>,
 ) -> Result<T> {
-    let (executable, options, given, _laid_out) = subject(executable, inputs, options)?;
+    let subject = subject(executable, inputs, options)?;
+    let executable = subject.executable;
     custom_call::read_limits(executable);
-    let buffers = execute::buffers(executable, &given.values)?;
-    Ok(memory::with_retry(|| executable.needs(), || time(executable, &buffers, &options))?)
+    let buffers = execute::buffers(executable, &subject.inputs.values)?;
+    let copy = |index: usize, input: &Buffer| subject.copy(index, input);
+    Ok(memory::with_retry(|| executable.needs(), || time(executable, &buffers, &subject.options, &copy))?)
 }
 
 /// The seconds of each of `times` runs, each awaited. Donated inputs are copied for each run, or fed back from the outputs.
 #[extendr]
 fn benchmark_runs(executable: Robj, inputs: Robj, options: Robj, times: f64, feeds_back: bool) -> Result<Robj> {
     let donated = if feeds_back { Donated::FedBack } else { Donated::Copied };
-    let run = |e: &Executable, inputs: &[&Buffer], o: &ExecuteOptions| e.time_runs(inputs, o, donated, times as usize);
+    let run = |e: &Executable, inputs: &[&Buffer], options: &ExecuteOptions, copy: timing::Copy| {
+        e.time_runs(inputs, options, copy, donated, times as usize)
+    };
     Ok(timed(&executable, &inputs, &options, run)?.into())
 }
 
 /// The seconds of `times` runs, of which up to `depth` are in flight at any time.
 #[extendr]
 fn benchmark_in_flight(executable: Robj, inputs: Robj, options: Robj, times: f64, depth: f64) -> Result<Robj> {
-    let run = |e: &Executable, inputs: &[&Buffer], options: &ExecuteOptions| {
-        e.time_in_flight(inputs, options, times as usize, depth as usize)
+    let run = |e: &Executable, inputs: &[&Buffer], options: &ExecuteOptions, copy: timing::Copy| {
+        e.time_in_flight(inputs, options, copy, times as usize, depth as usize)
     };
     Ok(timed(&executable, &inputs, &options, run)?.into())
 }
@@ -62,15 +91,15 @@ fn benchmark_in_flight(executable: Robj, inputs: Robj, options: Robj, times: f64
 /// The inputs in the program's order, with copies of those that a run takes over.
 #[extendr]
 fn benchmark_inputs(executable: Robj, inputs: Robj, options: Robj) -> Result<Robj> {
-    let (executable, options, given, _laid_out) = subject(&executable, &inputs, &options)?;
-    let values = &given.values;
+    let subject = subject(&executable, &inputs, &options)?;
+    let (executable, values) = (subject.executable, &subject.inputs.values);
     let set = Protected::new(sexp::vector(SEXPTYPE::VECSXP, values.len()));
     for (i, (&value, buffer)) in values.iter().zip(execute::buffers(executable, values)?).enumerate() {
         sexp::set_at(set.sexp(), i, value);
-        if executable.donates(i, &options) {
+        if executable.donates(i, &subject.options) {
             let handle = EmptyHandle::<Buffer>::new();
             sexp::set_at(set.sexp(), i, handle.sexp());
-            let copy = memory::with_retry(|| crate::arrays::buffer::needs(buffer.spec()), || buffer.duplicate())?;
+            let copy = memory::with_retry(|| crate::arrays::buffer::needs(buffer.spec()), || subject.copy(i, buffer))?;
             // SAFETY: the list protects it.
             unsafe { handle.fill(copy) };
         }

@@ -123,12 +123,7 @@ fn compute(operation: Operation, operands: &[&Buffer], parameters: &[i64]) -> Re
     let all_float = operands.iter().all(|operand| operand.dtype().is_float());
     // To look up an option takes time, which matters here.
     let float = if all_float { DType::F32 } else { default_dtype(HostType::Double)? };
-    let request = Request { operation, operands, parameters, float };
-    let found = OPERATORS.with(|operators| operators.borrow_mut().find(&request)).map_err(refused)?;
-    let executable = match found {
-        Some(executable) => executable,
-        None => make(&request)?,
-    };
+    let executable = program(&Request { operation, operands, parameters, float })?;
     memory::collect_under_pressure(executable.client())?;
     // R may jump while it makes objects: nothing may wait to be dropped meanwhile.
     let executable = ManuallyDrop::new(executable);
@@ -152,6 +147,29 @@ fn compute(operation: Operation, operands: &[&Buffer], parameters: &[i64]) -> Re
     // SAFETY: protected above.
     unsafe { outputs.fill(made) };
     Ok(outputs.value())
+}
+
+/// The program for a request. R may leave this by a long jump.
+fn program(request: &Request) -> Result<Executable> {
+    let found = OPERATORS.with(|operators| operators.borrow_mut().find(request)).map_err(refused)?;
+    match found {
+        Some(executable) => Ok(executable),
+        None => make(request),
+    }
+}
+
+/// The program that puts a row-major copy of a buffer into this buffer's layout; `None` if this is row-major too. R may leave
+/// this by a long jump.
+pub fn layout_program(buffer: &Buffer) -> Result<Option<Executable>> {
+    if buffer.spec().minor_to_major.is_none() {
+        return Ok(None);
+    }
+    let copy = ManuallyDrop::new(buffer.duplicate()?);
+    let orders = ManuallyDrop::new([copy.spec(), buffer.spec()].map(|spec| spec.order()).concat());
+    let request = Request { operation: Operation::Layout, operands: &[&*copy], parameters: &orders, float: DType::F32 };
+    let made = program(&request);
+    drop((ManuallyDrop::into_inner(copy), ManuallyDrop::into_inner(orders)));
+    made.map(Some)
 }
 
 fn run(executable: &Executable, operands: &[&Buffer]) -> Result<Outputs> {

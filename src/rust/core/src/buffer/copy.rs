@@ -59,7 +59,7 @@ impl Buffer {
         near.copy_to_memory(memory)
     }
 
-    /// A complete copy in separate memory on the same device. It goes through host memory, because not every plugin
+    /// A complete copy in separate memory on the same device, in row-major order. It goes through host memory, because not every plugin
     /// copies within a memory space.
     ///
     /// # Errors

@@ -17,6 +17,9 @@ pub enum Donated {
     FedBack,
 }
 
+/// Makes a complete copy of a donated input, in the layout that the program expects.
+pub type Copy<'a> = &'a dyn Fn(usize, &Buffer) -> Result<Buffer>;
+
 /// The inputs of one run. Those that are donated are its own.
 type Set = Vec<Buffer>;
 
@@ -29,15 +32,16 @@ impl Executable {
         &self,
         inputs: &[&Buffer],
         options: &ExecuteOptions,
+        copy: Copy<'_>,
         donated: Donated,
         times: usize,
     ) -> Result<Vec<f64>> {
         let mut seconds = Vec::with_capacity(times);
-        let mut set = self.input_set(inputs, options)?;
+        let mut set = self.input_set(inputs, options, copy)?;
         for run in 0..times {
             process::check_interrupt_sometimes()?;
             if run > 0 && donated == Donated::Copied {
-                set = self.input_set(inputs, options)?;
+                set = self.input_set(inputs, options, copy)?;
             }
             let start = Instant::now();
             let outputs = self.run(&set, options)?;
@@ -59,11 +63,12 @@ impl Executable {
         &self,
         inputs: &[&Buffer],
         options: &ExecuteOptions,
+        copy: Copy<'_>,
         times: usize,
         depth: usize,
     ) -> Result<f64> {
         let takes_over = (0..inputs.len()).any(|index| self.donates(index, options));
-        let sets = (0..if takes_over { times } else { 1 }).map(|_| self.input_set(inputs, options));
+        let sets = (0..if takes_over { times } else { 1 }).map(|_| self.input_set(inputs, options, copy));
         let sets = sets.collect::<Result<Vec<Set>>>()?;
         let mut in_flight: VecDeque<Outputs> = VecDeque::with_capacity(depth + 1);
         let start = Instant::now();
@@ -84,14 +89,14 @@ impl Executable {
     }
 
     /// The inputs of a run, all complete, with copies of those that it takes over.
-    fn input_set(&self, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<Set> {
+    fn input_set(&self, inputs: &[&Buffer], options: &ExecuteOptions, copy: Copy<'_>) -> Result<Set> {
         let own = |(index, input): (usize, &&Buffer)| {
             // Execution explains what is wrong with a dead one.
             if input.is_dead() {
                 return Ok((*input).clone());
             }
             if self.donates(index, options) {
-                return input.duplicate();
+                return copy(index, input);
             }
             input.wait().map(|_| (*input).clone())
         };
