@@ -2,14 +2,14 @@
 #'
 #' Base R's functions of vectors take buffers. `which.max()`, `which.min()`, `pmax()`, `pmin()`, `rep()`, `var()`,
 #' `cov()` and `cor()` compute on the device and return buffers, as [operators] do. `order()`, `unique()`,
-#' `duplicated()`, `table()`, `match()`, `%in%`, `which()`, `median()`, `quantile()` and `sd()` read the buffers, and
-#' return what R returns for their elements.
+#' `duplicated()`, `table()`, `match()`, `%in%`, `which()`, `median()`, `quantile()`, `sd()`, `diff()`, `cut()` and
+#' `determinant()` read the buffers, and return what R returns for their elements.
 #'
 #' `which.max()`, `which.min()`, `which()`, `pmax()`, `pmin()`, `var()`, `cov()`, `cor()`, `match()` and `%in%` have no
 #' methods: they take buffers where this package is attached, as by `library(pjrt)`.
 #'
 #' @param x A `PJRTBuffer`.
-#' @param incomparables,na.rm As for R's functions.
+#' @param incomparables,na.rm,breaks As for R's functions.
 #' @param ... Further arguments of R's functions, such as `times`, `each` and `length.out` of `rep()`.
 #' @return A `PJRTBuffer`, or what R's function returns. `which.max()` and `which.min()` return an `i32`: the number of
 #'   the first element from 1, or `NA` if all are NaN.
@@ -59,6 +59,24 @@ median.PJRTBuffer <- function(x, na.rm = FALSE, ...) {
 #' @export
 quantile.PJRTBuffer <- function(x, ...) {
   quantile(bare_values(x), ...)
+}
+
+#' @rdname vectors
+#' @export
+diff.PJRTBuffer <- function(x, ...) {
+  diff(if (length(shape(x)) > 1L) as_array(x) else bare_values(x), ...)
+}
+
+#' @rdname vectors
+#' @export
+cut.PJRTBuffer <- function(x, breaks, ...) {
+  cut(bare_values(x), breaks, ...)
+}
+
+#' @rdname vectors
+#' @export
+determinant.PJRTBuffer <- function(x, ...) {
+  determinant(as_array(x), ...)
 }
 
 # What order() compares.
