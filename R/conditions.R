@@ -109,7 +109,7 @@ advice <- list(
   buffer_donated = function() {
     c(
       "It was donated: a program that donates its input took over its memory. Use the program's output instead.",
-      "To keep an input: pjrt_execute(..., execution_options = pjrt_execution_options(keep_inputs = ))."
+      "To keep an input, pass a copy of it, or use pjrt_execute() with pjrt_execution_options(keep_inputs = )."
     )
   },
   buffer_elsewhere = function() "Copy it to that device with copy_buffer().",
@@ -183,7 +183,7 @@ advice <- list(
     )
   },
   donation_shared = function(index) {
-    sprintf("Or keep it: pjrt_execute(..., execution_options = pjrt_execution_options(keep_inputs = %s)).", index)
+    sprintf("Or keep it: use pjrt_execute() with pjrt_execution_options(keep_inputs = %s).", index)
   },
   driver_hidden = function() {
     "Elsewhere: install the driver's libraries, or set LD_LIBRARY_PATH to their folder before R starts."

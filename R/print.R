@@ -124,7 +124,13 @@ lines_of_r <- function(x, max_rows, max_width) {
   dims <- shape(x)
   limits <- pmin(dims, if (length(dims) < 2L) rows * per_line else c(rows, rep(rows * per_line, length(dims) - 1L)))
   is_whole <- identical(as.double(limits), as.double(dims))
-  shown <- if (is_whole) as_array(x) else do.call(`[`, c(list(x), lapply(limits, seq_len), drop = FALSE))
+  part <- function(...) do.call(`[`, c(list(x), lapply(limits, seq_len), drop = FALSE, list(...)))
+  if (elt_type(x) == "ui64") {
+    # R has no type for them
+    shown <- noquote(format_buffer(if (is_whole) x else part(as = "buffer")), right = TRUE)
+  } else {
+    shown <- if (is_whole) as_array(x) else part()
+  }
   if (inherits(shown, "integer64")) {
     # without the line that says the class, which the footer says
     text <- bit64::as.character.integer64(shown)

@@ -136,7 +136,7 @@ test_that("a function of a compiled export takes what the function of the export
     add_program("2xf32"), fixed = TRUE)))
   y <- pjrt_buffer(c(1, 2))
   error <- expect_refused(donating(y, y), "invalid_input", "donate the same buffer twice")
-  expect_match(conditionMessage(error), "Or keep it: pjrt_execute(..., execution_options", fixed = TRUE)
+  expect_match(conditionMessage(error), "Or keep it: use pjrt_execute() with", fixed = TRUE)
 })
 
 test_that("functions and steps survive saving, and sessions that they are sent to", {

@@ -150,6 +150,9 @@ test_that("vectors, truth values and named columns print as in R, and other arra
   expect_identical(printed(pjrt_scalar(-10.1213, "f64"))[[2L]], " -10.1213")
   # integer64, by digits
   expect_identical(printed(pjrt_buffer(c(1, 2^53), "i64"))[[2L]], "[1]                1 9007199254740992")
+  big <- pjrt_buffer(c(1, 2^63), "ui64")
+  expect_identical(printed(big)[[2L]], "[1]                   1 9223372036854775808")
+  expect_length(printed(pjrt_buffer(1:1e5, "ui64")), 33L)
   missing <- suppressWarnings(pjrt_buffer(bit64::as.integer64(c(1, NA))))
   expect_identical(printed(missing)[[2L]], "[1]  1 NA")
   withr::local_options(pjrt.print_style = "R")

@@ -246,7 +246,7 @@ fn check_proxies(machine: &dyn Machine) -> Result<()> {
         let is_known = proxy.trim().split_once("://").is_none_or(|(scheme, _)| PROXY_SCHEMES.contains(&scheme));
         if !is_known || reqwest::Proxy::all(proxy.trim()).is_err() {
             let message =
-                format!("The environment variable {name} is not the address of a proxy: '{}'.", redact(&proxy));
+                format!("The environment variable {name} is not the address of an HTTP proxy: '{}'.", redact(&proxy));
             return Err(Error::new(Kind::InvalidInput, message).hint("Such as http://proxy.example.org:3128."));
         }
     }
