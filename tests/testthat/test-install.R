@@ -256,8 +256,7 @@ test_that("a proxy without an address is an error, which names the variable", {
   # requests would go without a proxy of an unknown kind
   for (proxy in c("::::bad", "socks9://127.0.0.1:1")) {
     local_machine(PJRT_DISCOVER = "0", HTTPS_PROXY = proxy)
-    expect_refused(
-      install_pjrt("cpu", source = "index", force = TRUE), "invalid_input", "HTTPS_PROXY is not the address of an HTTP proxy"
-    )
+    message <- "HTTPS_PROXY is not the address of an HTTP proxy"
+    expect_refused(install_pjrt("cpu", source = "index", force = TRUE), "invalid_input", message)
   }
 })
