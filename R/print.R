@@ -133,7 +133,8 @@ lines_of_r <- function(x, max_rows, max_width) {
   }
   if (inherits(shown, "integer64")) {
     # without the line that says the class, which the footer says
-    text <- bit64::as.character.integer64(shown)
+    load_bit64()
+    text <- as.character(shown)
     text[is.na(text)] <- "NA"
     dim(text) <- dim(shown)
     shown <- noquote(text, right = TRUE)

@@ -181,7 +181,7 @@ routine_uses <- function() {
     operator_2 = x + 1,
     operator_n = .Call(pjrt:::ffi_operator_n, "+", list(x, x), NULL),
     buffer_share = pjrt:::call_native(pjrt:::ffi_buffer_share, x, 1L, 1L, 2L, there),
-    buffer_lines = utils::capture.output(print(x)),
+    buffer_lines = utils::capture.output(print(x, header = FALSE)),
     buffer_literals = format_buffer(x),
     dlpack_export = class(as_dlpack(x)),
     dlpack_import = as_array(pjrt_from_dlpack(as_dlpack(x))),

@@ -355,7 +355,7 @@ test_that("a buffer can be used during its upload", {
   expect_later(copy, 3)
   expect_identical(as.vector(parts), c(4, later_length + 3))
   expect_identical(first, 5)
-  expect_match(shown, "^ +6", all = FALSE)
+  expect_match(shown, "^ *\\[1\\] +6 ", all = FALSE)
   expect_identical(size, as.integer(later_length))
   expect_identical(readBin(bytes, "double", 2L, size = 4L), c(8, 9))
   expect_identical(as.vector(as_array(sum))[c(1, 2, later_length)], c(1, 3, 2 * later_length - 1))
