@@ -59,7 +59,7 @@ fn timed<T>(
     executable: &Robj,
     inputs: &Robj,
     options: &Robj,
-    time: impl Fn(&Executable, &[&Buffer], &ExecuteOptions, timing::Copy) -> pjrt_base::error::Result<T>,
+    time: impl Fn(&Executable, &[&Buffer], &ExecuteOptions, timing::CopyInput) -> pjrt_base::error::Result<T>,
 ) -> Result<T> {
     let subject = subject(executable, inputs, options)?;
     let executable = subject.executable;
@@ -73,7 +73,7 @@ fn timed<T>(
 #[extendr]
 fn benchmark_runs(executable: Robj, inputs: Robj, options: Robj, times: f64, feeds_back: bool) -> Result<Robj> {
     let donated = if feeds_back { Donated::FedBack } else { Donated::Copied };
-    let run = |e: &Executable, inputs: &[&Buffer], options: &ExecuteOptions, copy: timing::Copy| {
+    let run = |e: &Executable, inputs: &[&Buffer], options: &ExecuteOptions, copy: timing::CopyInput| {
         e.time_runs(inputs, options, copy, donated, times as usize)
     };
     Ok(timed(&executable, &inputs, &options, run)?.into())
@@ -82,7 +82,7 @@ fn benchmark_runs(executable: Robj, inputs: Robj, options: Robj, times: f64, fee
 /// The seconds of `times` runs, of which up to `depth` are in flight at any time.
 #[extendr]
 fn benchmark_in_flight(executable: Robj, inputs: Robj, options: Robj, times: f64, depth: f64) -> Result<Robj> {
-    let run = |e: &Executable, inputs: &[&Buffer], options: &ExecuteOptions, copy: timing::Copy| {
+    let run = |e: &Executable, inputs: &[&Buffer], options: &ExecuteOptions, copy: timing::CopyInput| {
         e.time_in_flight(inputs, options, copy, times as usize, depth as usize)
     };
     Ok(timed(&executable, &inputs, &options, run)?.into())

@@ -18,7 +18,7 @@ pub enum Donated {
 }
 
 /// Makes a complete copy of a donated input, in the layout that the program expects.
-pub type Copy<'a> = &'a dyn Fn(usize, &Buffer) -> Result<Buffer>;
+pub type CopyInput<'a> = &'a dyn Fn(usize, &Buffer) -> Result<Buffer>;
 
 /// The inputs of one run. Those that are donated are its own.
 type Set = Vec<Buffer>;
@@ -32,7 +32,7 @@ impl Executable {
         &self,
         inputs: &[&Buffer],
         options: &ExecuteOptions,
-        copy: Copy<'_>,
+        copy: CopyInput<'_>,
         donated: Donated,
         times: usize,
     ) -> Result<Vec<f64>> {
@@ -63,7 +63,7 @@ impl Executable {
         &self,
         inputs: &[&Buffer],
         options: &ExecuteOptions,
-        copy: Copy<'_>,
+        copy: CopyInput<'_>,
         times: usize,
         depth: usize,
     ) -> Result<f64> {
@@ -89,7 +89,7 @@ impl Executable {
     }
 
     /// The inputs of a run, all complete, with copies of those that it takes over.
-    fn input_set(&self, inputs: &[&Buffer], options: &ExecuteOptions, copy: Copy<'_>) -> Result<Set> {
+    fn input_set(&self, inputs: &[&Buffer], options: &ExecuteOptions, copy: CopyInput<'_>) -> Result<Set> {
         let own = |(index, input): (usize, &&Buffer)| {
             // Execution explains what is wrong with a dead one.
             if input.is_dead() {
