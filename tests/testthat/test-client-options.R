@@ -141,8 +141,9 @@ test_that("creating a client does not change the environment, even if it fails",
 # Code for a child: counts the threads on which XLA runs programs.
 count_threads <- quote({
   threads <- function() {
-    # other threads end meanwhile
-    name <- function(x) tryCatch(suppressWarnings(readLines(file.path(x, "comm"))), error = function(e) "")
+    # other threads end meanwhile, before their file is opened or before it is read
+    read <- function(x) tryCatch(suppressWarnings(readLines(file.path(x, "comm"))), error = function(e) NULL)
+    name <- function(x) c(read(x), "")[[1L]]
     sum(grepl("XLAEigen", vapply(list.files("/proc/self/task", full.names = TRUE), name, "")))
   }
 })
