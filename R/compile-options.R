@@ -51,6 +51,11 @@
 #' small operations are then faster: in our measurements, a step of a small decoder took 11% less time and 50 steps of
 #' Hamiltonian Monte Carlo 18% less.
 #'
+#' The package sets `xla_cpu_use_fusion_emitters` to `FALSE` for programs that find places of minima or maxima
+#' (`argmin`, `argmax`) and compute neither functions such as `exp()` nor windows, and to `TRUE`, XLA's default, for
+#' all others. With `FALSE`, a step of k-means takes less than half of the time; exponentials and max-pooling take up to
+#' twice as long.
+#'
 #' All other options have XLA's defaults, which are also JAX's:
 #'
 #' * `xla_cpu_enable_fast_math` is `FALSE`. The options `xla_cpu_fast_math_honor_*` have an effect only if it is `TRUE`.

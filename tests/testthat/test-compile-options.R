@@ -194,3 +194,39 @@ test_that("a portable executable works on the dispatch thread and with donation"
     expect_refused(as_array(x), "deleted_buffer")
   }
 })
+
+test_that("programs that find places of minima compile to the code that is faster for these", {
+  option <- pjrt_compile_options(debug_options = list(xla_cpu_use_fusion_emitters = TRUE))
+  # newer compilers have one kind of code only
+  has_older <- tryCatch(
+    inherits(pjrt_compile(pjrt_program(add_program("f32")), option), "PJRTLoadedExecutable"),
+    pjrt_error_invalid_argument = function(e) FALSE
+  )
+  x <- matrix(c(3, 1, 2, 5, 2, 0, 3, 7, 1, 4, 1, 6), 4)
+  compiled <- function(first, ...) {
+    folder <- withr::local_tempdir()
+    text <- sprintf("func.func @main(%%x: tensor<4x3xf32>) -> tensor<4xi32> {
+  %%c = stablehlo.constant dense<0x7F800000> : tensor<f32>
+  %%z = stablehlo.constant dense<0> : tensor<i32>
+  %%n = stablehlo.iota dim = 1 : tensor<4x3xi32>
+  %%y = stablehlo.%s : tensor<4x3xf32>
+  %%r:2 = stablehlo.reduce(%%y init: %%c), (%%n init: %%z) across dimensions = [1] :
+    (tensor<4x3xf32>, tensor<4x3xi32>, tensor<f32>, tensor<i32>) -> (tensor<4xf32>, tensor<4xi32>)
+    reducer(%%a: tensor<f32>, %%b: tensor<f32>) (%%i: tensor<i32>, %%j: tensor<i32>) {
+      %%l = stablehlo.compare LT, %%a, %%b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %%v = stablehlo.select %%l, %%a, %%b : tensor<i1>, tensor<f32>
+      %%w = stablehlo.select %%l, %%i, %%j : tensor<i1>, tensor<i32>
+      stablehlo.return %%v, %%w : tensor<f32>, tensor<i32>
+    }
+  return %%r#1 : tensor<4xi32>
+}", first)
+    options <- pjrt_compile_options(debug_options = list(xla_dump_to = folder, ...))
+    places <- as_array(pjrt_execute(pjrt_compile(pjrt_program(text), options), pjrt_buffer(x, "f32")))
+    told <- readLines(list.files(folder, "debug_options$", full.names = TRUE)[[1L]])
+    list(c(places), is_older = any(grepl("xla_cpu_use_fusion_emitters: false", told, fixed = TRUE)))
+  }
+  expect_identical(compiled("add %x, %x"), list(c(2L, 1L, 2L, 0L), is_older = has_older))
+  expect_identical(compiled("negate %x"), list(c(0L, 2L, 1L, 1L), is_older = has_older))
+  expect_identical(compiled("exponential %x"), list(c(2L, 1L, 2L, 0L), is_older = FALSE))
+  if (has_older) expect_false(compiled("add %x, %x", xla_cpu_use_fusion_emitters = TRUE)$is_older)
+})

@@ -18,7 +18,7 @@ pub mod program;
 mod rewrite;
 mod text;
 
-pub use checks::{collectives, narrow};
+pub use checks::{collectives, narrow, selections};
 pub use exported::pytorch;
 pub use hlo::sharding;
 pub use module::annotations;

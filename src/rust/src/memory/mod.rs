@@ -211,8 +211,6 @@ pub fn count_buffer() {
 pub fn count_result(bytes: usize) {
     const TIMES: usize = 2;
     const AT_MOST: usize = 1 << 20;
-    // Also what the C library takes from the system as one block: once such a block was freed, it keeps more of what is
-    // free at the end of its heap, instead of giving back what the next results need.
     static UNHEARD: Unheard = Unheard::of(4 << 20);
     UNHEARD.count((TIMES * bytes).min(AT_MOST));
 }

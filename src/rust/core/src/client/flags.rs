@@ -3,6 +3,9 @@
 
 use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Result, INVALID_ARGUMENT, UNIMPLEMENTED};
+use pjrt_program::program::Program;
+use pjrt_program::selections;
+use std::cell::OnceCell;
 use std::sync::OnceLock;
 
 /// A flag of XLA, and the value that this package gives it.
@@ -10,11 +13,15 @@ type Flag = (&'static str, bool);
 
 /// With fast minima and maxima, the result of NaN and a number may be the number. An order of operations for concurrency makes
 /// programs of small operations slower. JAX turns these off, too.
-pub(crate) const FLAGS: [Flag; 3] = [
+pub(crate) const FLAGS: [Flag; 4] = [
     ("xla_cpu_enable_fast_min_max", false),
     ("xla_gpu_enable_fast_min_max", false),
     ("xla_cpu_enable_concurrency_optimized_scheduler", false),
+    (NEWER_CODE, true),
 ];
+
+/// Newer code for CPUs: XLA's default, which is slower for some programs.
+const NEWER_CODE: &str = "xla_cpu_use_fusion_emitters";
 
 /// The flags that a compiler knows; empty until it has compiled a program.
 pub(crate) type KnownFlags = OnceLock<Vec<Flag>>;
@@ -22,7 +29,7 @@ pub(crate) type KnownFlags = OnceLock<Vec<Flag>>;
 /// An attribute of plugins made from XLA; their compilers name the option that they do not know.
 const XLA: &str = "xla_version";
 
-/// Calls `attempt` with the flags to set. Until the plugin's compiler is known, retries an attempt that fails because
+/// Calls `attempt` with the flags to set for a program. Until the plugin's compiler is known, retries an attempt that fails because
 /// of a flag without that flag.
 ///
 /// # Errors
@@ -30,8 +37,15 @@ const XLA: &str = "xla_version";
 pub(crate) fn with_flags<T>(
     plugin: &Plugin,
     known: &KnownFlags,
+    program: &Program,
     mut attempt: impl FnMut(&[Flag]) -> Result<T>,
 ) -> Result<T> {
+    let is_older = OnceCell::new();
+    let of_program = |&(name, value): &Flag| {
+        let is_off = name == NEWER_CODE && *is_older.get_or_init(|| selections::prefer_older_code(program));
+        (name, value && !is_off)
+    };
+    let mut attempt = |flags: &[Flag]| attempt(&flags.iter().map(of_program).collect::<Vec<_>>());
     if let Some(known) = known.get() {
         return attempt(known);
     }
@@ -78,7 +92,7 @@ mod tests {
     fn a_flag_that_is_named_is_left_out() {
         let named = error(INVALID_ARGUMENT, "No such compile option: 'xla_gpu_enable_fast_min_max'");
         for is_xla in [false, true] {
-            assert_eq!(fewer(&FLAGS, &named, is_xla), Some(vec![FLAGS[0], FLAGS[2]]));
+            assert_eq!(fewer(&FLAGS, &named, is_xla), Some(vec![FLAGS[0], FLAGS[2], FLAGS[3]]));
             assert_eq!(fewer(&[], &named, is_xla), None);
         }
         assert_eq!(fewer(&FLAGS[..1], &named, true), None);

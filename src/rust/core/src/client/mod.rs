@@ -26,6 +26,7 @@ use crate::client::flags::KnownFlags;
 use crate::client::settings::Settings;
 use crate::client::usage::Usage;
 use crate::client::work::Work;
+use crate::host::heap;
 use crate::runtime::dispatch::Dispatched;
 use crate::runtime::plugin::{where_there, Plugin};
 use crate::runtime::registry::{Registry, Resource};
@@ -110,6 +111,7 @@ impl Client {
     pub fn create(plugin: &'static Plugin, options: &[(String, PluginValue)]) -> Result<Client> {
         process::watch_forks();
         check_generation()?;
+        heap::keep_freed();
         // No client takes a century.
         let cancel = Arc::new(Cancel::new(Duration::from_secs(100 * 365 * 86_400)));
         let options = options.to_vec();

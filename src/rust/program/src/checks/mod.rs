@@ -6,3 +6,4 @@ mod fixtures;
 #[cfg(test)]
 mod forms;
 pub mod narrow;
+pub mod selections;
