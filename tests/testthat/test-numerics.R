@@ -29,6 +29,8 @@ expect_operation <- function(got, operation, dtype, how, ...) {
   wanted <- right(...)
   zeros <- lapply(list(...), flushed, dtype)
   treated <- if (operation %in% names(subnormals[[dtype]])) subnormals[[dtype]][[operation]] else "right"
+  # a newer plugin flushes them for comparing only, on some processors
+  if (dtype == "bf16" && operation %in% c("maximum", "minimum") && plugin_api(115)) treated <- "wrong"
   is_right <- all(ulps_apart(got, wanted, dtype) <= how[[2L]])
   if (treated == "flushed" || (treated == "flushed by some" && !is_right)) {
     wanted <- flushed(do.call(right, zeros), dtype)
