@@ -23,6 +23,9 @@ pub(crate) const FLAGS: [Flag; 4] = [
 /// Newer code for CPUs: XLA's default, which is slower for some programs.
 const NEWER_CODE: &str = "xla_cpu_use_fusion_emitters";
 
+/// The newest version of the PJRT API of a plugin that was seen to have the older code.
+const LAST_WITH_OLDER_CODE: (i32, i32) = (0, 106);
+
 /// The flags that a compiler knows; empty until it has compiled a program.
 pub(crate) type KnownFlags = OnceLock<Vec<Flag>>;
 
@@ -51,6 +54,8 @@ pub(crate) fn with_flags<T>(
     }
     let is_xla = plugin.attributes().iter().any(|(name, _)| name == XLA);
     let mut flags = FLAGS.to_vec();
+    // To be refused takes several attempts.
+    flags.retain(|(name, _)| *name != NEWER_CODE || plugin.api().version() <= LAST_WITH_OLDER_CODE);
     loop {
         match attempt(&flags) {
             Ok(result) => {
