@@ -47,6 +47,50 @@ rival_of <- function(script) {
   others(Sys.getenv("PJRT_BENCH_PYTHON"), script)
 }
 
+# Times a script of ours and one of JAX on the same plugin. Each round is a new process of both, in turns, so that other
+# load and the luck of a process affect both equally. `rival`, in Python, writes its programs to a folder and prints its
+# times; `ours` takes the folder and returns named times, which a process of a round only prints. Returns a matrix for
+# each, with a row for each round.
+in_pairs <- function(ours, rival, rounds = as.integer(Sys.getenv("PJRT_BENCH_ROUNDS", "7"))) {
+  folder <- Sys.getenv("PJRT_BENCH_FOLDER")
+  if (nzchar(folder)) {
+    times <- ours(folder)
+    cat(paste(names(times), times), sep = "\n")
+    quit("no")
+  }
+  python <- Sys.getenv("PJRT_BENCH_PYTHON")
+  if (!nzchar(python)) {
+    stop("PJRT_BENCH_PYTHON must name a Python that has JAX.")
+  }
+  folder <- tempfile("programs")
+  dir.create(folder)
+  Sys.setenv(
+    JAX_PLATFORMS = "pjrt_cpu", PJRT_NAMES_AND_LIBRARY_PATHS = paste0("pjrt_cpu:", pjrt:::plugin_path("cpu")),
+    TF_CPP_MIN_LOG_LEVEL = "3", PJRT_BENCH_FOLDER = folder
+  )
+  script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
+  both <- list(
+    jax = function() others(python, c(rival, folder)),
+    ours = function() others(file.path(R.home("bin"), "Rscript"), c("--vanilla", script))
+  )
+  both$jax() # writes the programs
+  measured <- lapply(seq_len(rounds), function(i) {
+    turn <- if (i %% 2L == 0L) names(both) else rev(names(both))
+    lapply(both[turn], function(times) times())
+  })
+  lapply(stats::setNames(nm = names(both)), function(who) do.call(rbind, lapply(measured, `[[`, who)))
+}
+
+# The columns of a table with the ratios of such pairs: the median, the least and the greatest.
+ratios_of <- function(ours, jax) {
+  ratios <- ours[, colnames(jax)] / jax
+  data.frame(over_jax = apply(ratios, 2L, median), from = apply(ratios, 2L, min), to = apply(ratios, 2L, max))
+}
+
+machine_load <- function() {
+  if (file.exists("/proc/loadavg")) strsplit(readLines("/proc/loadavg"), " ")[[1L]][[1L]] else "?"
+}
+
 # Runs code in several new sessions and returns the medians of the numbers that it prints.
 fresh_session <- function(code, sessions = 5L) {
   rscript <- file.path(R.home("bin"), "Rscript")

@@ -3,9 +3,6 @@
 
 use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Result, INVALID_ARGUMENT, UNIMPLEMENTED};
-use pjrt_program::program::Program;
-use pjrt_program::selections;
-use std::cell::OnceCell;
 use std::sync::OnceLock;
 
 /// A flag of XLA, and the value that this package gives it.
@@ -32,22 +29,18 @@ pub(crate) type KnownFlags = OnceLock<Vec<Flag>>;
 /// An attribute of plugins made from XLA; their compilers name the option that they do not know.
 const XLA: &str = "xla_version";
 
-/// Calls `attempt` with the flags to set for a program. Until the plugin's compiler is known, retries an attempt that fails because
-/// of a flag without that flag.
+/// Calls `attempt` with the flags to set for a program, which may prefer the older code. Until the plugin's compiler is known,
+/// retries an attempt that fails because of a flag without that flag.
 ///
 /// # Errors
 /// The errors of the last attempt.
 pub(crate) fn with_flags<T>(
     plugin: &Plugin,
     known: &KnownFlags,
-    program: &Program,
+    prefers_older_code: impl Fn() -> bool,
     mut attempt: impl FnMut(&[Flag]) -> Result<T>,
 ) -> Result<T> {
-    let is_older = OnceCell::new();
-    let of_program = |&(name, value): &Flag| {
-        let is_off = name == NEWER_CODE && *is_older.get_or_init(|| selections::prefer_older_code(program));
-        (name, value && !is_off)
-    };
+    let of_program = |&(name, value): &Flag| (name, value && !(name == NEWER_CODE && prefers_older_code()));
     let mut attempt = |flags: &[Flag]| attempt(&flags.iter().map(of_program).collect::<Vec<_>>());
     if let Some(known) = known.get() {
         return attempt(known);

@@ -258,31 +258,32 @@ impl Executable {
         drop(read);
         let start = Instant::now();
         let phase = trace::span(Activity::Phase, || Details::named("compiler"));
-        let (loaded, payload, serialized) =
-            flags::with_flags(client.plugin(), client.known_flags(), program, |flags| {
-                let serialized = options.serialize_with(flags, devices, program.is_for_shardy());
-                let (loaded, payload) = source.compile_with(client.plugin(), |program| {
-                    if let Some(helpers) = helpers {
-                        if let Some(made) = apart::compile(client, helpers, program, &serialized, cancel)? {
-                            return Ok((Loaded::new(client, made.handle), Some(made.payload)));
-                        }
+        let (plugin, known) = (client.plugin(), client.known_flags());
+        let prefers_older_code = || source.prefers_older_code();
+        let (loaded, payload, serialized) = flags::with_flags(plugin, known, prefers_older_code, |flags| {
+            let serialized = options.serialize_with(flags, devices, program.is_for_shardy());
+            let (loaded, payload) = source.compile_with(plugin, |program| {
+                if let Some(helpers) = helpers {
+                    if let Some(made) = apart::compile(client, helpers, program, &serialized, cancel)? {
+                        return Ok((Loaded::new(client, made.handle), Some(made.payload)));
                     }
-                    let compiled = Code::of(program)?.pass(api, |program| {
-                        call!(
-                            api,
-                            PJRT_Client_Compile {
-                                client: client.handle()?,
-                                program: program.cast(),
-                                compile_options: serialized.as_ptr().cast(),
-                                compile_options_size: serialized.len(),
-                            }
-                        )
-                    })?;
-                    Ok((Loaded::new(client, compiled.executable), None))
+                }
+                let compiled = Code::of(program)?.pass(api, |program| {
+                    call!(
+                        api,
+                        PJRT_Client_Compile {
+                            client: client.handle()?,
+                            program: program.cast(),
+                            compile_options: serialized.as_ptr().cast(),
+                            compile_options_size: serialized.len(),
+                        }
+                    )
                 })?;
-                Ok((loaded, payload, serialized))
-            })
-            .map_err(|error| source.explain(error, client.plugin(), client.platform()))?;
+                Ok((Loaded::new(client, compiled.executable), None))
+            })?;
+            Ok((loaded, payload, serialized))
+        })
+        .map_err(|error| source.explain(error, plugin, client.platform()))?;
         let compile_time = start.elapsed();
         drop(phase);
         let _phase = trace::span(Activity::Phase, || Details::named("describe the executable"));

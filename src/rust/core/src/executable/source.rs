@@ -7,6 +7,7 @@ use pjrt_ffi::api::{Api, Args};
 use pjrt_plugins::cuda;
 use pjrt_program::narrow;
 use pjrt_program::program::{Format, Program};
+use pjrt_program::selections;
 use pjrt_sys::*;
 use std::cell::OnceCell;
 use std::ffi::c_char;
@@ -50,6 +51,11 @@ impl<'a> AdaptedProgram<'a> {
 
     pub fn program(&self) -> &Program {
         self.program
+    }
+
+    /// Whether XLA's older code for CPUs is faster for it.
+    pub fn prefers_older_code(&self) -> bool {
+        self.is_host && selections::prefer_older_code(self.program)
     }
 
     /// Calls `compile` with the program, and again with the program rewritten if the plugin does not know its words.

@@ -62,7 +62,8 @@ impl Unloaded {
         plugin.first_executable.call_once(|| process::watch_exit(crate::client::close_all));
         let start = Instant::now();
         let phase = trace::span(Activity::Phase, || Details::named("compiler"));
-        let (compiled, serialized) = flags::with_flags(plugin, system.known_flags(), program, |flags| {
+        let prefers_older_code = || source.prefers_older_code();
+        let (compiled, serialized) = flags::with_flags(plugin, system.known_flags(), prefers_older_code, |flags| {
             let serialized =
                 options.serialize_absent(flags, &ids, program.is_for_shardy(), &settings, toolkit.as_deref());
             let handle = system.handle()?;

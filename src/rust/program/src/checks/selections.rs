@@ -3,29 +3,16 @@
 //! A reduction of several arrays at once, as `argmin` is, takes two to five times as long with the code that XLA has used since
 //! 2025, which branches at each element. Functions such as exponentials, and windows, take up to twice as long with the older.
 
+use crate::hlo::is_transcendental;
 use crate::module::Operation;
 use crate::program::Program;
 use memchr::memmem;
 
-/// Operations that the older code computes slowly, without a dialect.
-const FUNCTIONS: [&str; 16] = [
-    "atan2",
-    "cbrt",
-    "cosine",
-    "erf",
-    "exponential",
-    "exponential_minus_one",
-    "log",
-    "log_plus_one",
-    "logistic",
-    "map",
-    "power",
-    "reduce_window",
-    "select_and_scatter",
-    "sine",
-    "tan",
-    "tanh",
-];
+/// Other operations that the older code computes slowly.
+const SLOW: [&str; 3] = ["map", "reduce-window", "select-and-scatter"];
+
+/// Functions that it computes as fast.
+const FAST: [&str; 2] = ["rsqrt", "sqrt"];
 
 /// Names that show in any form that there is such an operation: programs with these are not read.
 const SHOWN: [&[u8]; 4] = [b".exponential", b".tanh", b".logistic", b"exponential_v1"];
@@ -42,11 +29,13 @@ pub fn prefer_older_code(program: &Program) -> bool {
 
 /// Whether an operation, with those in it, computes no such function. Notes a reduction of several arrays.
 fn is_simple(operation: &Operation, selects: &mut bool) -> bool {
-    let name = operation.stable_base();
+    // As in HLO.
+    let name = operation.base().replace('_', "-");
     // Each array has an initial value.
     *selects |= name == "reduce" && operation.operands.len() > 2;
-    let is_function = FUNCTIONS.contains(&&*name) || operation.name.starts_with("chlo.");
-    !is_function && operation.inner().all(|inner| is_simple(inner, selects))
+    let is_function = is_transcendental(&name) && !FAST.contains(&&*name);
+    let is_slow = is_function || SLOW.contains(&&*name) || operation.name.starts_with("chlo.");
+    !is_slow && operation.inner().all(|inner| is_simple(inner, selects))
 }
 
 #[cfg(test)]

@@ -360,7 +360,8 @@ fn foreign(instruction: &HloInstructionProto, lhs: Option<&ShapeProto>, rhs: Opt
     is_forward.then(|| convolution(instruction, lhs, rhs, Some(output)))
 }
 
-fn is_transcendental(opcode: &str) -> bool {
+/// Whether an operation computes a function such as the exponential of each element, by its name in HLO.
+pub(crate) fn is_transcendental(opcode: &str) -> bool {
     const NAMES: &str = "acos acosh asin asinh atan2 atanh cbrt cosh cosine erf exponential exponential-minus-one log \
         log-plus-one logistic power rsqrt sine sinh sqrt tan tanh";
     NAMES.split(' ').any(|name| name == opcode)

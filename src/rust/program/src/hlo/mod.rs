@@ -24,6 +24,7 @@ pub mod sharding;
 mod text;
 mod wire;
 
+pub(crate) use cost::is_transcendental;
 pub use cost::{OperationCost, Totals};
 pub use groups::*;
 pub use order::Unordered;
