@@ -136,11 +136,25 @@ test_that("files that are not libraries for this machine are refused", {
 test_that("an operation without an older form raises an error that names it", {
   current <- plugin_info("cpu")$stablehlo_versions$current
   skip_if(current >= "1.15.0", "the plugin reads what this program needs")
-  newer <- pjrt_program(path = test_path("fixtures", "newer.artifact"))
+  newer <- pjrt_program(r"(func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    %0 = "stablehlo.collective_reduce"(%x) <{replica_groups = dense<0> : tensor<1x1xi64>}> ({
+      ^bb0(%y: tensor<f32>, %z: tensor<f32>):
+        %1 = stablehlo.add %y, %z : tensor<f32>
+        stablehlo.return %1 : tensor<f32>
+    }) : (tensor<f32>) -> tensor<f32>
+    return %0 : tensor<f32>
+  })")
   expect_refused(pjrt_compile(newer), "program_version", paste0(
     "The plugin reads StableHLO up to version ", format(current),
-    ", which has no `stablehlo.async_start` in function `main`."
+    ", which has no `stablehlo.collective_reduce` in function `main`."
   ))
+})
+
+test_that("a newer program with an older form runs, as an artifact and as text", {
+  newer <- pjrt_program(path = test_path("fixtures", "newer.artifact"))
+  for (program in list(newer, pjrt_program(as.character(newer)))) {
+    expect_equal(c(as_array(pjrt_execute(pjrt_compile(program), pjrt_buffer(1:4, "f32")))), 1:4)
+  }
 })
 
 test_that("a program of a newer version that uses no new features compiles", {

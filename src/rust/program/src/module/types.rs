@@ -14,6 +14,8 @@ pub(crate) enum Type {
     Tuple(Arc<[Type]>),
     Function(Arc<(Vec<Type>, Vec<Type>)>),
     Token,
+    /// What an operation gives later, which has these types.
+    Future(Arc<[Type]>),
     None,
     /// A type of another dialect, as its text.
     Other(Name),
@@ -59,7 +61,7 @@ impl Type {
         match self {
             Type::Tensor(tensor) => tensor.dims.iter().all(|&dim| dim >= 0),
             Type::Unranked(_) => false,
-            Type::Tuple(parts) => parts.iter().all(Type::is_static),
+            Type::Tuple(parts) | Type::Future(parts) => parts.iter().all(Type::is_static),
             _ => true,
         }
     }

@@ -3,6 +3,7 @@
 
 mod barrier;
 mod folding;
+mod joined;
 mod older;
 mod portable;
 pub mod refine;
@@ -12,9 +13,9 @@ use crate::module::mesh;
 use crate::module::Module;
 use crate::program::stablehlo::{Version, Versions};
 use crate::program::{Format, Program};
-use crate::text::end_of_brackets;
+use crate::text::{self, end_of_brackets};
 use memchr::memmem;
-use older::MESH_AXES;
+use older::{MESH_AXES, NEWER};
 use pjrt_base::error::{Error, Kind, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
 
 /// In the error of XLA for an operation of a dynamic size.
@@ -42,7 +43,7 @@ impl Program {
             return Program::new(fixed.text()?.into_bytes(), Format::Mlir).map(Some);
         }
         let text = match self.bytecode() {
-            None => match older_text(self.code(), current) {
+            None => match older_text(self.code(), current)? {
                 Some(text) => text,
                 None => return Ok(None),
             },
@@ -77,15 +78,23 @@ impl Program {
 }
 
 /// Text without what is newer; `None` if nothing is.
-fn older_text(text: &[u8], current: Version) -> Option<Vec<u8>> {
+fn older_text(text: &[u8], current: Version) -> Result<Option<Vec<u8>>> {
+    if NEWER.iter().any(|word| memmem::find(text, word.as_bytes()).is_some()) {
+        if let Ok(mut module) = text::whole(text) {
+            let before = module.text()?;
+            older::make_older(&mut module, current, true)?;
+            let after = module.text()?;
+            return Ok((after != before).then(|| after.into_bytes()));
+        }
+    }
     let mut changes = bits_of_bytes(text);
     if current < MESH_AXES {
         changes.extend(explicit_groups(text));
     }
     if changes.is_empty() {
-        return None;
+        return Ok(None);
     }
-    changed(text, changes)
+    Ok(changed(text, changes))
 }
 
 /// Text with these changes.
@@ -195,9 +204,46 @@ mod tests {
 
     #[test]
     fn what_has_no_older_form_is_named() {
-        let error = rewritten(fixture("reduction.artifact")).unwrap_err();
-        assert_eq!(error.kind(), Kind::ProgramVersion);
-        assert!(error.message().contains("`stablehlo.collective_reduce` in function `main`"), "{error}");
+        let text = Module::decode(&fixture("reduction.artifact")).unwrap().text().unwrap();
+        for code in [fixture("reduction.artifact"), text.into()] {
+            let error = rewritten(code).unwrap_err();
+            assert_eq!(error.kind(), Kind::ProgramVersion);
+            assert!(error.message().contains("`stablehlo.collective_reduce` in function `main`"), "{error}");
+        }
+    }
+
+    #[test]
+    fn operations_that_begin_and_end_apart_are_joined() {
+        let text = |begin: &str, end: &str| {
+            format!(
+                "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{\n  %0 = \"stablehlo.async_start\"(%x) ({{\n  ^bb0(%y: \
+                 tensor<4xf32>):\n    {begin}\n    stablehlo.return %r : tensor<4xf32>\n  }}) : (tensor<4xf32>) -> \
+                 !stablehlo.future<tensor<4xf32>>\n  %1 = stablehlo.negate %x : tensor<4xf32>\n  {end}\n  return %3 : \
+                 tensor<4xf32>\n}}"
+            )
+        };
+        let done = "\"stablehlo.async_done\"(%0) : (!stablehlo.future<tensor<4xf32>>) -> tensor<4xf32>";
+        let cosine = "%r = stablehlo.cosine %y : tensor<4xf32>";
+        let whole = text(cosine, &format!("%2 = {done}\n  %3 = stablehlo.add %1, %2 : tensor<4xf32>"));
+        let found = rewritten(whole.into()).unwrap().unwrap();
+        let order = ["stablehlo.cosine %x", "stablehlo.negate %x", "stablehlo.add"].map(|part| found.find(part));
+        assert!(order.is_sorted() && order[0].is_some() && !found.contains("async"), "{found}");
+        let found = rewritten(fixture("asynchronous.mlirbc")).unwrap().unwrap();
+        assert!(found.contains("\"stablehlo.all_gather\"(%arg0)") && !found.contains("future"), "{found}");
+        // One in another, and one whose result another takes.
+        let nested = format!(
+            "%a = \"stablehlo.async_start\"(%y) ({{\n  ^bb0(%z: tensor<4xf32>):\n  %r = stablehlo.sine %z : \
+             tensor<4xf32>\n  stablehlo.return %r : tensor<4xf32>\n  }}) : (tensor<4xf32>) -> \
+             !stablehlo.future<tensor<4xf32>>\n  %b = {}\n  %r = stablehlo.tanh %b : tensor<4xf32>",
+            done.replace("%0", "%a")
+        );
+        let found = rewritten(text(&nested, &format!("%3 = {done}")).into()).unwrap().unwrap();
+        let order = ["stablehlo.sine %x", "stablehlo.tanh"].map(|part| found.find(part));
+        assert!(order.is_sorted() && order[0].is_some() && !found.contains("async"), "{found}");
+        // The future goes elsewhere.
+        let kept = "%4 = stablehlo.optimization_barrier %0 : !stablehlo.future<tensor<4xf32>>\n  %3 = ".to_owned();
+        let error = rewritten(text(cosine, &(kept + &done.replace("%0", "%4"))).into()).unwrap_err();
+        assert!(error.message().contains("no `stablehlo.async_start` in function `main`"), "{error}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Text has no versions of operations, and omits default values. Only new operations, attributes and forms remain: each
 //! is listed here with the first version that has it.
 
+use super::joined::join;
 use crate::module::{mesh, Attribute, Module, Name, Operation};
 use crate::program::stablehlo::Version;
 use pjrt_base::error::{Error, Kind, Result};
@@ -20,6 +21,10 @@ const REDUCTION_TO_ONE: Version = Version([1, 19, 0]);
 const STABLE_TOP: Version = Version([1, 20, 0]);
 const CHOSEN_ROOT: Version = Version([1, 20, 0]);
 
+/// In text with something that has an older form or none. What text says of composites, every plugin reads.
+pub(super) const NEWER: [&str; 5] =
+    ["stablehlo.async_start", "result_tilings", "has_dynamic_root", "stablehlo.collective_reduce", "is_stable"];
+
 /// Replaces everything newer than `current`, the newest version that a plugin reads, and all meshes in attributes of StableHLO
 /// unless they may stay.
 ///
@@ -31,6 +36,9 @@ pub(super) fn make_older(module: &mut Module, current: Version, keeps_meshes: bo
         if let (Some(name), Some(Attribute::Other(mesh))) = (operation.symbol(), operation.attribute("mesh")) {
             meshes.insert(name.to_owned(), mesh.clone());
         }
+    }
+    if current < ASYNCHRONOUS {
+        join(&mut module.root);
     }
     let keeps_meshes = keeps_meshes && current >= MESH_AXES;
     Change { current, keeps_meshes, meshes, function: None }.operation(&mut module.root)

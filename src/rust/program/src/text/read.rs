@@ -452,6 +452,9 @@ impl<'a> Reader<'a> {
             Some(b't') if !self.is_lenient && self.eat("tuple<") => {
                 Type::Tuple(self.deeper(|this| this.items(">", Self::kind))?.into())
             }
+            Some(b'!') if !self.is_lenient && self.eat("!stablehlo.future<") => {
+                Type::Future(self.deeper(|this| this.items(">", Self::kind))?.into())
+            }
             Some(b'n') if !self.is_lenient && self.eat("none") => Type::None,
             _ => {
                 let (kind, len) = types::kind(self.rest());

@@ -359,6 +359,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
             b"builtin" => self.builtin_type(kind, reader),
             b"vhlo" => vhlo::kind(self, kind, reader),
             b"stablehlo" if kind == 0 => Ok(Type::Token),
+            b"stablehlo" if kind == 1 => Ok(Type::Future(self.next_types(reader)?.into())),
             b"quant" if kind == 4 => quantized::by_array(self, reader),
             b"quant" if kind == 5 => quantized::by_axis(self, reader),
             other => Err(unknown(format_args!("type {kind} of dialect {}", String::from_utf8_lossy(other)))),

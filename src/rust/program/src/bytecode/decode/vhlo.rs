@@ -7,7 +7,7 @@ use super::{mesh, quantized};
 pub(super) use crate::module::choices::{
     ACCURACIES, ALGORITHMS, COMPARISONS, DIRECTIONS, DISTRIBUTIONS, PRECISIONS, TRANSFORMS, TRANSPOSES,
 };
-use crate::module::{shown, unknown, Attribute, Element, Type};
+use crate::module::{unknown, Attribute, Element, Type};
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
 use std::sync::Arc;
@@ -114,10 +114,7 @@ pub(super) fn kind<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &mut Re
         23 => Ok(Type::Tuple(decoder.next_types(reader)?.into())),
         25 => Ok(Type::Unranked(decoder.next_element(reader)?)),
         33 => Ok(Type::None),
-        42 => {
-            let parts: Vec<_> = decoder.next_types(reader)?.iter().map(shown).collect();
-            Ok(Type::Other(format!("!stablehlo.future<{}>", parts.join(", ")).into()))
-        }
+        42 => Ok(Type::Future(decoder.next_types(reader)?.into())),
         24 => quantized::by_array(decoder, reader),
         30 => quantized::by_axis(decoder, reader),
         41 => {

@@ -243,6 +243,10 @@ impl Writer<'_> {
                 number(23, out);
                 list(&self.kinds(parts)?, out);
             }
+            Type::Future(parts) => {
+                number(42, out);
+                list(&self.kinds(parts)?, out);
+            }
             Type::Function(shape) => {
                 number(8, out);
                 list(&self.kinds(&shape.0)?, out);

@@ -81,6 +81,11 @@ pub(super) fn kind_text(kind: &Type, out: &mut String, depth: usize) -> Result<(
             list(parts, out)?;
             out.push('>');
         }
+        Type::Future(parts) => {
+            out.push_str("!stablehlo.future<");
+            list(parts, out)?;
+            out.push('>');
+        }
         Type::Function(shape) => {
             out.push('(');
             list(&shape.0, out)?;
