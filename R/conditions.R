@@ -275,6 +275,7 @@ advice <- list(
       "A serialized HloModuleProto has `format = \"hlo\"`."
     )
   },
+  program_of_module = function() "Read it with `format = \"hlo\"`.",
   program_of_python = function() {
     "Export the function as StableHLO: in JAX, write jax.jit(f).lower(x).as_text() to a file, and read it with `path = `."
   },

@@ -88,7 +88,8 @@ program_bytes <- function(src) {
   }
   # pasting would copy a large program three times
   text <- if (length(src) == 1L) src else paste(src, collapse = "\n")
-  c(charToRaw(enc2utf8(text)), as.raw(10L))
+  text <- enc2utf8(text)
+  if (endsWith(text, "\n")) charToRaw(text) else c(charToRaw(text), as.raw(10L))
 }
 
 # Refuses a path given as a program's text: one line that names a file or ends like the name of one.

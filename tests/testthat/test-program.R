@@ -373,3 +373,22 @@ test_that("a byte order mark is skipped, and a NUL character counts as a space",
   named <- compile("func.func @main(%x: tensor<f32> loc(\"a\\00b\")) -> tensor<f32> { return %x : tensor<f32> }")
   expect_output(print(named), "f32[]", fixed = TRUE)
 })
+
+test_that("modules of newer XLA keep the order of comparisons", {
+  x <- c(3, NaN, 0, -Inf, Inf, 1, NaN)
+  program <- pjrt_program(path = test_path("fixtures", "sorted.hlo.pb"), format = "hlo")
+  sorted <- as_array(pjrt_execute(pjrt_compile(program), pjrt_buffer(x, "f32")))
+  expect_identical(c(sorted), c(-Inf, 0, 1, 3, Inf, NaN, NaN))
+})
+
+test_that("a serialized HLO module without its format is named", {
+  expect_refused(
+    pjrt_program(path = test_path("fixtures", "square.hlo.pb")), "invalid_file",
+    "a serialized HloModuleProto, not MLIR.\ni Read it with `format = \"hlo\"`."
+  )
+})
+
+test_that("a program's text is the same after it was read again", {
+  text <- as.character(pjrt_program("func.func @main() { return }"))
+  expect_identical(as.character(pjrt_program(text)), text)
+})

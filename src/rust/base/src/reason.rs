@@ -127,6 +127,8 @@ reasons! {
     ProgramOfArrays => "program_of_arrays",
     /// HLO text is given as a program.
     ProgramOfHlo => "program_of_hlo",
+    /// A serialized HLO module is given as MLIR.
+    ProgramOfModule => "program_of_module",
     /// Code or data of Python are given as a program.
     ProgramOfPython => "program_of_python",
     /// A model of TensorFlow is given as a program.

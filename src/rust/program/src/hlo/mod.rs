@@ -11,6 +11,7 @@ use std::fmt::Write;
 
 mod attributes;
 pub(crate) mod barrier;
+mod comparison;
 mod constant;
 mod cost;
 #[cfg(test)]
@@ -24,6 +25,7 @@ pub mod sharding;
 mod text;
 mod wire;
 
+pub(crate) use comparison::with_order;
 pub(crate) use cost::is_transcendental;
 pub use cost::{OperationCost, Totals};
 pub use groups::*;

@@ -446,6 +446,8 @@ pub struct HloInstructionProto {
     pub iota_collective_device_list: Option<IotaReplicaGroupList>,
     #[prost(message, optional, tag = "93")]
     pub mesh_axes_replica_group_list: Option<MeshAxesReplicaGroupList>,
+    #[prost(string, tag = "102")]
+    pub comparison_order: String,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -1,9 +1,11 @@
 //! Data that are something else than a program, recognized by their first bytes.
 
+use crate::hlo::HloModuleProto;
 use memchr::memmem;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::foreign;
 use pjrt_base::reason::Reason;
+use prost::Message;
 
 /// How much is read to recognize a format.
 const START: usize = 1024;
@@ -35,6 +37,9 @@ fn recognize(code: &[u8]) -> Option<(&'static str, Reason)> {
         _ if is_safetensors(code) => {
             Some(("The data are a safetensors file: arrays, not a program.", Reason::ProgramOfArrays))
         }
+        _ if is_hlo_module(code) => {
+            Some(("The data are a serialized HloModuleProto, not MLIR.", Reason::ProgramOfModule))
+        }
         _ if is_tensorflow(start) => {
             Some(("The data are a TensorFlow model, not StableHLO.", Reason::ProgramOfTensorflow))
         }
@@ -57,6 +62,11 @@ fn is_safetensors(code: &[u8]) -> bool {
     rest.first() == Some(&b'{') && u64::from_le_bytes(*length) <= rest.len() as u64
 }
 
+/// A message whose first field is the module's name.
+fn is_hlo_module(code: &[u8]) -> bool {
+    code.first() == Some(&0x0a) && HloModuleProto::decode(code).is_ok_and(|module| !module.computations.is_empty())
+}
+
 /// A protocol buffer, which text is not, that names TensorFlow. The first field is a version or a message.
 fn is_tensorflow(start: &[u8]) -> bool {
     matches!(start.first(), Some(0x08 | 0x0a)) && start.iter().any(|&byte| byte < 0x09) && has(start, b"tensorflow")
@@ -69,6 +79,7 @@ fn has(text: &[u8], part: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hlo::HloComputationProto;
 
     fn of(code: &[u8]) -> Option<Reason> {
         recognize(code).map(|(_, reason)| reason)
@@ -85,6 +96,10 @@ mod tests {
         assert_eq!(of(b"\x1f\x8b\x08"), Some(Reason::ProgramPacked));
         assert_eq!(of(b"PK\x03\x04"), Some(Reason::ProgramPacked));
         assert_eq!(of(b"\x02\0\0\0\0\0\0\0{}"), Some(Reason::ProgramOfArrays));
+        let computations = vec![HloComputationProto::default()];
+        let module = HloModuleProto { name: "m".into(), computations, ..Default::default() };
+        assert_eq!(of(&module.encode_to_vec()), Some(Reason::ProgramOfModule));
+        assert_eq!(of(b"\n\x08 = foo"), None);
         assert_eq!(of(b"\x08\x01\x12\x05\x0a\x03tensorflow"), Some(Reason::ProgramOfTensorflow));
     }
 

@@ -60,7 +60,9 @@ pub(crate) fn explain(program: &Program, error: Error) -> Error {
     }
     let Some(found) = Diagnostic::read(error.message()) else { return error };
     let text = if program.bytecode().is_some() { &[] } else { program.code() };
-    let source = found.place.and_then(|place| Source::at(text, place));
+    // Programs that were read from text before say that other text's lines.
+    let is_own = memchr::memmem::find(text, b"\"-\":").is_none();
+    let source = found.place.filter(|_| is_own).and_then(|place| Source::at(text, place));
     let message = match &source {
         Some(source) => format!("{}\n{}", found.sentence(), source.excerpt()),
         None => found.sentence(),
@@ -261,6 +263,8 @@ mod tests {
         let detail = SAID.trim_end().to_owned();
         let reason = Reason::CompileFailed { line: Some(2), column: Some(8), source, detail };
         assert_eq!(error.hints(), [reason.into(), Hint::from("Did you mean `stablehlo.exponential`?")]);
+        let error = explained("#loc = loc(\"-\":2:8)\nfunc.func @main() {\n  %0 = stablehlo.exp %x loc(#loc)\n}", SAID);
+        assert_eq!(error.message(), "The program does not compile: custom op 'stablehlo.exp' is unknown.");
     }
 
     #[test]

@@ -96,6 +96,9 @@ impl Program {
                     )
                     .hint("Export or copy it again."));
                 }
+                if let Some(ordered) = crate::hlo::with_order(&code, &module)? {
+                    code = ordered;
+                }
                 module.annotations()
             }
             Format::Mlir => match code.strip_prefix(MAGIC) {

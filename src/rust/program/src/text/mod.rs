@@ -318,7 +318,13 @@ fn calls(source: &Source<'_>, functions: &[(usize, Operation)]) -> Result<usize>
         let body = functions[number].0..end;
         let own = usize::from(source.text[body.start] != b'"');
         let symbols = memchr_iter(b'@', &code[body.clone()]).map(|at| body.start + at).skip(own);
-        let symbols = symbols.filter(|&at| !code[..at].trim_ascii_end().ends_with(b"custom_call"));
+        let symbols = symbols.filter(|&at| {
+            let before = code[..at].trim_ascii_end();
+            // Attributes of other names only mention a function.
+            let key = before.strip_suffix(b"=").map(<[u8]>::trim_ascii_end);
+            let is_mentioned = key.is_some_and(|key| !key.ends_with(b"callee") && !key.ends_with(b"decomposition"));
+            !is_mentioned && !before.ends_with(b"custom_call")
+        });
         Ok(symbols.filter_map(|at| numbers.get(&*name(at + 1)).copied()).collect())
     };
     let cycle = || {

@@ -255,6 +255,10 @@ fn recursion_is_found() {
         calls_of("func.func @main() { \"func.call\"() {callee = @f} } func.func @f() { call @main() }"),
         Err(())
     );
+    assert_eq!(
+        calls_of("func.func @main(%x: f32 {my.attr = @main}) { \"g\"() {decomposition = @f} } func.func @f() { }"),
+        Ok(2)
+    );
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub(super) fn on(message: &str, source: Option<&Source<'_>>, text: &[u8]) -> Opt
     if message.contains("requires module with `main` function") {
         return Some(match &function_names(text)[..] {
             [] => "Define a function `@main`: `func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { ... }`.".into(),
+            names if names.iter().any(|name| name == "@main") => "`@main` must not be private.".into(),
             names => format!("Compilers run the function `@main`. The program defines {}.", names.join(", ")),
         });
     }
