@@ -9,7 +9,7 @@ use pjrt_data::dtype::DType;
 use prost::encoding::string;
 use std::collections::HashSet;
 
-/// The older field, and what it says of floats in total order.
+/// The older field, and its value for floats in total order.
 const TYPE: u32 = 72;
 const TOTAL_ORDER: &str = "TOTALORDER";
 

@@ -21,7 +21,7 @@ const REDUCTION_TO_ONE: Version = Version([1, 19, 0]);
 const STABLE_TOP: Version = Version([1, 20, 0]);
 const CHOSEN_ROOT: Version = Version([1, 20, 0]);
 
-/// In text with something that has an older form or none. What text says of composites, every plugin reads.
+/// Text with one of these may be newer than a plugin. Every plugin reads composites in text.
 pub(super) const NEWER: [&str; 5] =
     ["stablehlo.async_start", "result_tilings", "has_dynamic_root", "stablehlo.collective_reduce", "is_stable"];
 

@@ -9,7 +9,9 @@ pub(super) fn on(message: &str, source: Option<&Source<'_>>, text: &[u8]) -> Opt
     let quoted = || message.split('\'').nth(1).unwrap_or_default();
     let is_unknown = message.starts_with("custom op '") && message.contains("' is unknown");
     if is_unknown || message.contains("unregistered operation '") {
-        return did_you_mean(suggest::operation(quoted()));
+        let known = ["stablehlo.", "chlo."].iter().any(|dialect| quoted().starts_with(dialect));
+        let may_be_newer = || known.then(|| "The operation may be newer than the plugin.".to_owned());
+        return did_you_mean(suggest::operation(quoted())).or_else(may_be_newer);
     }
     if let Some((_, name)) = message.split_once("not found for custom op '") {
         return did_you_mean(suggest::operation(name.split('\'').next()?));
@@ -177,6 +179,8 @@ mod tests {
             ("expected ')'", "%x: f32^[])", "`tensor<f32>`"),
             ("expected operation name in quotes", "return^\n", "closing bracket"),
             ("requires module with `main` function", "func.func @other() {}^", "@other"),
+            ("requires module with `main` function", "func.func private @main() {}^", "must not be private"),
+            ("custom op 'chlo.mulhi' is unknown", "^", "newer than the plugin"),
         ] {
             assert!(at(message, text).is_some_and(|advice| advice.contains(meant)), "{:?}", at(message, text));
         }
