@@ -392,3 +392,15 @@ test_that("a program's text is the same after it was read again", {
   text <- as.character(pjrt_program("func.func @main() { return }"))
   expect_identical(as.character(pjrt_program(text)), text)
 })
+
+test_that("numbers at the end of a text are found, and lacking ones are explained", {
+  text <- function(name) {
+    sprintf(r"(func.func @main() -> tensor<2xf32> {
+  %%0 = stablehlo.constant dense_resource<%s> : tensor<2xf32>
+  return %%0 : tensor<2xf32>
+}
+{-# dialect_resources: { builtin: { a: "0x040000000000803F00000040" } } #-})", name)
+  }
+  expect_equal(c(as_array(pjrt_execute(pjrt_compile(pjrt_program(text("a")))))), c(1, 2))
+  expect_error(pjrt_compile(pjrt_program(text("__elided__"))), "The text lacks the numbers of its constants")
+})

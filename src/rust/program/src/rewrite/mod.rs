@@ -7,6 +7,7 @@ mod joined;
 mod older;
 mod portable;
 pub mod refine;
+mod resources;
 
 use crate::module::annotations::is_dynamic;
 use crate::module::mesh;
@@ -88,6 +89,7 @@ fn older_text(text: &[u8], current: Version) -> Result<Option<Vec<u8>>> {
         }
     }
     let mut changes = bits_of_bytes(text);
+    changes.extend(resources::inline(text));
     if current < MESH_AXES {
         changes.extend(explicit_groups(text));
     }

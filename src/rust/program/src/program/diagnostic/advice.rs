@@ -23,6 +23,9 @@ pub(super) fn on(message: &str, source: Option<&Source<'_>>, text: &[u8]) -> Opt
             names => format!("Compilers run the function `@main`. The program defines {}.", names.join(", ")),
         });
     }
+    if memchr::memmem::find(text, b"<__elided__>").is_some() {
+        return Some("The text lacks the numbers of its constants: print it without a limit on their elements.".into());
+    }
     if message.contains("does not reference a valid function") {
         return Some(format!("The program defines {}.", function_names(text).join(", ")));
     }
@@ -180,6 +183,7 @@ mod tests {
             ("expected operation name in quotes", "return^\n", "closing bracket"),
             ("requires module with `main` function", "func.func @other() {}^", "@other"),
             ("requires module with `main` function", "func.func private @main() {}^", "must not be private"),
+            ("Only dense elements attr are supported", "dense_resource<__elided__>^", "lacks the numbers"),
             ("custom op 'chlo.mulhi' is unknown", "^", "newer than the plugin"),
         ] {
             assert!(at(message, text).is_some_and(|advice| advice.contains(meant)), "{:?}", at(message, text));
