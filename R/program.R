@@ -10,8 +10,8 @@
 #'   platforms.
 #' @param types A named list, or a named character vector. Each `{NAME}` in the program's text is replaced with the
 #'   element `NAME`; see below.
-#' @return A `PJRTProgram`. `as.character()` returns its whole text, which compiles again; MLIR bytecode is decoded. Of an
-#'   HLO module it is a description.
+#' @return A `PJRTProgram`. `as.character()` returns its whole text, which compiles again; MLIR bytecode is decoded. Of
+#'   an HLO module it is a description.
 #' @section Types:
 #' Shapes in a program are fixed, so R code often fills them in. `types` has a value for each name in the text. Names
 #' consist of letters, digits and underscores, and start with a letter. A value can be:
