@@ -24,6 +24,16 @@ start_child <- function(code, env = character(), helpers = "programs") {
   processx::process$new(rscript(), c("--vanilla", file), stdout = "|", stderr = "|")
 }
 
+# Environment variables with which children take programs that another one has compiled, until this session ends. In
+# tools/soak.sh, each compiles its own.
+compiled_once <- function() {
+  if (is_soak()) {
+    return(NULL)
+  }
+  # the folder of the cache is also that of plugins
+  c(PJRT_CACHE = "1", PJRT_CACHE_DIR = file.path(tempdir(), "compiled"), PJRT_PLUGIN_PATH_CPU = real_plugin())
+}
+
 rscript <- function() file.path(R.home("bin"), "Rscript")
 
 # Expects that a child exits with status 0, prints `out` and writes nothing to stderr.

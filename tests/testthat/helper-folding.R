@@ -162,8 +162,12 @@ folding_operations <- function() {
 # The names of operations and types that are folded wrongly.
 wrong_folds <- function(options = pjrt_compile_options(), operations = folding_operations()) {
   found <- character()
-  for (operation in operations) {
-    for (type in intersect(operation$types, folding_types)) {
+  for (i in seq_along(operations)) {
+    operation <- operations[[i]]
+    types <- intersect(operation$types, folding_types)
+    # the suite takes every other type of each operation, beginning with the first or the second one
+    if (!is_soak() && length(types) > 1L) types <- types[seq_along(types) %% 2L == i %% 2L]
+    for (type in types) {
       # the compiler crashes on integers divided by zero
       no_zero <- operation$name %in% c("divide", "remainder") && !is_float_type(type)
       values <- folding_pairs(type, no_zero)

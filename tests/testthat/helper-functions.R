@@ -43,12 +43,14 @@ numbers_of <- function(buffer) as.vector(as_array(buffer, int64 = "double"))
 # as a list, each array is divided along its first dimension.
 run_function <- function(program, run, kept, devices = NULL, shapes = NULL) {
   inputs <- run$input[kept]
+  # most of the time is the compiler's, and nothing here depends on how fast the programs are
+  options <- pjrt_compile_options(optimization_level = if (is_soak()) NULL else 0)
   if (is.null(devices)) {
-    executable <- pjrt_compile(program, shapes = shapes)
+    executable <- pjrt_compile(program, options, shapes = shapes)
     outputs <- do.call(pjrt_execute, c(executable, lapply(inputs, buffer_of), simplify = FALSE))
     return(lapply(outputs, numbers_of))
   }
-  executable <- pjrt_compile(program, devices = devices)
+  executable <- pjrt_compile(program, options, devices = devices)
   parts <- lapply(inputs, function(input) pjrt_shard(as_array(buffer_of(input)), devices, dtype = input$dtype))
   outputs <- pjrt_execute_sharded(executable, lapply(seq_along(devices), function(i) lapply(parts, `[[`, i)))
   list(as.vector(pjrt_unshard(outputs)))

@@ -320,16 +320,16 @@ grows <- function(measured, limit = c(heap = 12, objects = 12, process = 100), h
 
 # Measures each of these uses. Garbage collections take most of the time, so `together` uses share them; if memory grows
 # twice, the heap by more than `shared_heap` bytes, each half of them is measured, down to single ones. A use that seems
-# to leak is then measured up to twice more, with `again` times the iterations: a leak grows every time. `report` is
-# called as soon as a use has been measured alone.
+# to leak is then measured up to `chances` times more, with `again` times the iterations: a leak grows every time.
+# `report` is called as soon as a use has been measured alone.
 find_leaks <- function(heap, uses = repeated_uses(), most = 1000L, seconds = 0.01, batches = 5L, again = 10L,
-                       report = NULL, together = 1L, shared_heap = 32e3, objects = leak_objects()) {
+                       report = NULL, together = 1L, shared_heap = 32e3, objects = leak_objects(), chances = 2L) {
   measure <- function(group, more = 1L, times = batches) {
     measure_growth(group, objects, heap, more * most, more * seconds, times)
   }
   alone <- function(use) {
     measured <- measure(use)
-    for (chance in 1:2) {
+    for (chance in seq_len(chances)) {
       if (!grows(measured)) break
       measured <- measure(use, again, 2L * batches)
     }

@@ -16,6 +16,29 @@ reticulate_env <- function(modules = "numpy") {
   )
 }
 
+# Runs a list of quoted code in one child that has reticulate. Returns what came of each: "done", the message of an error,
+# or nothing if the session ended before. The status of the session is an attribute.
+python_results <- function(parts, env) {
+  run <- lapply(names(parts), function(name) bquote({
+    said <- tryCatch(
+      {
+        .(parts[[name]])
+        "done"
+      },
+      error = conditionMessage
+    )
+    cat(.(name), ": ", gsub("\n", " ", said), "\n", sep = "")
+    rm(list = setdiff(ls(), first))
+  }))
+  child <- run_child(as.call(c(quote(`{`), c(quote(library(reticulate)), quote(first <- c(ls(), "first")), run))), env,
+    helpers = c("programs", "dlpack"))
+  results <- lapply(names(parts), function(name) {
+    prefix <- paste0(name, ": ")
+    substring(child$out[startsWith(child$out, prefix)], nchar(prefix) + 1L)
+  })
+  structure(stats::setNames(results, names(parts)), status = child$status, err = child$err)
+}
+
 # Runs `code` in a child that has reticulate, and expects that it prints "done" and ends well.
 expect_python <- function(code, env) {
   code <- bquote({

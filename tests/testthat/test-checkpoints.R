@@ -1,6 +1,9 @@
 # Trainings that are saved and resumed. The functions are those of vignette("train"): networks of flax, equinox and
 # PyTorch, with the Adam of optax.
 
+# all sessions train with the same executables
+withr::local_envvar(compiled_once(), .local_envir = teardown_env())
+
 training_file <- function(name) system.file("exported", "training", paste0(name, ".jaxexport"), package = "pjrt")
 
 # Code that a session evaluates to train: `step`, `first` and `train(state, epochs)`.

@@ -184,28 +184,6 @@ test_that("arrays of Python and R are freed in loops", {
   }))
 })
 
-test_that("threads of Python use a buffer while R waits", {
-  expect_python(env = reticulate_env(), quote({
-    run <- py_run_string("
-import threading, numpy
-def run(buffer, pending):
-    sums = []
-    def work():
-        for i in range(50):
-            sums.append(float(numpy.from_dlpack(buffer).sum()))
-        sums.append(float(numpy.from_dlpack(pending)))
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads: thread.start()
-    for thread in threads: thread.join()
-    return sums
-")$run
-    loop <- pjrt_compile(pjrt_program(loop_program(1e6)))
-    pending <- pjrt_execute(loop, pjrt_scalar(0, "f64"))
-    sums <- run(ones(), pending)
-    stopifnot(length(sums) == 204L, sum(sums == 1e5) >= 200L, sums[[204L]] == as_array(pending))
-  }))
-})
-
 test_that("a session ends well whoever holds an array last", {
   env <- reticulate_env()
   ends <- list(
@@ -233,9 +211,38 @@ test_that("a session ends well whoever holds an array last", {
   }
 })
 
-test_that("a fork leaves shared arrays alone", {
-  skip_on_os("windows")
-  expect_python(env = reticulate_env(), quote({
+# Code for one session, since each needs seconds to load reticulate and NumPy. The fork is the last to run.
+short_parts <- list(
+  threads = quote({
+    run <- py_run_string("
+import threading, numpy
+def run(buffer, pending):
+    sums = []
+    def work():
+        for i in range(50):
+            sums.append(float(numpy.from_dlpack(buffer).sum()))
+        sums.append(float(numpy.from_dlpack(pending)))
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    return sums
+")$run
+    loop <- pjrt_compile(pjrt_program(loop_program(1e6)))
+    pending <- pjrt_execute(loop, pjrt_scalar(0, "f64"))
+    sums <- run(ones(), pending)
+    stopifnot(length(sums) == 204L, sum(sums == 1e5) >= 200L, sums[[204L]] == as_array(pending))
+  }),
+  `not lent` = quote({
+    np <- import("numpy", convert = FALSE)
+    ml <- import("ml_dtypes", convert = FALSE)
+    message_of <- function(x) conditionMessage(tryCatch(pjrt_buffer(x), pjrt_error = identity))
+    stopifnot(
+      grepl("x.astype(x.dtype.newbyteorder", message_of(np$array(c(1, 2), dtype = ">f8")), fixed = TRUE),
+      grepl("types of ml_dtypes", message_of(np$array(c(1, 2), dtype = ml$bfloat16)), fixed = TRUE),
+      grepl("numpy.asarray(x)", message_of(np$float32(1.5)), fixed = TRUE)
+    )
+  }),
+  fork = quote({
     np <- import("numpy", convert = FALSE)
     x <- ones()
     a <- np$from_dlpack(x)
@@ -247,19 +254,30 @@ test_that("a fork leaves shared arrays alone", {
     })
     stopifnot(identical(parallel::mccollect(job)[[1L]], "pjrt_error_forked"))
     stopifnot(identical(as_array(b), array(1, 1e5)), as.numeric(py_to_r(a$sum()$item())) == 1e5)
-  }))
+  })
+)
+
+short_results <- local({
+  results <- NULL
+  function() {
+    if (is.null(results)) results <<- python_results(short_parts, reticulate_env(c("numpy", "ml_dtypes")))
+    results
+  }
+})
+
+test_that("threads of Python use a buffer while R waits", {
+  expect_identical(short_results()[["threads"]], "done")
 })
 
 test_that("Python objects that NumPy does not lend say what to do", {
-  env <- reticulate_env(c("numpy", "ml_dtypes"))
-  expect_python(quote({
-    np <- import("numpy", convert = FALSE)
-    ml <- import("ml_dtypes", convert = FALSE)
-    message_of <- function(x) conditionMessage(tryCatch(pjrt_buffer(x), pjrt_error = identity))
-    stopifnot(
-      grepl("x.astype(x.dtype.newbyteorder", message_of(np$array(c(1, 2), dtype = ">f8")), fixed = TRUE),
-      grepl("types of ml_dtypes", message_of(np$array(c(1, 2), dtype = ml$bfloat16)), fixed = TRUE),
-      grepl("numpy.asarray(x)", message_of(np$float32(1.5)), fixed = TRUE)
-    )
-  }), env)
+  expect_identical(short_results()[["not lent"]], "done")
+})
+
+test_that("a fork leaves shared arrays alone", {
+  skip_on_os("windows")
+  expect_identical(short_results()[["fork"]], "done")
+})
+
+test_that("the session of these parts ends well", {
+  expect_identical(attr(short_results(), "status"), 0L)
 })

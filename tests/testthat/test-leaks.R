@@ -2,11 +2,15 @@
 # Slow: repeats every use until a leak would show.
 
 # How often a batch repeats a quick use, and how much the heap of uses that are measured together may fluctuate. In the
-# suite, a leak shows from about 750 bytes or if it keeps an object of this package.
-in_a_batch <- times(50L, 1000L)
+# suite, a leak shows from about 1,500 bytes or if it keeps an object of this package.
+in_a_batch <- times(25L, 1000L)
 fluctuation <- times(150e3, 32e3)
 
-in_child <- function(code) start_child(code, lone_session(), helpers = c(routine_helpers, "leaks"))
+# R's memory is large enough from the start, since a leak could hide in its growth.
+in_child <- function(code) {
+  env <- c(lone_session(), R_NSIZE = "1500000", R_VSIZE = "64M")
+  start_child(code, env, helpers = c(routine_helpers, "leaks"))
+}
 
 test_that("memory stays bounded over many repetitions of every use", {
   skip_on_os(c("mac", "windows"))
@@ -15,7 +19,7 @@ test_that("memory stays bounded over many repetitions of every use", {
   children <- lapply(0:1, function(half) {
     in_child(bquote({
       mine <- repeated_uses()[seq_along(repeated_uses()) %% 2L == .(half)]
-      found <- find_leaks(load_heap(.(library)), mine, .(in_a_batch), together = 16L, shared_heap = .(fluctuation))
+      found <- find_leaks(load_heap(.(library)), mine, .(in_a_batch), together = 32L, shared_heap = .(fluctuation))
       writeLines(c("all but", leaking(found)))
     }))
   })
@@ -30,7 +34,7 @@ test_that("the measurement finds a leaked block", {
     objects <- leak_objects()
     # a chain, since a list would be copied each time
     objects$kept <- list()
-    objects$bytes <- times(960, 24)
+    objects$bytes <- times(1920, 24)
     leaks <- alist(
       native = .C("leak", bytes), object = kept <<- list(kept, raw(bytes)),
       buffer = kept <<- list(kept, pjrt_scalar(1)),
@@ -39,7 +43,7 @@ test_that("the measurement finds a leaked block", {
     # all at once, then each alone
     found <- find_leaks(
       heap, leaks, .(in_a_batch), seconds = 0.1, again = 1L, together = 4L, shared_heap = .(fluctuation),
-      objects = objects
+      objects = objects, chances = times(1L, 2L)
     )
     leaking <- vapply(found, grows, NA)
     cat(names(leaking)[leaking], "\n")

@@ -81,7 +81,7 @@ test_that("deleting a buffer frees its memory and updates R's count", {
   start <- resident()
   most <- 0
   kept <- list()
-  for (i in 1:30) {
+  for (i in seq_len(times(10, 30))) {
     x <- pjrt_buffer(as.double(i), "f64", shape = 5e6)
     y <- pjrt_execute(compile(unary_program("5000000xf64")), x)
     if (i == 1) expect_identical(live() - before, c(live_buffers = 2, live_bytes = 8e7, pinned = 0))
@@ -91,7 +91,7 @@ test_that("deleting a buffer frees its memory and updates R's count", {
     kept <- c(kept, list(x), list(y))
   }
   expect_identical(live(), before)
-  # 2400 MB in total, with all handles kept
+  # 800 MB in total, or 2400, with all handles kept
   expect_lt(most, 400)
   expect_lt(as.numeric(object.size(kept[[1L]])), 1024)
 })
@@ -118,7 +118,7 @@ test_that("operations started before a deletion can still read the buffer", {
     product <- compile(product_program(n))
     loop <- compile(loop_program(1e6))
     add_one <- compile(loop_program(2))
-    for (i in 1:5) {
+    for (i in seq_len(times(2, 5))) {
       x <- pjrt_buffer(i, "f32", shape = c(n, n))
       y <- pjrt_execute(product, x)
       copy <- copy_buffer(y, "cpu:1")
@@ -317,7 +317,7 @@ test_that("close() waits for pending work and leaves nothing that could crash la
   child <- run_child(quote({
     other <- pjrt_client("cpu")
     objects <- list()
-    for (i in seq_len(times(10, 25))) {
+    for (i in seq_len(times(6, 25))) {
       client <- pjrt:::new_client(pjrt_plugin("cpu"), list(cpu_device_count = 2L))
       options(pjrt.dispatch = c("auto", "thread", "inline")[[i %% 3 + 1]])
       d <- devices(client)

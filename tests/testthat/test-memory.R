@@ -133,11 +133,11 @@ test_that("dropping array promises does not accumulate memory outside R", {
 })
 
 test_that("dropping executables does not accumulate memory outside R", {
-  # 3 MB each
+  # 3 MB each, of which about 100 MB wait for R's garbage collector
   serialized <- pjrt_serialize(compile(chain_program(1000)))
   before <- resident()
-  for (i in seq_len(times(450, 600))) pjrt_deserialize(serialized)
-  expect_lt(resident() - before, 1100)
+  for (i in seq_len(times(200, 600))) pjrt_deserialize(serialized)
+  expect_lt(resident() - before, times(500, 1100))
 })
 
 # The counts of all CPU clients.
@@ -171,9 +171,9 @@ test_that("buffers are counted from creation until they are dropped or donated",
   expect_identical(cpu_stats(), before)
 })
 
-# The number of objects of each class after garbage collection. Executables need two collections.
+# The number of objects of each class after garbage collection. Executables and what has them need two collections.
 held <- function(classes) {
-  for (i in 1:2) gc()
+  for (i in seq_len(if (all(classes %in% "PJRTBuffer")) 1L else 2L)) gc()
   pjrt_memory_stats()$objects[classes]
 }
 

@@ -3,6 +3,12 @@
 # How many processes start: MPICH's never leave the processor to others, so more of them than processors take long.
 sizes_of <- function(is_open) if (is_soak()) c(2L, 4L) else if (is_open) 4L else 2L
 
+# first, since the others take the programs that it has compiled
+test_that("a process that was started alone is a world of one", {
+  mpi_launchers()
+  expect_mpi(NULL, 0L, 20L)
+})
+
 test_that("every operation works on several processes, with Open MPI and MPICH", {
   for (launcher in mpi_launchers()) {
     is_open <- launcher == "mpirun.openmpi"
@@ -23,11 +29,6 @@ test_that("every operation works with an MPI that has the standard ABI", {
     expect_identical(world$abi, "MPI standard")
     expect_identical(normalizePath(world$library), normalizePath(found$library))
   }
-})
-
-test_that("a process that was started alone is a world of one", {
-  mpi_launchers()
-  expect_mpi(NULL, 0L, 20L)
 })
 
 test_that("if a process ends before the others, all of them end soon", {

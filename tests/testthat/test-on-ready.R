@@ -127,11 +127,12 @@ test_that("a buffer that is deleted meanwhile calls the function, which gets the
 
 test_that("R keeps what a function waits for, and forgets it afterwards", {
   got <- numeric()
-  for (i in 1:20) pjrt_on_ready(slow(i), function(y) got <<- c(got, as_array(y)))
+  n <- times(8L, 20L)
+  for (i in seq_len(n)) pjrt_on_ready(slow(i), function(y) got <<- c(got, as_array(y)))
   gc()
   gc()
-  expect_true(idle_until(function() length(got) == 20L))
-  expect_identical(sort(got), 1:20 + 1)
+  expect_true(idle_until(function() length(got) == n))
+  expect_identical(sort(got), seq_len(n) + 1)
   expect_identical(pending(), 0L)
 })
 

@@ -27,19 +27,24 @@ m <- matrix(c(1, 2, 1, 2, 1, 1), 2)
 n <- matrix(c(1, 1, 2, 2, 2, 1), 2)
 
 test_that("arithmetic of buffers is R's, for every dtype of numbers", {
-  for (dtype in c(integers, floats, "c64", "c128")) {
+  all <- c(integers, floats, "c64", "c128")
+  for (i in seq_along(all)) {
+    dtype <- all[[i]]
     x <- pjrt_buffer(m, dtype)
     y <- pjrt_buffer(n, dtype)
+    as_dtype <- function(values) if (startsWith(dtype, "c")) values + 0i else values
+    # in the suite, every other dtype for each of two groups of operators
+    takes <- function(group) is_soak() || i %% 2L == group
     # beyond the two-bit types' range, numbers wrap around
     if (!dtype %in% c("i2", "ui2")) {
-      expect_values(x + y, if (startsWith(dtype, "c")) m + n + 0i else m + n, dtype)
-      expect_values(x * y, if (startsWith(dtype, "c")) m * n + 0i else m * n, dtype)
+      if (takes(0L)) expect_values(x + y, as_dtype(m + n), dtype)
+      if (takes(1L)) expect_values(x * y, as_dtype(m * n), dtype)
     }
     if (!grepl("^(ui|i2)", dtype)) {
-      expect_values(x - y, if (startsWith(dtype, "c")) m - n + 0i else m - n, dtype)
-      expect_values(-x, if (startsWith(dtype, "c")) -m + 0i else -m, dtype)
+      if (takes(1L)) expect_values(x - y, as_dtype(m - n), dtype)
+      if (takes(0L)) expect_values(-x, as_dtype(-m), dtype)
     }
-    if (dtype != "i2") expect_values(+x, if (startsWith(dtype, "c")) m + 0i else m, dtype)
+    if (dtype != "i2") expect_values(+x, as_dtype(m), dtype)
   }
 })
 

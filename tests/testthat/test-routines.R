@@ -13,7 +13,7 @@ test_that("every example use calls its routine", {
 
 test_that("every routine returns the same under gctorture()", {
   expect_clean(run_child(
-    quote(writeLines(c("all but", changed_by_torture(step = times(31L, 1L))))), lone_session(), timeout = 900,
+    quote(writeLines(c("all but", changed_by_torture(step = times(61L, 1L))))), lone_session(), timeout = 900,
     helpers = routine_helpers
   ), "all but")
 })
