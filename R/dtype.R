@@ -14,6 +14,7 @@
 #' dtype(x)
 #' @export
 elt_type <- function(x) {
+  check_is_buffer(x)
   .Call(ffi_buffer_dtype, x)
 }
 

@@ -125,6 +125,8 @@ is_compiled_later <- function(x, ..., shapes = NULL) {
 # The function that compiles an exported function for the inputs of a call, and the devices in words. In a session that
 # has read it, it finds the devices by their names.
 compile_later <- function(x, device, ..., devices = NULL) {
+  # here, and not by the first call
+  check_compile_arguments(...)
   if (!is.null(device) && !is.null(devices)) {
     abort_input("Only one of `device` and `devices` can be given.")
   }
@@ -149,6 +151,14 @@ compile_later <- function(x, device, ..., devices = NULL) {
       }
     }
   )
+}
+
+check_compile_arguments <- function(...) {
+  names <- ...names()
+  unknown <- !is.na(names) & nzchar(names) & !names %in% names(formals(pjrt_compile))
+  if (any(unknown)) {
+    abort_input("Unused arguments: ", paste(names[unknown], collapse = ", "), ".")
+  }
 }
 
 # The shapes of a function's inputs, as pjrt_compile() takes them. Those of inputs that are given as their parts on

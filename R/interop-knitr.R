@@ -31,9 +31,8 @@ knit_print.PJRTBuffer <- function(x, ...) {
   if (!is_small(x)) {
     return(knitr::normal_print(x))
   }
-  values <- if (length(dim(x)) == 2L) as.matrix(x) else t(as.matrix(x))
-  cells <- matrix(cell_text(values), nrow(values), ncol(values))
-  heading <- if (length(dim(x)) == 0L) "value" else sprintf(
+  cells <- cell_text(x)
+  heading <- if (length(dim(x)) == 0L) "value" else attr(x, "column_names", exact = TRUE) %||% sprintf(
     "[%s%d]", if (length(dim(x)) == 2L) "," else "", seq_len(ncol(cells))
   )
   colnames(cells) <- heading
@@ -55,12 +54,27 @@ is_small <- function(x) {
   length(dims) <= 2L && all(dims > 0) && all(utils::tail(dims, 1L) <= 10) && (length(dims) < 2L || dims[[1L]] <= 20)
 }
 
-# Numbers as print() shows them.
-cell_text <- function(values) {
-  if (is.double(values) && !inherits(values, "integer64")) {
-    return(format(round(values, print_decimals()), digits = getOption("digits"), trim = TRUE))
+# The elements as print() shows them, in a matrix of text.
+cell_text <- function(x) {
+  dims <- if (length(dim(x)) == 2L) dim(x) else c(1L, length(x))
+  if (elt_type(x) %in% c("i64", "ui64", "ui32")) {
+    text <- exact_text(x)
+    text[is.na(text)] <- "NA"
+    return(matrix(text, dims[[1L]]))
   }
-  format(as.vector(values), trim = TRUE)
+  if (print_style(x) != "R") {
+    # in R's order
+    lines <- call_native(ffi_buffer_lines, x, -1, -1, -1, print_decimals())
+    words <- strsplit(trimws(unlist(strsplit(paste(lines, collapse = ""), "\n", fixed = TRUE))), " +")
+    words <- unlist(words[lengths(words) > 0L])
+    if (length(words) == prod(dims)) {
+      return(matrix(words, dims[[1L]], byrow = TRUE))
+    }
+  }
+  values <- matrix(bare_values(x), dims[[1L]])
+  # R aligns each column of a matrix on its own, and a vector as a whole
+  text <- if (length(dim(x)) == 2L) apply(values, 2L, format, trim = TRUE) else format(values, trim = TRUE)
+  matrix(text, dims[[1L]])
 }
 
 #' @exportS3Method knitr::knit_print

@@ -157,6 +157,12 @@ rows_or_columns <- function(name, x, na.rm, dims) {
       "`", name, "()` of ", rank, " dimensions takes `dims` from 1 to ", rank - 1L, ", not ", given(dims), "."
     )
   }
+  if (is_long(x) && name %in% c("rowMeans", "colMeans")) {
+    sums <- if (name == "rowMeans") "rowSums" else "colSums"
+    counted <- if (name == "rowMeans") -seq_len(dims) else seq_len(dims)
+    total <- function(x) .Call(ffi_operator_1, sums, x, as.integer(dims))
+    return(long_means(x, total, prod(shape(x)[counted]), na.rm))
+  }
   .Call(ffi_operator_1, name, x, c(as.integer(dims), without_missing(na.rm)))
 }
 

@@ -11,6 +11,7 @@
 #'
 #' Missing values are NaN on a device, and numbers in integers. `na.rm = TRUE` leaves out what [as_array()] reads as
 #' `NA` or NaN: NaN, and the smallest number of `i32` and `i64`. With several arguments, the first must be a buffer.
+#' `range(x, finite = TRUE)` also leaves out infinite numbers.
 #'
 #' @param x A `PJRTBuffer`.
 #' @param ... Buffers, followed by R numbers. Not used by `mean()`.
@@ -46,38 +47,71 @@ Summary.PJRTBuffer <- function(..., na.rm = FALSE) {
   }
   parts <- list(...)
   if (.Generic == "range") {
-    ends <- rbind(joined("min", parts, na.rm), joined("max", parts, na.rm))
-    dim(ends) <- 2L
-    return(ends)
+    finite <- parts[["finite"]] %||% FALSE
+    check_flag(finite, "finite")
+    parts <- parts[names(parts) %||% rep("", length(parts)) != "finite"]
+    return(range_of(if (finite) lapply(parts, finite_only) else parts, na.rm || finite))
   }
   joined(.Generic, parts, na.rm)
+}
+
+range_of <- function(parts, na.rm) {
+  ends <- rbind(joined("min", parts, na.rm, "range"), joined("max", parts, na.rm, "range"))
+  dim(ends) <- 2L
+  ends
+}
+
+# The numbers, with NaN for infinite ones of a buffer.
+finite_only <- function(x) {
+  if (!is_buffer(x)) {
+    return(x[is.finite(x)])
+  }
+  # Inf - Inf is NaN
+  if (is.numeric(x) && !grepl("^u?i", as.character(elt_type(x)))) x + (x - x) else x
 }
 
 # The parameter of summaries that leave out what is missing.
 without_missing <- function(na.rm) if (na.rm) -1L
 
-# The summary of several arguments. The first one is a buffer.
-joined <- function(name, parts, na.rm) {
+# The summary of several arguments. The first one is a buffer. `called` is the function that the user called.
+joined <- function(name, parts, na.rm, called = name) {
   join <- c(sum = "+", prod = "*", max = "pmax", min = "pmin", any = "|", all = "&")[[name]]
   if (na.rm && name %in% c("max", "min")) {
     parts <- Filter(function(part) is_buffer(part) || !all(is.na(part)), parts)
   }
   results <- lapply(parts, function(part) {
-    if (is_buffer(part)) .Call(ffi_operator_1, name, part, without_missing(na.rm)) else summarized(name, part, na.rm)
+    if (is_buffer(part)) {
+      .Call(ffi_operator_1, name, part, without_missing(na.rm))
+    } else {
+      summarized(name, part, na.rm, called)
+    }
   })
-  Reduce(function(x, y) .Call(ffi_operator_2, join, x, y), results)
+  tryCatch(
+    Reduce(function(x, y) .Call(ffi_operator_2, join, x, y), results),
+    pjrt_error_operator = function(e) {
+      e$message <- gsub(paste0("`", join, "`"), paste0("`", called, "`"), e$message, fixed = TRUE)
+      stop(e)
+    }
+  )
 }
 
 # The summary of R's numbers beside a buffer.
-summarized <- function(name, x, na.rm) {
-  if (!is.numeric(x) && !is.logical(x) && !is.complex(x) || is.object(x)) {
-    abort_operator("`", name, "` takes buffers, and numbers of R, not ", given(x), ".", class = "invalid_type")
+summarized <- function(name, x, na.rm, called) {
+  is_long <- inherits(x, "integer64")
+  if (is_long) {
+    load_bit64()
+  }
+  if (!is.numeric(x) && !is.logical(x) && !is.complex(x) || is.object(x) && !is_long) {
+    abort_operator("`", called, "` takes buffers, and numbers of R, not ", given(x), ".", class = "invalid_type")
+  }
+  if (is.complex(x) && name %in% c("max", "min")) {
+    abort_operator("`", called, "` cannot take complex numbers: they have no order.", class = "invalid_type")
   }
   if (na.rm) {
     x <- x[!is.na(x)]
   }
   if (length(x) == 0L && name %in% c("max", "min")) {
-    abort_operator("`", name, "` needs at least one number of R.")
+    abort_operator("`", called, "` needs at least one number of R.")
   }
   if (anyNA(x) && name %in% c("any", "all")) {
     abort_operator("`", name, "` cannot take NA: logical values on a device are true or false.")
@@ -93,5 +127,27 @@ mean.PJRTBuffer <- function(x, ..., trim = 0, na.rm = FALSE) {
   if (!identical(trim, 0) && !identical(trim, 0L)) {
     abort_operator("`trim` must be 0.")
   }
-  .Call(ffi_operator_1, "mean", x, without_missing(na.rm))
+  if (is_long(x)) long_means(x, sum, length(x), na.rm) else .Call(ffi_operator_1, "mean", x, without_missing(na.rm))
+}
+
+# Whether the sum of elements may not fit their dtype.
+is_long <- function(x) is_buffer(x) && elt_type(x) %in% c("i64", "ui64")
+
+# Means of 64-bit integers, whose sum may not fit: those of their upper and lower halves, which are summed exactly.
+# `total` is the function that sums `count` elements.
+long_means <- function(x, total, count, na.rm) {
+  if (na.rm && elt_type(x) == "i64") {
+    kept <- x != -2^63
+    x <- x * kept
+    count <- total(kept)
+  }
+  upper <- x %/% 2^32
+  lower <- x - upper * 2^32
+  if (elt_type(x) == "i64") {
+    # towards zero, so that halves of different signs do not cancel out
+    is_below <- x < 0L & lower != 0L
+    upper <- upper + is_below
+    lower <- x - upper * 2^32
+  }
+  total(upper) / count * 2^32 + total(lower) / count
 }

@@ -2,14 +2,16 @@
 #'
 #' Base R's functions of vectors take buffers. `which.max()`, `which.min()`, `pmax()`, `pmin()`, `rep()`, `var()`,
 #' `cov()` and `cor()` compute on the device and return buffers, as [operators] do. `order()`, `unique()`,
-#' `duplicated()`, `table()`, `match()`, `%in%`, `which()`, `median()`, `quantile()`, `sd()`, `diff()`, `cut()` and
-#' `determinant()` read the buffers, and return what R returns for their elements.
+#' `duplicated()`, `table()`, `match()`, `%in%`, `is.element()`, `setdiff()`, `intersect()`, `which()`, `median()`,
+#' `quantile()`, `na.omit()`, `sd()`, `diff()`, `cut()` and `determinant()` read the buffers, and return what R returns
+#' for their elements.
 #'
-#' `which.max()`, `which.min()`, `which()`, `pmax()`, `pmin()`, `var()`, `cov()`, `cor()`, `match()` and `%in%` have no
-#' methods: they take buffers where this package is attached, as by `library(pjrt)`.
+#' `which.max()`, `which.min()`, `which()`, `pmax()`, `pmin()`, `var()`, `cov()`, `cor()`, `match()`, `%in%`,
+#' `is.element()`, `setdiff()` and `intersect()` have no methods: they take buffers where this package is attached, as
+#' by `library(pjrt)`.
 #'
 #' @param x A `PJRTBuffer`.
-#' @param incomparables,na.rm,breaks As for R's functions.
+#' @param incomparables,na.rm,breaks As for R's functions. What computes on the device takes no `na.rm = TRUE`.
 #' @param ... Further arguments of R's functions, such as `times`, `each` and `length.out` of `rep()`.
 #' @return A `PJRTBuffer`, or what R's function returns. `which.max()` and `which.min()` return an `i32`: the number of
 #'   the first element from 1, or `NA` if all are NaN.
@@ -26,7 +28,7 @@
 #' x %in% 3
 #' table(x)
 #' @name vectors
-#' @aliases which.max which.min which pmax pmin var cov cor match %in%
+#' @aliases which.max which.min which pmax pmin var cov cor match %in% is.element setdiff intersect
 NULL
 
 #' @rdname vectors
@@ -62,27 +64,92 @@ quantile.PJRTBuffer <- function(x, ...) {
 }
 
 #' @rdname vectors
+#' @param object A `PJRTBuffer`.
+#' @importFrom stats na.omit
+#' @export
+na.omit.PJRTBuffer <- function(object, ...) {
+  na.omit(if (length(shape(object)) == 2L) as_array(object) else bare_values(object), ...)
+}
+
+#' @rdname vectors
 #' @export
 diff.PJRTBuffer <- function(x, ...) {
-  diff(if (length(shape(x)) > 1L) as_array(x) else bare_values(x), ...)
+  values <- as_array(x)
+  if (!inherits(values, "integer64")) {
+    return(diff(if (length(dim(values)) > 1L) values else bare_values(x), ...))
+  }
+  if (elt_type(x) == "ui64" && (anyNA(values) || any(values < 0))) {
+    # beyond integer64
+    return(diff(array(as.double(x), shape(x)), ...))
+  }
+  if (length(dim(values)) == 2L) long_diff(values, ...) else diff(bare_values(x), ...)
+}
+
+# The differences in a matrix of integer64, for which bit64 has no method.
+long_diff <- function(values, ...) {
+  columns <- split(unclass(values), col(values))
+  differences <- lapply(columns, function(x) unclass(diff(structure(x, class = "integer64"), ...)))
+  structure(do.call(cbind, unname(differences)), class = "integer64")
 }
 
 #' @rdname vectors
 #' @export
 cut.PJRTBuffer <- function(x, breaks, ...) {
-  cut(bare_values(x), breaks, ...)
+  cut(numeric_values(x), breaks, ...)
 }
 
 #' @rdname vectors
 #' @export
 determinant.PJRTBuffer <- function(x, ...) {
-  determinant(as_array(x), ...)
+  determinant(array(numeric_values(x), shape(x)), ...)
+}
+
+# The values as numbers of R: base's functions would read the bits of integer64 as doubles.
+numeric_values <- function(x) {
+  values <- bare_values(x)
+  if (inherits(values, "integer64")) rounded(values, elt_type(x)) else values
+}
+
+# The values; integers as doubles if these are exact.
+exact_values <- function(x) {
+  values <- if (inherits(x, "PJRTBuffer")) bare_values(x) else x
+  if (!inherits(values, "integer64")) {
+    return(values)
+  }
+  load_bit64()
+  doubles <- suppressWarnings(rounded(values, if (is_buffer(x)) elt_type(x) else "i64"))
+  if (all(abs(doubles) < 2^53, na.rm = TRUE)) doubles else values
+}
+
+# Numbers as text with all digits, which is equal for equal numbers of all types.
+exact_text <- function(x) {
+  if (is_buffer(x) && elt_type(x) == "ui64") {
+    return(as.vector(format_buffer(x)))
+  }
+  values <- exact_values(x)
+  if (is.logical(values)) {
+    values <- as.integer(values)
+  }
+  is_whole <- is.double(values) & !inherits(values, "integer64") & is.finite(values) & values == trunc(values)
+  text <- as.character(values)
+  text[is_whole] <- sprintf("%.0f", as.double(values[is_whole]))
+  text
 }
 
 # What order() compares.
 #' @export
 xtfrm.PJRTBuffer <- function(x) {
-  xtfrm(bare_values(x))
+  values <- exact_values(x)
+  if (!inherits(values, "integer64")) {
+    return(xtfrm(values))
+  }
+  # bit64's method has the order of the bits as doubles
+  text <- exact_text(x)
+  is_negative <- startsWith(text, "-")
+  digits <- sub("-", "", text, fixed = TRUE)
+  ranks <- rank(paste0(strrep("0", 20L - nchar(digits)), digits))
+  ranks[is.na(text)] <- NA
+  ifelse(is_negative, -ranks, ranks)
 }
 
 # Functions of R without methods. Attaching this package puts these in front of them.
@@ -104,10 +171,31 @@ vector_functions <- list(
 # R takes only vectors here, though it has methods for what it compares since 4.3.
 match_functions <- list(
   match = function(x, table, nomatch = NA_integer_, incomparables = NULL) {
-    base::match(read_vector(x), read_vector(table), nomatch, incomparables)
+    matched(x, table, nomatch, incomparables)
   },
-  "%in%" = function(x, table) base::match(read_vector(x), read_vector(table), 0L) > 0L
+  "%in%" = function(x, table) matched(x, table, 0L) > 0L,
+  is.element = function(el, table) {
+    if (has_buffer(el, table)) matched(el, table, 0L) > 0L else base::is.element(el, table)
+  },
+  setdiff = function(x, y) {
+    if (has_buffer(x, y)) unique(exact_values(x)[matched(x, y, 0L) == 0L]) else base::setdiff(x, y)
+  },
+  intersect = function(x, y) {
+    if (has_buffer(x, y)) unique(exact_values(x)[matched(x, y, 0L) > 0L]) else base::intersect(x, y)
+  }
 )
+
+# base::match() with buffers, of which it would compare the bits of integer64 as doubles.
+matched <- function(x, table, nomatch, incomparables = NULL) {
+  if (!has_buffer(x, table)) {
+    return(base::match(x, table, nomatch, incomparables))
+  }
+  values <- list(exact_values(x), exact_values(table))
+  if (any(vapply(values, inherits, NA, "integer64"))) {
+    values <- list(exact_text(x), exact_text(table))
+  }
+  base::match(values[[1L]], values[[2L]], nomatch, incomparables)
+}
 
 attach_vector_functions <- function(attached) {
   functions <- c(vector_functions, match_functions, if (getRversion() < "4.3.0") list("%*%" = matmul))
@@ -123,8 +211,6 @@ attach_vector_functions <- function(attached) {
 has_buffer <- function(...) any(vapply(list(...), is_buffer, NA))
 
 read_buffer <- function(x) if (is_buffer(x)) as_array(x) else x
-
-read_vector <- function(x) if (is_buffer(x)) bare_values(x) else x
 
 parallel_extreme <- function(name, ..., na.rm) {
   if (!isFALSE(na.rm)) {
@@ -152,7 +238,7 @@ covariance <- function(name, x, y, ...) {
   if (are_matrices) {
     both / crossprod(t(sqrt(colSums(x^2))), t(sqrt(colSums(y^2))))
   } else {
-    both / sqrt(sum(x^2) * sum(y^2))
+    both / (sqrt(sum(x^2)) * sqrt(sum(y^2)))
   }
 }
 

@@ -55,8 +55,8 @@
 #' * the common dtype for `+`, `-`, `*`, `%%` and `%/%`, or `i32` if that is `pred`. Integers wrap around.
 #' * the default float for `/`, `^` and functions such as `sqrt()` and `exp()`, if the common dtype is an integer or
 #'   `pred`; otherwise the common dtype.
-#' * the dtype of `x` for `abs()`, `sign()`, `floor()`, `ceiling()`, `trunc()` and `round()`, or `i32` if that is
-#'   `pred`. `abs()` of complex numbers has the real dtype.
+#' * the dtype of `x` for `abs()`, `sign()`, `floor()`, `ceiling()`, `trunc()`, `round()` and, of integers, `signif()`,
+#'   or `i32` if that is `pred`. `abs()` of complex numbers has the real dtype.
 #'
 #' `%%` has the sign of the divisor, and `%/%` rounds down, as in R. Divisions by zero return NaN for floats, the
 #' smallest number for `i32` and `i64`, which R reads as `NA`, and 0 for other integers.
@@ -113,11 +113,11 @@ choose_ours <- function(x, y, mx, my, cl, reverse) {
 #' @export
 Math.PJRTBuffer <- function(x, ...) {
   if (...length() == 0L) {
-    return(.Call(ffi_operator_1, .Generic, x, if (.Generic == "signif") 6L))
+    return(if (.Generic == "signif") significant(x, 6L) else .Call(ffi_operator_1, .Generic, x, NULL))
   }
   switch(.Generic,
-    round = .Call(ffi_operator_1, "round", x, digits_of(...)),
-    signif = .Call(ffi_operator_1, "signif", x, digits_of(...)),
+    round = rounded_at(x, digits_of(...)),
+    signif = significant(x, digits_of(...)),
     log = .Call(ffi_operator_2, "log", x, base_of(...)),
     abort_input("`", .Generic, "()` of a buffer takes no more arguments.")
   )
@@ -131,10 +131,65 @@ Complex.PJRTBuffer <- function(z) {
 }
 
 digits_of <- function(digits = 0L) {
-  if (!is_whole_number(digits)) {
+  is_number <- is.numeric(digits) && !is.object(digits) && length(digits) == 1L && !is.na(digits)
+  if (!is_number || abs(digits) > 1e6) {
     abort_type("`digits` must be a whole number, not ", given(digits), ".")
   }
-  as.integer(digits)
+  # as base's functions do
+  as.integer(floor(digits + 0.5))
+}
+
+is_integer_type <- function(dtype) grepl("^u?i[0-9]", as.character(dtype))
+
+rounded_at <- function(x, digits) {
+  if (digits >= 0L || !is_integer_type(elt_type(x))) {
+    return(.Call(ffi_operator_1, "round", x, digits))
+  }
+  most <- largest_power(x)
+  dtype <- elt_type(x)
+  if (-digits == most + 1L && dtype %in% c("i4", "i64")) {
+    abort_operator("`round()` of ", dtype, " takes no `digits` of ", digits, ": its numbers would not fit.")
+  }
+  # other numbers are less than half of the next power
+  if (-digits > most) x * 0L else to_multiple(x, 10^-digits)
+}
+
+# Significant digits of integers: exactly, where floats are not.
+significant <- function(x, digits) {
+  if (!is_integer_type(elt_type(x))) {
+    return(.Call(ffi_operator_1, "signif", x, digits))
+  }
+  digits <- max(digits, 1L)
+  places <- seq_len(max(0L, largest_power(x) - digits + 1L))
+  if (length(places) == 0L) {
+    return(x + 0L)
+  }
+  unit <- x * 0L + 1L
+  for (place in places) {
+    unit <- unit + unit * is_beyond(x, 10^(digits + place - 1L)) * 9L
+  }
+  to_multiple(x, unit)
+}
+
+# The exponent of the largest power of 10 that the integers of a buffer hold.
+largest_power <- function(x) {
+  dtype <- as.character(elt_type(x))
+  bits <- as.integer(sub("^u?i", "", dtype)) - !startsWith(dtype, "u")
+  as.integer(floor(bits * log10(2)))
+}
+
+# Whether integers have an absolute value of at least `least`; abs() of the smallest number would be negative.
+is_beyond <- function(x, least) {
+  if (startsWith(as.character(elt_type(x)), "u")) x >= least else x >= least | x <= -least
+}
+
+# The multiples of `unit` nearest to integers, ties to even.
+to_multiple <- function(x, unit) {
+  count <- x %/% unit
+  rest <- x - count * unit
+  half <- unit %/% 2
+  is_up <- rest > half | (rest == half & rest > 0L & count %% 2L != 0L)
+  (count + is_up) * unit
 }
 
 base_of <- function(base = exp(1)) {

@@ -159,6 +159,9 @@ positions <- function(subscript, extent) {
   if (any(subscript > 0)) {
     abort_input("A subscript must not have both negative and positive numbers: negative ones leave positions out.")
   }
+  if (any(is.infinite(subscript))) {
+    abort_input("Subscript out of bounds: -Inf.")
+  }
   # positions beyond the last are ignored
   seq_len(extent)[pmax(subscript, -extent - 1)]
 }
@@ -176,6 +179,12 @@ single_position <- function(subscript) {
 plain_subscript <- function(subscript) {
   if (is.null(subscript)) {
     return(integer())
+  }
+  if (is_buffer(subscript)) {
+    abort_input(
+      "A subscript must be numbers or logical values of R, not a buffer.",
+      hints = "Read the buffer first, as in x[as_array(x > 2)]."
+    )
   }
   if (!typeof(subscript) %in% c("logical", "integer", "double")) {
     abort_input(

@@ -101,3 +101,8 @@ test_that("text with words of a newer MLIR compiles", {
   parts <- lapply(pjrt_shard(c(1, 2, 3, 4), on, dtype = "f32"), list)
   expect_equal(as.vector(pjrt_unshard(pjrt_execute_sharded(sums, parts))), c(4, 6, 4, 6))
 })
+
+test_that("unknown arguments are refused before the first call", {
+  exported <- pjrt_load_exported(system.file("exported", "network.jaxexport", package = "pjrt"))
+  expect_refused(pjrt_function(exported, devcie = "cpu"), "invalid_input", "Unused arguments: devcie")
+})

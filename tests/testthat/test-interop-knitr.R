@@ -25,7 +25,7 @@ test_that("buffers, executables and costs are tables in HTML", {
   expect_match(text, "<code>&lt;PJRTTrace&gt; [0-9.]+ [mu]?s, [0-9]+ events</code>")
   expect_match(text, "R’s main thread|R\'s main thread|R&#39;s main thread|R&#x27;s main thread")
   expect_match(text, "<code>&lt;PJRTBuffer f32[2x2] on CpuDevice(id=0)&gt;</code>", fixed = TRUE)
-  expect_match(text, "<td[^>]*>-2.0</td>")
+  expect_match(text, "<td[^>]*>-2.0000</td>")
   expect_match(text, "<td[^>]*>%features</td>")
   expect_match(text, "<td[^>]*>f64\\[100x5\\]</td>")
   expect_match(text, "<td[^>]*>donated</td>")
@@ -139,4 +139,25 @@ test_that("names in a table cannot become markup", {
   expect_identical(pjrt:::escape_text("<b>&", "html"), "&lt;b&gt;&amp;")
   expect_identical(pjrt:::escape_text("50%_{\\x}~", "latex"), "50\\%\\_\\{\\textbackslash{}x\\}\\~{}")
   expect_identical(pjrt:::code_span("a``b", "pipe"), "```a``b```")
+})
+
+test_that("tables have the numbers and column names that print() shows", {
+  skip_if_not_installed("knitr")
+  row <- function(x) {
+    lines <- grep("^[|]", strsplit(knitr::knit_print(x), "\n", fixed = TRUE)[[1L]], value = TRUE)
+    text <- gsub("&#43;", "+", gsub("[ |]+", " ", lines), fixed = TRUE)
+    list(heading = trimws(text[[1L]]), cells = trimws(text[[3L]]))
+  }
+  expect_identical(row(sum(pjrt_buffer(1:3)))$cells, "6")
+  expect_identical(row(pjrt_buffer(c(1, 2^31), "ui32"))$cells, "1 2147483648")
+  expect_identical(row(pjrt_buffer(c(1, 2^63), "ui64"))$cells, "1 9223372036854775808")
+  expect_identical(row(pjrt_buffer(c(-1, 2^40), "i64"))$cells, "-1 1099511627776")
+  expect_identical(row(without_na_warning(pjrt_buffer(bit64::as.integer64(c(1, NA)))))$cells, "1 NA")
+  expect_identical(row(pjrt_scalar(1e-6))$cells, "1.0000e-06")
+  expect_identical(row(pjrt_buffer(c(0.00001234, 0.5)))$cells, "1.234e-05 5.000e-01")
+  # in the same place as in the buffer
+  expect_match(row(pjrt_buffer(matrix(c(1.5, 3, 2, 4), 2)))$cells, "1.5000 2.0000", fixed = TRUE)
+  named <- row(pjrt_buffer(data.frame(u = 1:2, v = 3:4)))
+  expect_identical(named$heading, "u v")
+  expect_match(named$cells, "1 3", fixed = TRUE)
 })

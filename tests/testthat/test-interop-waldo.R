@@ -43,3 +43,19 @@ test_that("promises compare by value", {
     as_array_async(pjrt_buffer(matrix(1:4, 2))), as_array_async(pjrt_buffer(matrix(c(1:3, 5L), 2)))
   ))
 })
+
+test_that("64-bit integers are compared as numbers, with a tolerance too", {
+  withr::local_package("testthat")
+  testthat::local_edition(3)
+  for (dtype in c("i64", "ui64", "ui32")) {
+    expect_failure(expect_equal(pjrt_buffer(c(1, 2), dtype), pjrt_buffer(c(1, 3000), dtype)))
+    expect_equal(pjrt_buffer(c(1, 2), dtype), pjrt_buffer(c(1, 2), dtype))
+  }
+  expect_failure(expect_equal(sum(pjrt_buffer(1:3)), sum(pjrt_buffer(1:300))))
+  large <- function(...) pjrt_buffer(bit64::as.integer64(c(...)))
+  expect_failure(expect_equal(large("9007199254740993"), large("9007199254740992")))
+  expect_equal(large("9007199254740993"), large("9007199254740993"))
+  expect_failure(expect_equal(pjrt_buffer(2^63, "ui64"), pjrt_buffer(2^63 + 2048, "ui64")))
+  expect_failure(expect_equal(as_array_async(large("1")), as_array_async(large("3000"))))
+  expect_equal(as_array_async(large("3")), as_array_async(large("3")))
+})

@@ -234,3 +234,32 @@ test_that("products of matrices and vectors are R's", {
   expect_numbers(pjrt_buffer(a, "f32") %*% pjrt_buffer(b, "f32"), base::`%*%`(a, b), 1e-5, 1e-6)
   expect_numbers(pjrt_buffer(matrix(1:4, 2)) %*% 1:2, matrix(c(7, 10)))
 })
+
+test_that("round() and signif() of integers return integers, exactly", {
+  values <- c(0L, 5L, 15L, 25L, -15L, -25L, 4L, 123456789L, -987654321L, 1000000000L)
+  x <- pjrt_buffer(values)
+  for (digits in c(-1, -2, -8, -9, -10, -30)) {
+    expect_identical(as_array(round(x, digits)), array(as.integer(round(round(values, digits)))))
+  }
+  for (digits in c(0, 1, 2, 6, 8, 9, 10, 12)) {
+    expect_identical(as_array(signif(x, digits)), array(as.integer(round(signif(values, digits)))))
+  }
+  expect_identical(as_array(signif(x)), array(as.integer(signif(values))))
+  long <- pjrt_buffer(bit64::as.integer64(c("1234567890123456785", "-1234567890123456775")))
+  expect_identical(as.character(as_array(round(long, -1))), c("1234567890123456780", "-1234567890123456780"))
+  expect_identical(as.character(as_array(signif(long, 3))), c("1230000000000000000", "-1230000000000000000"))
+  for (dtype in c("i8", "ui8", "i16", "ui16", "ui32", "i64", "ui64")) {
+    small <- pjrt_buffer(c(15, 25, 104, 0), dtype)
+    for (f in list(function(x) round(x, -1), function(x) signif(x, 2), function(x) round(x, -2))) {
+      expect_identical(elt_type(f(small)), elt_type(small))
+      expect_identical(as.double(f(small)), f(c(15, 25, 104, 0)))
+    }
+  }
+  expect_refused(round(long, -19), "operator", "its numbers would not fit")
+})
+
+test_that("digits are rounded, as in R", {
+  expect_identical(as_array(zapsmall(pjrt_buffer(c(1, 2), "f64"))), array(c(1, 2)))
+  expect_identical(as_array(round(pjrt_buffer(1.26, "f64"), 1.4)), array(1.3))
+  expect_refused(round(pjrt_buffer(1), Inf), "invalid_type", "`digits` must be a whole number")
+})

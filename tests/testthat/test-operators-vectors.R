@@ -72,3 +72,54 @@ test_that("functions in front of R's do as R's for all other objects, and R repo
   }))
   expect_clean(child, "done")
 })
+
+test_that("64-bit integers are matched, cut and sorted as numbers", {
+  `%in%` <- attached("%in%")
+  match <- attached("match")
+  sums <- rowSums(pjrt_buffer(matrix(1:4, 2)))
+  expect_identical(sums %in% c(4, 6), c(TRUE, TRUE))
+  expect_identical(match(6, sums), 2L)
+  expect_identical(match(6L, sums), 2L)
+  expect_identical(match("6", sums), 2L)
+  expect_identical(attached("is.element")(6, sums), TRUE)
+  expect_identical(attached("setdiff")(sums, 6), 4)
+  expect_identical(attached("intersect")(1:5, sums), 4L)
+  for (dtype in c("i64", "ui64", "ui32")) {
+    x <- pjrt_buffer(c(1, 3, 2), dtype)
+    expect_identical(cut(x, c(0, 1, 3)), cut(c(1, 3, 2), c(0, 1, 3)))
+    expect_identical(order(x), c(1L, 3L, 2L))
+    m <- matrix(c(1, 3, 6, 2, 5, 11), 3)
+    expect_identical(array(as.double(diff(pjrt_buffer(m, dtype))), c(2, 2)), diff(m))
+    expect_identical(as.double(diff(x)), c(2, -1))
+    square <- matrix(c(2, 1, 1, 3), 2)
+    expect_identical(det(pjrt_buffer(square, dtype)), det(square))
+  }
+  expect_identical(order(pjrt_buffer(c(3, -5, 2, -7), "i64")), c(4L, 2L, 3L, 1L))
+})
+
+test_that("64-bit integers beyond those in doubles are compared exactly", {
+  `%in%` <- attached("%in%")
+  match <- attached("match")
+  text <- c("9007199254740993", "9007199254740994", "-9007199254740993", "5")
+  large <- pjrt_buffer(bit64::as.integer64(text))
+  expect_identical(large %in% 2^53, rep(FALSE, 4L))
+  expect_identical(match(c(2^53 + 2, 5), large), c(2L, 4L))
+  expect_identical(match(bit64::as.integer64(text), large), 1:4)
+  expect_identical(order(large), c(3L, 4L, 1L, 2L))
+  expect_identical(pjrt_buffer(1.8e19, "ui64") %in% 1.8e19, TRUE)
+  expect_identical(order(pjrt_buffer(c(1.8e19, 2, 2^63), "ui64")), c(2L, 3L, 1L))
+})
+
+test_that("na.omit() leaves out what is missing, as in R", {
+  expect_identical(c(na.omit(f64(c(1, NaN, 3)))), c(1, 3))
+  m <- matrix(c(1, NA, 3, 4), 2)
+  expect_identical(na.omit(f64(m)), na.omit(m))
+})
+
+test_that("variances and correlations of 64-bit integers do not overflow", {
+  withr::local_options(pjrt.default_float = "f64")
+  times <- 1.7e18 + (1:10) * 1e15
+  x <- pjrt_buffer(times, "i64")
+  expect_equal(as_array(attached("var")(x)), var(times), tolerance = 1e-10)
+  expect_equal(as_array(attached("cor")(x, pjrt_buffer(1:10))), 1, tolerance = 1e-10)
+})

@@ -237,3 +237,10 @@ test_that("a part stays on the device with as = \"buffer\"", {
   expect_refused(x[3, , , as = "buffer"], "invalid_input", "out of bounds: 3, where dimension 1 has 2 positions")
   expect_refused(x[1, , , as = "list"], "invalid_input", "`as` must be one of")
 })
+
+test_that("a buffer as a subscript, and -Inf, are refused", {
+  x <- pjrt_buffer(1:4)
+  expect_refused(x[x > 2L], "invalid_input", "Read the buffer first")
+  expect_refused(x[-Inf], "invalid_input", "Subscript out of bounds: -Inf")
+  expect_identical(x[-10], array(1:4))
+})
