@@ -22,11 +22,11 @@
 #' or programs, executables, and buffers of at most this number of bytes. Set it before you save a workspace with large
 #' buffers, or to keep them out of a cache, such as knitr's.
 #'
-#' Writing an object fails only if the option has another value. If an object was deleted or donated, if it belongs to
-#' the parent of a forked process, or if the option excludes it, R writes it without its content. It then prints as
-#' `<PJRTBuffer of another session>`, and using it raises a `pjrt_error_invalid_pointer` that gives the reason. The same
-#' happens to other objects, such as clients and devices, and to all objects in the old format of `save(version = 2)`.
-#' To read objects, this package must be installed.
+#' Writing an object never fails: if it was deleted or donated, if it belongs to the parent of a forked process, or if
+#' the option excludes it, R writes it without its content. It then prints as `<PJRTBuffer of another session>`, and
+#' using it raises a `pjrt_error_invalid_pointer` that gives the reason. The same happens to other objects, such as
+#' clients and devices, and to all objects in the old format of `save(version = 2)`. To read objects, this package must
+#' be installed.
 #' @section Executables:
 #' Loading an executable is many times faster than compiling its program. You do not need this to save time, since
 #' [pjrt_compile()] caches compiled programs; see [pjrt_cache]. Use a file to distribute an executable without its
@@ -188,10 +188,9 @@ hash_folder <- function() {
 # What R's serialize() writes for a handle; native code calls this by name. A list with the value's `bytes` and its
 # `device`, or with the reason why it is `lost`: R would not finish a workspace or a cache if this failed.
 sent_content <- function(x) {
-  # a bad option is an error as elsewhere: the user would notice the loss only later
-  most <- serialize_limit()
   content <- tryCatch(
     {
+      most <- serialize_limit()
       parts <- if (most > 0) call_native(ffi_sent_parts, x, hash_folder(), most)
       parts %||% list(lost = sprintf(
         "options(pjrt.serialize = %s) was set.", format(getOption("pjrt.serialize"), scientific = FALSE)
@@ -213,11 +212,7 @@ serialize_limit <- function() {
   option <- getOption("pjrt.serialize", TRUE)
   is_valid <- (is.logical(option) || is.numeric(option)) && length(option) == 1L && !is.na(option) && option >= 0
   if (!is_valid) {
-    # native code calls this, with a call that says nothing to the user
-    pjrt_abort(
-      paste0("`options(pjrt.serialize = )` must be TRUE, FALSE, or a number of bytes, not ", given(option), "."),
-      "invalid_type", call = NULL
-    )
+    abort_type("`options(pjrt.serialize = )` must be TRUE, FALSE, or a number of bytes, not ", given(option), ".")
   }
   if (isTRUE(option)) Inf else as.double(option)
 }

@@ -405,9 +405,7 @@ test_that("R can write every object, and its reader says what became of it", {
   lost(pjrt_buffer(c(1, 2, 3)), "options(pjrt.serialize = 8) was set.")
   for (bad in list("a", NA, -1, c(1, 2), list())) {
     withr::local_options(pjrt.serialize = bad)
-    expect_refused(serialize(x, NULL), "invalid_type", "must be TRUE, FALSE, or a number of bytes")
-    path <- withr::local_tempfile()
-    expect_refused(saveRDS(list(x), path), "invalid_type", "must be TRUE, FALSE, or a number of bytes")
+    lost(x, "must be TRUE, FALSE, or a number of bytes")
   }
   withr::local_options(pjrt.serialize = NULL)
   # the old format has no place for it
