@@ -363,13 +363,6 @@ is_buffer <- function(x) {
   typeof(x) == "externalptr" && inherits(x, "PJRTBuffer")
 }
 
-# For functions whose native part names this argument otherwise, and takes buffers of a changed class.
-check_is_buffer <- function(x) {
-  if (typeof(x) != "externalptr") {
-    pjrt_abort(paste0("`x` must be a `PJRTBuffer`, not ", given(x), "."), "invalid_pointer")
-  }
-}
-
 #' Get the shape of a buffer
 #'
 #' @param x A `PJRTBuffer`.

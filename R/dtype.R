@@ -14,7 +14,6 @@
 #' dtype(x)
 #' @export
 elt_type <- function(x) {
-  check_is_buffer(x)
   .Call(ffi_buffer_dtype, x)
 }
 

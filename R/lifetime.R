@@ -69,7 +69,6 @@ pjrt_delete <- function(buffer) {
 #' @rdname pjrt_delete
 #' @export
 is_deleted <- function(x) {
-  check_is_buffer(x)
   .Call(ffi_buffer_is_deleted, x)
 }
 

@@ -59,8 +59,3 @@ test_that("elt_type() accepts only buffers", {
   expect_refused(elt_type(1), "invalid_pointer", "PJRTBuffer")
   expect_refused(dtype(1), "invalid_input", "`x` must be a `PJRTBuffer`")
 })
-
-test_that("errors name the argument that the function has", {
-  expect_refused(elt_type(1), "invalid_pointer", "`x` must be a `PJRTBuffer`, not 1.")
-  expect_refused(is_deleted(1), "invalid_pointer", "`x` must be a `PJRTBuffer`, not 1.")
-})
