@@ -16,8 +16,8 @@ reticulate_env <- function(modules = "numpy") {
   )
 }
 
-# Runs a list of quoted code in one child that has reticulate. Returns what came of each: "done", the message of an error,
-# or nothing if the session ended before. The status of the session is an attribute.
+# Runs a list of quoted code in one child that has reticulate. Returns what came of each: "done", the message of an
+# error, or nothing if the session ended before. The status of the session is an attribute.
 python_results <- function(parts, env) {
   run <- lapply(names(parts), function(name) bquote({
     said <- tryCatch(
