@@ -16,8 +16,8 @@ reticulate_env <- function(modules = "numpy") {
   )
 }
 
-# Runs a list of quoted code in one child that has reticulate. Returns what came of each: "done", the message of an error,
-# or nothing if the session ended before. The status of the session is an attribute.
+# Runs a list of quoted code in one child that has reticulate. Returns what came of each: "done", the message of an
+# error, or nothing if the session ended before. The status of the session is an attribute.
 python_results <- function(parts, env) {
   run <- lapply(names(parts), function(name) bquote({
     said <- tryCatch(
@@ -30,8 +30,8 @@ python_results <- function(parts, env) {
     cat(.(name), ": ", gsub("\n", " ", said), "\n", sep = "")
     rm(list = setdiff(ls(), first))
   }))
-  child <- run_child(as.call(c(quote(`{`), c(quote(library(reticulate)), quote(first <- c(ls(), "first")), run))), env,
-    helpers = c("programs", "dlpack"))
+  code <- as.call(c(quote(`{`), quote(library(reticulate)), quote(first <- c(ls(), "first")), run))
+  child <- run_child(code, env, helpers = c("programs", "dlpack"))
   results <- lapply(names(parts), function(name) {
     prefix <- paste0(name, ": ")
     substring(child$out[startsWith(child$out, prefix)], nchar(prefix) + 1L)
