@@ -30,8 +30,8 @@ python_results <- function(parts, env) {
     cat(.(name), ": ", gsub("\n", " ", said), "\n", sep = "")
     rm(list = setdiff(ls(), first))
   }))
-  child <- run_child(as.call(c(quote(`{`), c(quote(library(reticulate)), quote(first <- c(ls(), "first")), run))), env,
-    helpers = c("programs", "dlpack"))
+  code <- as.call(c(quote(`{`), quote(library(reticulate)), quote(first <- c(ls(), "first")), run))
+  child <- run_child(code, env, helpers = c("programs", "dlpack"))
   results <- lapply(names(parts), function(name) {
     prefix <- paste0(name, ": ")
     substring(child$out[startsWith(child$out, prefix)], nchar(prefix) + 1L)

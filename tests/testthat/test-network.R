@@ -2,6 +2,8 @@
 
 test_that("every operation works between hosts with networks of their own", {
   hosts <- two_hosts()
+  # the others take the programs that it has compiled
+  if (!is_soak()) expect_mpi(NULL, 0L, 10L)
   before <- hosts$sent()
   world <- expect_mpi(hosts$launcher, 4L, 10L)
   expect_identical(world$abi, "Open MPI")
