@@ -456,3 +456,11 @@ test_that("minima and maxima across devices drop NaN, a known fault of the plugi
     }
   }
 })
+
+test_that("a product with a mask drops NaN, a known fault of the plugin", {
+  x <- c(NaN, Inf, -Inf, 2)
+  mask <- pjrt_buffer(c(FALSE, FALSE, FALSE, TRUE))
+  for (dtype in c("f64", "f32", "f16")) {
+    expect_equal(c(as_array(pjrt_buffer(x, dtype) * mask)), c(0, 0, 0, 2), info = dtype)
+  }
+})
