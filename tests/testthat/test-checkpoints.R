@@ -1,9 +1,6 @@
 # Trainings that are saved and resumed. The functions are those of vignette("train"): networks of flax, equinox and
 # PyTorch, with the Adam of optax.
 
-# all sessions train with the same executables
-withr::local_envvar(compiled_once(), .local_envir = teardown_env())
-
 training_file <- function(name) system.file("exported", "training", paste0(name, ".jaxexport"), package = "pjrt")
 
 # Code that a session evaluates to train: `step`, `first` and `train(state, epochs)`.
@@ -38,6 +35,8 @@ frameworks <- list(
 )
 
 test_that("a training that another session resumes equals one without a stop, bit by bit", {
+  # all sessions train with the same executables
+  withr::local_envvar(compiled_once())
   for (framework in names(frameworks)) {
     session <- new.env()
     eval(frameworks[[framework]], session)
@@ -69,6 +68,7 @@ test_that("a training that another session resumes equals one without a stop, bi
 })
 
 test_that("the optimizer's steps are counted in the checkpoint", {
+  withr::local_envvar(compiled_once())
   session <- new.env()
   eval(frameworks$flax, session)
   state <- session$train(session$first(1), 1:2)
