@@ -10,6 +10,7 @@ rows <- list(
   crossprod = row(x = of("ignored", x), y = "factor"),
   median.PJRTBuffer = row(x = "buffer", na.rm = of("ignored", FALSE)),
   quantile.PJRTBuffer = row(x = "buffer"),
+  na.omit.PJRTBuffer = row(object = "buffer"),
   diff.PJRTBuffer = row(x = "buffer"),
   cut.PJRTBuffer = row(x = "buffer", breaks = of("ignored", 2)),
   determinant.PJRTBuffer = row(x = of("ignored", square)),

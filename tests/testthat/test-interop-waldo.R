@@ -45,8 +45,6 @@ test_that("promises compare by value", {
 })
 
 test_that("64-bit integers are compared as numbers, with a tolerance too", {
-  withr::local_package("testthat")
-  testthat::local_edition(3)
   for (dtype in c("i64", "ui64", "ui32")) {
     expect_failure(expect_equal(pjrt_buffer(c(1, 2), dtype), pjrt_buffer(c(1, 3000), dtype)))
     expect_equal(pjrt_buffer(c(1, 2), dtype), pjrt_buffer(c(1, 2), dtype))
