@@ -154,11 +154,9 @@ compile_later <- function(x, device, ..., devices = NULL) {
 }
 
 check_compile_arguments <- function(...) {
-  names <- ...names()
-  unknown <- !is.na(names) & nzchar(names) & !names %in% names(formals(pjrt_compile))
-  if (any(unknown)) {
-    abort_input("Unused arguments: ", paste(names[unknown], collapse = ", "), ".")
-  }
+  given <- list(...)
+  known <- c("", names(formals(pjrt_compile)))
+  do.call(check_unused, given[!(names(given) %||% rep("", length(given))) %in% known])
 }
 
 # The shapes of a function's inputs, as pjrt_compile() takes them. Those of inputs that are given as their parts on

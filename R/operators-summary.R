@@ -67,7 +67,7 @@ finite_only <- function(x) {
     return(x[is.finite(x)])
   }
   # Inf - Inf is NaN
-  if (is.numeric(x) && !grepl("^u?i", as.character(elt_type(x)))) x + (x - x) else x
+  if (is.numeric(x) && !is_integer_type(elt_type(x))) x + (x - x) else x
 }
 
 # The parameter of summaries that leave out what is missing.
@@ -86,6 +86,9 @@ joined <- function(name, parts, na.rm, called = name) {
       summarized(name, part, na.rm, called)
     }
   })
+  if (length(results) == 1L) {
+    return(results[[1L]])
+  }
   tryCatch(
     Reduce(function(x, y) .Call(ffi_operator_2, join, x, y), results),
     pjrt_error_operator = function(e) {

@@ -150,9 +150,9 @@ test_that("an operation without an older form raises an error that names it", {
   ))
 })
 
-test_that("a newer program with an older form runs, as an artifact and as text", {
-  newer <- pjrt_program(path = test_path("fixtures", "newer.artifact"))
-  for (program in list(newer, pjrt_program(as.character(newer)))) {
+test_that("a newer program with an older form runs, as an artifact, bytecode and text", {
+  newer <- lapply(c("newer.artifact", "newer.mlirbc"), function(name) pjrt_program(path = test_path("fixtures", name)))
+  for (program in c(newer, list(pjrt_program(as.character(newer[[1L]]))))) {
     expect_equal(c(as_array(pjrt_execute(pjrt_compile(program), pjrt_buffer(1:4, "f32")))), 1:4)
   }
 })

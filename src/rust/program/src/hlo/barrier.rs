@@ -1,7 +1,9 @@
 //! Barriers behind constants of an HLO module.
 
-use super::wire::field::{COMPUTATION, ID, INSTRUCTION, NAME};
-use super::wire::{self, fields};
+use super::wire::{
+    self,
+    field::{ID, INSTRUCTION, NAME},
+};
 use super::{HloInstructionProto, HloModuleProto};
 use crate::module::Value;
 use pjrt_base::error::Result;
@@ -19,33 +21,18 @@ const OWN_NUMBERS: i64 = 1 << 32;
 /// `InvalidFile` for a damaged module.
 pub(crate) fn with_barriers(code: &[u8], module: &HloModuleProto, constants: &HashSet<Value>) -> Result<Vec<u8>> {
     let last = |instructions: &[HloInstructionProto]| instructions.iter().map(|i| i.id).max().unwrap_or(0);
-    let mut next = module.computations.iter().map(|computation| last(&computation.instructions)).max().unwrap_or(0);
+    let mut own: Vec<_> = module.computations.iter().map(|computation| last(&computation.instructions)).collect();
+    let mut next = own.iter().copied().max().unwrap_or(0);
     let mut values = (0..).map(Value);
-    let mut computations = module.computations.iter();
-    let mut out = Vec::with_capacity(code.len());
-    for field in fields(code)? {
-        let computation = if field.number == COMPUTATION { computations.next() } else { None };
-        let Some(computation) = computation else {
-            out.extend_from_slice(field.raw);
-            continue;
-        };
-        let mut own = last(&computation.instructions);
-        let number = if own < OWN_NUMBERS { &mut next } else { &mut own };
-        let mut instructions = computation.instructions.iter();
-        let mut content = Vec::with_capacity(field.content.len());
-        for part in fields(field.content)? {
-            content.extend_from_slice(part.raw);
-            let instruction = if part.number == INSTRUCTION { instructions.next() } else { None };
-            let Some(constant) = instruction else { continue };
-            if values.next().is_some_and(|value| constants.contains(&value)) {
-                content.truncate(content.len() - part.raw.len());
-                *number += 1;
-                put_hidden(&mut content, constant, part.content, *number);
-            }
+    wire::with_instructions(code, |(computation, instruction), content, out| {
+        if !values.next().is_some_and(|value| constants.contains(&value)) {
+            return false;
         }
-        wire::put(&mut out, COMPUTATION, &content);
-    }
-    Ok(out)
+        let number = if own[computation] < OWN_NUMBERS { &mut next } else { &mut own[computation] };
+        *number += 1;
+        put_hidden(out, &module.computations[computation].instructions[instruction], content, *number);
+        true
+    })
 }
 
 /// Writes a constant under another number, and a barrier that has its number. Of a field that is there twice, the last counts.

@@ -1,8 +1,7 @@
 //! The order of comparisons. XLA since 2026 writes it to a field that older XLA does not know, which then takes the default: numbers
 //! beside NaN compare as false, and a sort leaves them where they are.
 
-use super::wire::field::{COMPUTATION, INSTRUCTION};
-use super::wire::{self, fields};
+use super::wire::{self, field::INSTRUCTION};
 use super::{HloComputationProto, HloInstructionProto, HloModuleProto};
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
@@ -22,29 +21,16 @@ pub(crate) fn with_order(code: &[u8], module: &HloModuleProto) -> Result<Option<
     if untyped.iter().all(HashSet::is_empty) {
         return Ok(None);
     }
-    let mut computations = module.computations.iter().zip(&untyped);
-    let mut out = Vec::with_capacity(code.len() + code.len() / 16);
-    for field in fields(code)? {
-        let computation = if field.number == COMPUTATION { computations.next() } else { None };
-        let Some((computation, untyped)) = computation else {
-            out.extend_from_slice(field.raw);
-            continue;
-        };
-        let mut instructions = computation.instructions.iter();
-        let mut content = Vec::with_capacity(field.content.len());
-        for part in fields(field.content)? {
-            let instruction = if part.number == INSTRUCTION { instructions.next() } else { None };
-            if !instruction.is_some_and(|instruction| untyped.contains(&instruction.id)) {
-                content.extend_from_slice(part.raw);
-                continue;
-            }
-            let mut typed = part.content.to_vec();
-            string::encode(TYPE, &TOTAL_ORDER.to_owned(), &mut typed);
-            wire::put(&mut content, INSTRUCTION, &typed);
+    let changed = wire::with_instructions(code, |(computation, instruction), content, out| {
+        if !untyped[computation].contains(&module.computations[computation].instructions[instruction].id) {
+            return false;
         }
-        wire::put(&mut out, COMPUTATION, &content);
-    }
-    Ok(Some(out))
+        let mut typed = content.to_vec();
+        string::encode(TYPE, &TOTAL_ORDER.to_owned(), &mut typed);
+        wire::put(out, INSTRUCTION, &typed);
+        true
+    });
+    changed.map(Some)
 }
 
 impl HloComputationProto {

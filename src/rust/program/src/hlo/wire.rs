@@ -51,6 +51,37 @@ pub fn fields(message: &[u8]) -> Result<Vec<Field<'_>>> {
     Ok(found)
 }
 
+/// A module with other instructions. `change` gets the place of each, of its computation and in it, and its content; it writes
+/// the fields that stand there instead, or returns `false` to keep it.
+///
+/// # Errors
+/// `InvalidFile` for a damaged module.
+pub fn with_instructions(
+    module: &[u8],
+    mut change: impl FnMut((usize, usize), &[u8], &mut Vec<u8>) -> bool,
+) -> Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(module.len());
+    let mut computations = 0..;
+    for field in fields(module)? {
+        let computation = if field.number == field::COMPUTATION { computations.next() } else { None };
+        let Some(computation) = computation else {
+            out.extend_from_slice(field.raw);
+            continue;
+        };
+        let mut instructions = 0..;
+        let mut content = Vec::with_capacity(field.content.len());
+        for part in fields(field.content)? {
+            let instruction = if part.number == field::INSTRUCTION { instructions.next() } else { None };
+            let mut change = |instruction| change((computation, instruction), part.content, &mut content);
+            if !instruction.is_some_and(&mut change) {
+                content.extend_from_slice(part.raw);
+            }
+        }
+        put(&mut out, field::COMPUTATION, &content);
+    }
+    Ok(out)
+}
+
 /// The error for a module that is not one.
 pub fn damage(why: &str) -> Error {
     Error::new(Kind::InvalidFile, format!("The HLO module is damaged: {why}."))

@@ -37,10 +37,10 @@ fn recognize(code: &[u8]) -> Option<(&'static str, Reason)> {
         _ if is_safetensors(code) => {
             Some(("The data are a safetensors file: arrays, not a program.", Reason::ProgramOfArrays))
         }
-        _ if is_hlo_module(code) => {
+        _ if is_message(start) && is_hlo_module(code) => {
             Some(("The data are a serialized HloModuleProto, not MLIR.", Reason::ProgramOfModule))
         }
-        _ if is_tensorflow(start) => {
+        _ if is_message(start) && has(start, b"tensorflow") => {
             Some(("The data are a TensorFlow model, not StableHLO.", Reason::ProgramOfTensorflow))
         }
         _ => None,
@@ -62,14 +62,13 @@ fn is_safetensors(code: &[u8]) -> bool {
     rest.first() == Some(&b'{') && u64::from_le_bytes(*length) <= rest.len() as u64
 }
 
-/// A message whose first field is the module's name.
-fn is_hlo_module(code: &[u8]) -> bool {
-    code.first() == Some(&0x0a) && HloModuleProto::decode(code).is_ok_and(|module| !module.computations.is_empty())
+/// A protocol buffer, which text is not. The first field is a version, a name or a message.
+fn is_message(start: &[u8]) -> bool {
+    matches!(start.first(), Some(0x08 | 0x0a)) && start.iter().any(|&byte| byte < 0x09)
 }
 
-/// A protocol buffer, which text is not, that names TensorFlow. The first field is a version or a message.
-fn is_tensorflow(start: &[u8]) -> bool {
-    matches!(start.first(), Some(0x08 | 0x0a)) && start.iter().any(|&byte| byte < 0x09) && has(start, b"tensorflow")
+fn is_hlo_module(code: &[u8]) -> bool {
+    HloModuleProto::decode(code).is_ok_and(|module| !module.computations.is_empty())
 }
 
 fn has(text: &[u8], part: &[u8]) -> bool {
