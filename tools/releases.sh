@@ -45,7 +45,9 @@ run_release() {
     rust=$(sed -n 's/^==> using rustc \([0-9.]*\).*/\1/p' "$log" | tail -n 1)
     echo "$release: R $r, Rust $rust, demo $demo s, ${counts:-no tests}, $((($(date +%s) - start + 30) / 60)) min"
     [ "$status" -eq 0 ] || {
-        grep -E '^(FAILED|SKIPPED|Error)|── (Failure|Error)' "$log"
+        # with the text of each failure
+        grep -E -A 20 '── (Failure|Error)' "$log"
+        grep -E '^(FAILED|SKIPPED|Error)' "$log"
         return 1
     }
     rm -rf --one-file-system "$root"
