@@ -18,9 +18,10 @@
 #'   that runs on several: one for each replica and partition, starting with all partitions of the first replica. Some
 #'   may belong to other processes; see [pjrt_distributed()]. Default: the first devices of the default platform, or the
 #'   devices of the options' `device_assignment`.
-#' @param shapes The shapes of inputs, for an exported function with symbolic dimensions: a list of integer vectors with
-#'   the names of inputs, such as `list(x = c(32, 4))`. It can be nested as the arguments are. You can pass the sizes of
-#'   symbolic dimensions instead: `list(b = 32)`. A list without names must have the order of the inputs. See
+#' @param shapes The shapes of inputs, for a program without fixed shapes, such as `tensor<?x4xf32>`, or an exported
+#'   function with symbolic dimensions: a list of integer vectors with the names of inputs, such as
+#'   `list(x = c(32, 4))`. It can be nested as the arguments of a function are. You can pass the sizes of symbolic
+#'   dimensions instead: `list(b = 32)`. A list without names must have the order of the inputs. See
 #'   [pjrt_load_exported()].
 #' @param topology A `PJRTTopology`, from [pjrt_topology()], to compile for devices of other machines; see the section
 #'   on absent devices. It cannot be combined with `device` or `devices`.
@@ -64,10 +65,9 @@
 #'   limit.
 #' * `pjrt_error_unsupported_program`: the program has an `infeed`, `outfeed`, `send` or `recv`, which would wait for
 #'   ever.
-#' * `pjrt_error_dynamic_shape`: arguments or results of `main` have no fixed shape (the message lists them), the size
-#'   of a result is known only after a run, or the symbolic dimensions of an exported function cannot be resolved on
-#'   this machine.
-#' * `pjrt_error_shape_mismatch`: `shapes` contradicts the shapes of an exported function. The message says where.
+#' * `pjrt_error_dynamic_shape`: arguments or results of `main` have no fixed shape (the message lists them; pass
+#'   `shapes`), the size of a result is known only after a run, or sizes do not follow from `shapes`.
+#' * `pjrt_error_shape_mismatch`: `shapes` contradicts the shapes of the program. The message says where.
 #' * `pjrt_error_custom_call`, also of class `pjrt_error_not_found`: the program calls a function that has no handler.
 #'   The field `target` contains its name. See [pjrt_register_custom_call()].
 #' * `pjrt_error_unimplemented`: the plugin cannot compile for a `topology`.
@@ -221,9 +221,7 @@ start_compile <- function(symbol, program, compile_options, device, devices, sha
     )
   }
   first <- if (is.null(chosen)) as_pjrt_device(NULL)
-  if (inherits(program, "PJRTExported")) {
-    program <- exported_program(program, platform(if (is.null(chosen)) first else chosen[[1L]]), shapes)
-  }
+  program <- fixed_program(program, platform(if (is.null(chosen)) first else chosen[[1L]]), shapes)
   made <- call_native(symbol, program, compile_options, as.list(chosen), first, cache_settings(), compile_place())
   show_cache_messages()
   made

@@ -157,8 +157,8 @@ advice <- list(
           if (platform == "host") "the CPU" else platform
         )
       },
-      if (startsWith(target, "cu") && platform == "host" && length(others) == 0L) {
-        "It looks like a function of CUDA. Export the program for the CPU."
+      if (platform == "host" && length(others) == 0L) {
+        sprintf("It looks like a function for %s. Export the program for the CPU.", made_for(target))
       },
       if (length(related) > 0L) {
         sprintf("Linear algebra for %s: %s. See ?\"linear-algebra\".", platform, short_targets(related))
@@ -284,7 +284,7 @@ advice <- list(
   },
   program_packed = function() "Unpack it, and read the program in it with `path = `.",
   shape_dynamic = function() {
-    "Export the program again with numbers instead of `?`, one program for each shape."
+    "Pass the shapes of its arguments: pjrt_compile(program, shapes = list(c(32, 4))), with all of them in order."
   },
   tensors_too_large = function() {
     c(
@@ -313,6 +313,18 @@ word_hint <- function(hint) {
 short_targets <- function(targets) {
   targets <- setdiff(targets, "print_tensor")
   toString(unique(sub("^lapack_[sdcz](.*)_ffi$", "lapack_*\\1_ffi", targets)))
+}
+
+# The devices for which JAX and XLA have functions of such a name, if any.
+made_for <- function(target) {
+  names <- c(
+    "GPUs of NVIDIA" = "^(cu(_|solver|sparse|blas|dnn|fft|rand|da)|__cu)",
+    "GPUs of AMD" = "^(hip|roc|miopen)",
+    "GPUs" = "^(__gpu\\$|mosaic_gpu|triton)",
+    "TPUs" = "^tpu_|^LuDecomposition$",
+    "GPUs and TPUs, which have several kinds of memory" = "^annotate_device_placement$"
+  )
+  names(names)[vapply(names, grepl, NA, target)]
 }
 
 # Classes that the reason of a failure adds to that of its code.

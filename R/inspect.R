@@ -11,7 +11,7 @@
 #' @param program A `PJRTProgram`, a `PJRTExported` from [pjrt_load_exported()], or a `PJRTLoadedExecutable`.
 #' @param device A device: anything that [as_pjrt_device()] takes. The program is compiled for it. An executable has its
 #'   own.
-#' @param shapes The shapes of inputs, for an exported function with symbolic dimensions: see [pjrt_compile()].
+#' @param shapes The shapes of inputs, for a program without fixed shapes: see [pjrt_compile()].
 #' @return A list of class `PJRTHloModuleSrcs` with `before_optimizations` and `after_optimizations`: each a string that
 #'   prints as is, or `NULL` if the compiler does not provide it. The attribute `module` is the module's name, `dir` the
 #'   folder with the files. They cannot be compiled again.
@@ -39,9 +39,7 @@ inspect_hlo <- function(program, device = NULL, shapes = NULL) {
   }
   shapes <- check_compilable(program, shapes)
   device <- as_pjrt_device(device)
-  if (inherits(program, "PJRTExported")) {
-    program <- exported_program(program, platform(device), shapes)
-  }
+  program <- fixed_program(program, platform(device), shapes)
   dumped <- dump_to_session_folder(program, device)
   if (length(dumped$files) == 0L) {
     dumped <- dump_to_own_folder(program, device)

@@ -1,20 +1,20 @@
-# The program of an exported function for a platform and for shapes: a function for several platforms takes the
-# platform's number as an argument, and symbolic dimensions have no size.
+# A program for certain shapes, and that of an exported function for a platform: a function for several platforms takes
+# the platform's number as an argument, and symbolic dimensions have no size.
 
 # Checks a program, or an exported function, and returns the shapes that are given for it.
 check_compilable <- function(program, shapes) {
   if (inherits(program, "PJRTExported")) {
     call_native(ffi_exported_check, program, NULL)
-    return(given_shapes(program, shapes))
+    return(given_shapes(shapes, program$inputs$name[program$inputs$kept]))
   }
   check_program(program)
   if (!is.null(shapes)) {
-    abort_input("`shapes` is only for exported functions.", hints = "Load one with pjrt_load_exported().")
+    return(given_shapes(shapes, call_native(ffi_program_arguments, program)))
   }
 }
 
 # The shapes and sizes that a user gives, as a flat list of numbers with names.
-given_shapes <- function(exported, shapes) {
+given_shapes <- function(shapes, inputs) {
   if (is.null(shapes)) {
     return(list())
   }
@@ -25,7 +25,6 @@ given_shapes <- function(exported, shapes) {
   if (!is.list(shapes) || is.object(shapes)) {
     abort_type("`shapes` must be a list with the shapes of inputs, not ", given(shapes), ".", hints = hints)
   }
-  inputs <- exported$inputs$name[exported$inputs$kept]
   if (is.null(names(shapes)) && length(shapes) <= length(inputs)) {
     names(shapes) <- inputs[seq_along(shapes)]
   }
@@ -49,7 +48,14 @@ given_shapes <- function(exported, shapes) {
   flat
 }
 
-# The program of a checked function for a platform, with the sizes that follow from `shapes`.
-exported_program <- function(exported, platform, shapes) {
-  call_with_text(ffi_exported_program, exported, platform, as.character(names(shapes)), unname(shapes))
+# A checked program or function as a program for a platform, with the sizes that follow from `shapes`.
+fixed_program <- function(program, platform, shapes) {
+  names <- as.character(names(shapes))
+  if (inherits(program, "PJRTExported")) {
+    call_with_text(ffi_exported_program, program, platform, names, unname(shapes))
+  } else if (is.null(shapes)) {
+    program
+  } else {
+    call_with_text(ffi_program_of_shapes, program, names, unname(shapes))
+  }
 }

@@ -74,9 +74,7 @@ check_topology <- function(topology) {
 compile_for_topology <- function(program, compile_options, topology, shapes) {
   shapes <- check_compilable(program, shapes)
   check_compile_options(compile_options)
-  if (inherits(program, "PJRTExported")) {
-    program <- exported_program(program, topology$platform, shapes)
-  }
+  program <- fixed_program(program, topology$platform, shapes)
   system <- attr(topology, "system", exact = TRUE)
   structure(
     call_native(ffi_topology_compile, system, program, compile_options, hash_folder()), class = "PJRTExecutable"

@@ -22,14 +22,14 @@ rows <- list(
   format.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
   format.PJRTHloModuleSrcs = row(x = of("printed", stages)),
   format.PJRTProgram = row(x = of("program", program, of_files("PJRTProgram")), n = of("index", 3, whole, "0L")),
-  inspect_hlo = row(program = "program", device = "device", shapes = of("list", NULL, "NULL")),
+  inspect_hlo = row(program = "program", device = "device", shapes = of("list", NULL, "NULL", vectors[4L])),
   pjrt_compile = row(
     program = "program", compile_options = "compile_options", device = "device", devices = of("devices", NULL, "NULL"),
-    shapes = of("list", NULL, "NULL"), topology = of("none", NULL, "NULL")
+    shapes = of("list", NULL, "NULL", vectors[4L]), topology = of("none", NULL, "NULL")
   ),
   pjrt_compile_async = row(
     program = "program", compile_options = "compile_options", device = "device", devices = of("devices", NULL, "NULL"),
-    shapes = of("list", NULL, "NULL"), after = await(made)
+    shapes = of("list", NULL, "NULL", vectors[4L]), after = await(made)
   ),
   pjrt_compile_options = row(
     num_replicas = of("index", 1L, "NULL", "1L"), num_partitions = of("index", 1L, "NULL", "1L"),

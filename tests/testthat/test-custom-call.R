@@ -119,6 +119,19 @@ test_that("a program without a handler is refused by a message that says what to
   expect_match(conditionMessage(error), "api_version = 4 : i32", fixed = TRUE)
 })
 
+test_that("the message for a function of another device's programs names the device", {
+  devices <- c(
+    cusolver_potrf_ffi = "GPUs of NVIDIA.", hipsolver_geqrf_ffi = "GPUs of AMD.", mosaic_gpu_v2 = "GPUs.",
+    tpu_custom_call = "TPUs.", annotate_device_placement = "GPUs and TPUs, which"
+  )
+  for (target in names(devices)) {
+    error <- expect_refused(compile(calling_program(target)), "not_found", "no handler of that name")
+    expect_match(conditionMessage(error), paste("a function for", devices[[target]]), fixed = TRUE)
+  }
+  error <- expect_refused(compile(calling_program("custom_fn")), "not_found", "no handler of that name")
+  expect_no_match(conditionMessage(error), "looks like", fixed = TRUE)
+})
+
 test_that("custom calls of the compiler need no handler", {
   text <- sub(typed, "api_version = 1 : i32", calling_program("Sharding"), fixed = TRUE)
   expect_identical(run_on_four(compile(text)), c(1, 2, 3, 4))

@@ -119,9 +119,34 @@ test_that("shapes of functions with fixed shapes are compared", {
   expect_refused(pjrt_compile(x, shapes = list(x = deep)), "invalid_input", "named `x[[1]][[1]]")
 })
 
-test_that("shapes are only for exported functions", {
-  program <- pjrt_program(path = system.file("programs", "square.mlir", package = "pjrt"))
-  expect_refused(
-    pjrt_compile(program, shapes = list(x = 1)), "invalid_input", "`shapes` is only for exported functions"
-  )
+test_that("a program without fixed shapes is compiled for the shapes of its arguments", {
+  code <- "func.func @main(%x: tensor<?x3xf32>, %y: tensor<3xf32>) -> tensor<?x3xf32> {
+    %rows = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x3xf32>) -> tensor<i32>
+    %columns = stablehlo.constant dense<3> : tensor<1xi32>
+    %one = stablehlo.reshape %rows : (tensor<i32>) -> tensor<1xi32>
+    %shape = stablehlo.concatenate %one, %columns, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %all = stablehlo.dynamic_broadcast_in_dim %y, %shape, dims = [1] : (tensor<3xf32>, tensor<2xi32>) -> tensor<?x3xf32>
+    %sum = stablehlo.add %x, %all : tensor<?x3xf32>
+    return %sum : tensor<?x3xf32>
+  }"
+  program <- pjrt_program(code)
+  expect_refused(pjrt_compile(program), "dynamic_shape", "pjrt_compile(program, shapes = list(c(32, 4)))")
+  x <- matrix(1:6, 2)
+  for (shapes in list(list(x = c(2, 3)), list(c(2L, 3L)), list(y = 3, x = c(2, 3)))) {
+    run <- pjrt_compile(program, shapes = shapes)
+    expect_identical(format(run), "main(x: f32[2x3], y: f32[3]) -> f32[2x3]")
+    expect_equal(as_array(pjrt_execute(run, pjrt_buffer(x, "f32"), pjrt_buffer(1:3, "f32"))), x + rep(1:3, each = 2))
+  }
+  expect_refused(pjrt_compile(program, shapes = list(y = 3)), "dynamic_shape", "some of these arguments: x.")
+  expect_refused(pjrt_compile(program, shapes = list(z = 3)), "invalid_input", "no argument `z`, but x, y.")
+  expect_refused(pjrt_compile(program, shapes = list(x = c(2, 4))), "shape_mismatch", "Argument 1")
+  expect_refused(pjrt_compile(program, shapes = list(1, 2, 3)), "invalid_input", "each of the 2 inputs")
+  expect_refused(pjrt_compile(program, shapes = list(x = -1)), "invalid_input", "whole numbers from 0")
+  expect_s3_class(value(pjrt_compile_async(program, shapes = list(c(2, 3)))), "PJRTLoadedExecutable")
+  expect_match(inspect_hlo(program, shapes = list(c(2, 3)))[["before_optimizations"]], "f32[2,3]", fixed = TRUE)
+  square <- pjrt_program(path = system.file("programs", "square.mlir", package = "pjrt"))
+  expect_s3_class(pjrt_compile(square, shapes = list(integer())), "PJRTLoadedExecutable")
+  expect_refused(pjrt_compile(square, shapes = list(2)), "shape_mismatch", "Argument 1")
+  hlo <- pjrt_program(path = fixture("square.hlo.pb"), format = "hlo")
+  expect_refused(pjrt_compile(hlo, shapes = list(2)), "invalid_input", "An HLO module has fixed shapes")
 })

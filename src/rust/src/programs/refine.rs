@@ -1,7 +1,7 @@
-//! The program of an exported function for a platform and for shapes: a function for several platforms takes the platform's
-//! number as an argument, and symbolic dimensions have no size.
+//! A program for certain shapes, and that of an exported function for a platform: a function for several platforms takes the
+//! platform's number as an argument, and symbolic dimensions have no size.
 
-use crate::programs::exported;
+use crate::programs::{exported, program};
 use crate::r::conditions::Result;
 use crate::r::{handle, sexp};
 use extendr_api::prelude::*;
@@ -19,10 +19,8 @@ use pjrt_program::refine::refine;
 fn exported_program(function: Robj, platform: &str, names: Vec<String>, given: Robj) -> Result<Robj> {
     let function = exported::get(&function, "program")?;
     let number = function.exported.platform_number(platform)?;
-    let given: Option<Vec<_>> = sexp::elements(sexp::of(&given)).map(sexp::whole_numbers).collect();
-    let Some(given) = given else { bail!(InvalidInput, "Shapes must be whole numbers.") };
-    let given: Vec<_> = names.iter().zip(&given).map(|(name, dims)| Given { name, dims }).collect();
-    let shapes = function.exported.kept_shapes(&given)?;
+    let given = whole_shapes(&given)?;
+    let shapes = function.exported.kept_shapes(&with_names(&names, &given))?;
     if number.is_none() && !function.exported.is_symbolic() {
         return Ok(handle::object(function.program.clone()));
     }
@@ -43,7 +41,34 @@ fn fixed(function: &ExportedProgram, number: Option<usize>, shapes: &[Vec<i64>])
     Ok(Program::new(text.into_bytes(), Format::Mlir)?.with_input_names(function.exported.kept_names()))
 }
 
+/// The names that shapes of a program's arguments can have.
+#[extendr]
+fn program_arguments(program: Robj) -> Result<Vec<String>> {
+    Ok(program::get(&program)?.argument_names())
+}
+
+/// The program for arguments of the shapes in `given`, with these names.
+#[extendr]
+fn program_of_shapes(program: Robj, names: Vec<String>, given: Robj) -> Result<Robj> {
+    let program = program::get(&program)?;
+    room::check_room(8 * program.code().len(), "to fix the shapes of the program")?;
+    let given = whole_shapes(&given)?;
+    Ok(handle::object(program.with_shapes(&with_names(&names, &given))?))
+}
+
+fn whole_shapes(given: &Robj) -> Result<Vec<Vec<i64>>> {
+    let shapes: Option<Vec<_>> = sexp::elements(sexp::of(given)).map(sexp::whole_numbers).collect();
+    let Some(shapes) = shapes else { bail!(InvalidInput, "Shapes must be whole numbers.") };
+    Ok(shapes)
+}
+
+fn with_names<'a>(names: &'a [String], shapes: &'a [Vec<i64>]) -> Vec<Given<'a>> {
+    names.iter().zip(shapes).map(|(name, dims)| Given { name, dims }).collect()
+}
+
 extendr_module! {
     mod refine;
+    fn program_arguments;
+    fn program_of_shapes;
     fn exported_program;
 }

@@ -9,6 +9,7 @@ mod portable;
 pub mod refine;
 mod resources;
 
+use crate::exported::dims::Given;
 use crate::module::annotations::is_dynamic;
 use crate::module::mesh;
 use crate::module::Module;
@@ -59,6 +60,46 @@ impl Program {
             }
         };
         Program::new(text, Format::Mlir).map(Some)
+    }
+
+    /// The names of its arguments, without `%`; as decoded code names them, where they have none: `arg0`.
+    pub fn argument_names(&self) -> Vec<String> {
+        let inputs = self.annotations().inputs.iter().flatten().enumerate();
+        inputs
+            .map(|(i, input)| match &input.name {
+                Some(name) => name.trim_start_matches('%').to_owned(),
+                None => format!("arg{i}"),
+            })
+            .collect()
+    }
+
+    /// The program for arguments of these shapes. Those of fixed shapes may be left out.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a name that no argument has, `ShapeMismatch` for a shape that the program refuses, and `DynamicShape`
+    /// if sizes cannot be fixed or some are missing.
+    pub fn with_shapes(&self, given: &[Given<'_>]) -> Result<Program> {
+        if self.format() != Format::Mlir {
+            let message = "An HLO module has fixed shapes: no others can be given.";
+            return Err(Error::new(Kind::InvalidInput, message));
+        }
+        let mut sizes: Vec<_> = self.annotations().inputs.iter().flatten().map(|input| input.dims.clone()).collect();
+        let names = self.argument_names();
+        for Given { name, dims } in given {
+            // R writes names such as `0` in backticks.
+            let name = name.trim_matches('`');
+            let Some(place) = names.iter().position(|known| known == name) else {
+                bail!(InvalidInput, "The program has no argument `{name}`, but {}.", names.join(", "));
+            };
+            sizes[place] = Some(dims.to_vec());
+        }
+        let Some(sizes) = sizes.into_iter().collect::<Option<Vec<_>>>() else {
+            let is_missing = |name: &&String| !given.iter().any(|one| one.name.trim_matches('`') == **name);
+            let missing: Vec<_> = names.iter().filter(is_missing).map(String::as_str).collect();
+            bail!(DynamicShape, "`shapes` lacks the shape of some of these arguments: {}.", missing.join(", "));
+        };
+        let text = refine::refine(&self.whole_module()?, &sizes, &[])?.text()?;
+        Program::new(text.into_bytes(), Format::Mlir)
     }
 
     /// Its module with fixed sizes inside, which follow from those of the arguments; `None` if all are fixed already.

@@ -221,6 +221,9 @@ impl<'m> Refiner<'m> {
             Some(indices) if self.is_strict => self.without_shapes(source, &mut operation, &indices)?,
             _ => self.result_types(source, &operation)?,
         };
+        if target == "stablehlo.dynamic_approx_top_k" && self.is_strict {
+            self.fix_number_of_largest(source, &mut operation)?;
+        }
         if let Some(called) = source.attribute("called_computations").and_then(Attribute::as_array) {
             let called = called.iter().filter_map(Attribute::as_symbol).cloned().collect::<Vec<_>>();
             for name in called {
@@ -267,6 +270,19 @@ impl<'m> Refiner<'m> {
             operation.set("operand_layouts", Attribute::Array(layouts));
         }
         Ok(types)
+    }
+
+    /// The call of JAX for about the `k` largest elements, whose last operand is `k`, as XLA's, which has it as an attribute.
+    fn fix_number_of_largest(&self, source: &Operation, operation: &mut Operation) -> Result<()> {
+        const CONFIG: &str = "mhlo.backend_config";
+        let k = self.need(source, operation.operands.pop().as_ref())?;
+        let (Some(&k), Some(Attribute::Dictionary(config))) = (k.first(), operation.attribute(CONFIG)) else {
+            return Err(strange("a selection of the largest without a number"));
+        };
+        let config = config.iter().cloned().chain([("top_k".into(), Attribute::number(k))]).collect();
+        operation.set(CONFIG, Attribute::Dictionary(config));
+        operation.set("call_target_name", Attribute::string("ApproxTopK"));
+        Ok(())
     }
 
     /// The operands: inputs, initial values, window, strides, dilations of the base and of the window, and padding.
