@@ -27,12 +27,15 @@
 #' @param x,object,target A `PJRTBuffer`.
 #' @param current A `PJRTBuffer`, or an R vector or array.
 #' @param mode A string: the type of the vector, as for [base::as.vector()].
+#' @param row.names,optional,nm As for [base::as.data.frame()].
 #' @param ... Arguments for the comparison, such as `tolerance`, in `all.equal()`. Arguments for the values' summary in
-#'   `summary()`. Otherwise for methods.
+#'   `summary()`, or for their data frame. Otherwise for methods.
 #' @return
 #' * `dim()`: an integer vector, or `NULL` for a scalar. `length()`: the number of elements.
 #' * `as.array()`: an array, with one dimension for a scalar. `as.matrix()`: a matrix, with one column unless the buffer
-#'   has two dimensions. `as.vector()`, `as.double()` and so on: a vector. `as.list()` and [lapply()] use the elements.
+#'   has two dimensions. `as.data.frame()`: a data frame, with one column unless the buffer has more dimensions;
+#'   [data.frame()] takes buffers, too. `as.vector()`, `as.double()` and so on: a vector. `as.list()` and [lapply()] use
+#'   the elements.
 #' * `is.numeric()`: `TRUE` for integers and floats. `is.array()`: `TRUE` unless it is a scalar. `is.matrix()`: `TRUE`
 #'   for two dimensions.
 #' * `is.na()`, `is.nan()`, `is.finite()` and `is.infinite()`: a logical array. `anyNA()`: `TRUE` or `FALSE`.
@@ -95,6 +98,18 @@ as.matrix.PJRTBuffer <- function(x, ...) {
     dim(values) <- c(length(values), 1L)
   }
   values
+}
+
+#' @rdname buffer-methods
+#' @export
+as.data.frame.PJRTBuffer <- function(x, row.names = NULL, optional = FALSE, ..., nm = deparse1(substitute(x))) {
+  check_flag(optional, "optional")
+  values <- as_array(x)
+  if (length(dim(values)) > 1L) {
+    return(as.data.frame(values, row.names = row.names, optional = optional, ...))
+  }
+  dim(values) <- NULL
+  as.data.frame(values, row.names = row.names, optional = optional, ..., nm = nm)
 }
 
 #' @rdname buffer-methods

@@ -18,6 +18,7 @@ rows <- list(
   anyNA.PJRTBuffer = row(x = "buffer", recursive = "any"),
   as.array.PJRTBuffer = row(x = "buffer"),
   as.complex.PJRTBuffer = row(x = "buffer"),
+  as.data.frame.PJRTBuffer = row(x = "buffer", row.names = "ignored", optional = "flag", nm = "ignored"),
   as.double.PJRTBuffer = row(x = "buffer"),
   as.integer.PJRTBuffer = row(x = "buffer"),
   as.logical.PJRTBuffer = row(x = "buffer"),

@@ -25,6 +25,21 @@ test_that("as.array(), as.matrix() and as.vector() convert a buffer like its arr
   expect_identical(as.vector(tail(pjrt_buffer(1:5), 2)), 4:5)
 })
 
+test_that("a buffer becomes a data frame, or a column of one, like its array", {
+  m <- matrix(1:6, 2)
+  x <- pjrt_buffer(c(1.5, 2))
+  expect_identical(as.data.frame(pjrt_buffer(m)), as.data.frame(m))
+  expect_identical(as.data.frame(x), data.frame(x = c(1.5, 2)))
+  expect_identical(as.data.frame(pjrt_scalar(2), nm = "one"), data.frame(one = 2))
+  expect_identical(data.frame(id = 1:2, x, score = x), data.frame(id = 1:2, x = c(1.5, 2), score = c(1.5, 2)))
+  expect_identical(cbind(data.frame(id = 1:2), pjrt_buffer(m)), cbind(data.frame(id = 1:2), m))
+  expect_identical(as.data.frame(x, row.names = c("a", "b")), data.frame(x = c(1.5, 2), row.names = c("a", "b")))
+  expect_identical(aggregate(pjrt_buffer(c(1, 2, 3)), list(group = c(7, 8, 7)), sum)$x, c(4, 2))
+  expect_identical(as.data.frame(pjrt_buffer(array(1:8, c(2, 2, 2)))), as.data.frame(array(1:8, c(2, 2, 2))))
+  big <- pjrt_buffer(bit64::as.integer64(c(-1, 2)))
+  expect_bits(data.frame(big)$big, bit64::as.integer64(c(-1, 2)))
+})
+
 test_that("a buffer converts to a vector of every type", {
   for (dtype in c("i8", "ui16", "i32", "f16", "f32", "f64")) {
     x <- pjrt_buffer(c(0, 1.5, 2), dtype)
