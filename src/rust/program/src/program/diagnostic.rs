@@ -88,10 +88,12 @@ fn dynamic(program: &Program, error: Error) -> Error {
 fn unknown_type(arrays: &[String]) -> Error {
     let which = if arrays.is_empty() { "an argument or result".to_owned() } else { arrays.join(", ") };
     let message = format!("The program has elements of a type that the compiler lacks: {which}.");
-    Error::new(Kind::UnsupportedDtype, message).hint(
+    Error::new(Kind::UnsupportedDtype, message).hint(if arrays.iter().any(|array| array.contains("!quant.")) {
+        "Export the program without quantized types: with integers, and floats that scale them."
+    } else {
         "Use a type that it has, with a `stablehlo.convert` where that is needed: i64 for `index` and i128, f64 for f80, \
-         f32 for tf32, f8 for f6.",
-    )
+         f32 for tf32, f8 for f6."
+    })
 }
 
 /// The error about these arrays, in words.
@@ -128,10 +130,12 @@ impl<'a> Diagnostic<'a> {
         let (file, place) = place(at);
         let is_text = file == TEXT;
         let is_origin = !is_text && place.is_some();
-        let notes = lines().filter_map(|line| line.split_once(": note: ")).map(|(at, note)| (note, self::place(at).1));
+        let notes = lines().filter_map(|line| line.split_once(": note: "));
+        let notes = notes.map(|(at, note)| (named(note).1, self::place(at).1));
+        let (name, message) = named(message);
         Some(Diagnostic {
             place: place.filter(|_| is_text),
-            origin: is_origin.then_some(at),
+            origin: is_origin.then_some(at).or(name),
             notes: notes.collect(),
             ..Diagnostic::of(message)
         })
@@ -152,7 +156,7 @@ impl<'a> Diagnostic<'a> {
 
     /// The notes that help a reader.
     fn remarks(&self) -> Vec<String> {
-        const NOISE: [&str; 2] = ["see current operation", "Available dialects"];
+        const NOISE: [&str; 3] = ["see current operation", "Available dialects", "called from"];
         let useful = self.notes.iter().filter(|(note, _)| !NOISE.iter().any(|noise| note.starts_with(noise)));
         let remark = |&(note, place): &(&str, Option<(usize, usize)>)| match place {
             Some((line, column)) if self.place.is_some_and(|own| own.0 != line) => {
@@ -161,6 +165,14 @@ impl<'a> Diagnostic<'a> {
             _ => format!("The compiler adds: {note}."),
         };
         useful.map(remark).collect()
+    }
+}
+
+/// The name of a location before a message, `loc("name"): `, and the message.
+fn named(message: &str) -> (Option<&str>, &str) {
+    match message.strip_prefix("loc(").and_then(|rest| rest.split_once("): ")) {
+        Some((name, message)) => (Some(name.trim_matches('"')), message),
+        None => (None, message),
     }
 }
 
@@ -273,6 +285,12 @@ mod tests {
         let found = read("model.py:12:3: error: 'a' op is wrong\nmodel.py:12:3: note: see current operation: x");
         assert_eq!(found.sentence(), "The program does not compile: model.py:12:3: 'a' op is wrong.");
         assert_eq!((found.place, found.remarks()), (None, Vec::new()));
+        let found = read(concat!(
+            "<unknown>:0: error: loc(\"q\"): 'a' op is wrong\n",
+            "<unknown>:0: note: loc(\"q\"): see current operation: x\n<unknown>:0: note: called from"
+        ));
+        assert_eq!(found.sentence(), "The program does not compile: q: 'a' op is wrong.");
+        assert_eq!(found.remarks(), Vec::<String>::new());
         let found = read("-:2:3: error: twice\n-:1:17: note: previously defined here\n-:2:3: note: add a dot");
         assert_eq!(found.remarks(), ["Line 1, column 17: previously defined here.", "The compiler adds: add a dot."]);
         assert_eq!(read("-:0:0: error: no main").place, None);
