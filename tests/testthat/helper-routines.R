@@ -241,7 +241,7 @@ routine_uses <- function() {
     exported_lines = format(exported),
     exported_program = pjrt:::fixed_program(exported, "cpu", list()),
     program_arguments = pjrt:::given_shapes(list(), pjrt:::call_native(pjrt:::ffi_program_arguments, program)),
-    program_of_shapes = pjrt_compile(program, shapes = list(c(2, 2), c(2, 2))),
+    program_of_shapes = pjrt_compile(program, shapes = list(2, 2)),
     exported_weights = pjrt:::call_native(pjrt:::ffi_exported_weights, exported),
     exported_keep_weights = length(pjrt_load_exported(torch_folder)$weights),
     compile_options_check = pjrt_compile_options(debug_options = list(xla_cpu_enable_fast_math = FALSE)),
