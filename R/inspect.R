@@ -88,11 +88,14 @@ stage_files <- function(dir) {
   structure(as.numeric(file.mtime(files)), names = files)
 }
 
-# The texts of both stages of the first module. The plugin provides what is not in a file.
+# The texts of both stages of the first module. The plugin provides what is not in a file. A program that another process
+# has compiled is written there, and again after its compilation when this process loads it: the numbers of both modules
+# are in any order.
 read_stages <- function(dumped) {
   files <- sort(as.character(dumped$files))
   module <- function(file) sub("\\..*", "", basename(file))
-  files <- files[module(files) == module(files)[1L]]
+  compiled <- grep("before_optimizations\\.txt$", files, value = TRUE)
+  files <- files[module(files) == module(c(compiled, files))[1L]]
   read <- function(stage) {
     file <- grep(paste0(stage, "\\.txt$"), files, value = TRUE)
     if (length(file) > 0L) read_module(file[[1L]])

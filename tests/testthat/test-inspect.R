@@ -122,3 +122,16 @@ test_that("inspect_hlo() takes exported functions", {
   expect_refused(inspect_hlo(symbolic), "invalid_input", "whose sizes are not known: b")
   expect_refused(inspect_hlo(symbolic, shapes = list(x = c(2, 5, 4))), "shape_mismatch", "Dimension 2 of `x`")
 })
+
+test_that("both stages are those of the compiled module, whichever number the loaded one has", {
+  for (loaded in c("module_0236", "module_0249")) {
+    dir <- withr::local_tempdir()
+    write <- function(file, text) writeLines(c(text, "}"), file.path(dir, file))
+    write(paste0(loaded, ".main.after_optimizations.txt"), "loaded {")
+    write("module_0242.main.before_optimizations.txt", "before {")
+    write("module_0242.main.cpu_after_optimizations.txt", "after {")
+    files <- names(pjrt:::stage_files(dir))
+    stages <- pjrt:::read_stages(list(dir = dir, files = files, text = NULL))
+    expect_identical(stages, list(before_optimizations = "before {\n}", after_optimizations = "after {\n}"))
+  }
+})

@@ -91,7 +91,7 @@ fn damaged_programs_are_refused_without_a_panic() {
     ] {
         let code = std::fs::read(format!("{}/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
         let dims: Vec<Vec<i64>> = dims.iter().map(|dims| dims.to_vec()).collect();
-        for at in damaged_places(code.len(), 40).skip(1) {
+        for at in damaged_places(code.len(), 15).skip(1) {
             for byte in [0, 0xff, code[at].wrapping_add(2), code[at] ^ 8] {
                 let mut changed = code.clone();
                 changed[at] = byte;
