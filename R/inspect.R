@@ -89,8 +89,7 @@ stage_files <- function(dir) {
 }
 
 # The texts of both stages of the first module. The plugin provides what is not in a file. A program that another process
-# has compiled is written there, and again after its compilation when this process loads it: the numbers of both modules
-# are in any order.
+# has compiled is written there, and again when this process loads it: the numbers of both modules are in any order.
 read_stages <- function(dumped) {
   files <- sort(as.character(dumped$files))
   module <- function(file) sub("\\..*", "", basename(file))
