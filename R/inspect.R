@@ -88,8 +88,8 @@ stage_files <- function(dir) {
   structure(as.numeric(file.mtime(files)), names = files)
 }
 
-# The texts of both stages of the first module. The plugin provides what is not in a file. A program that another process
-# has compiled is written there, and again when this process loads it: the numbers of both modules are in any order.
+# The texts of both stages of the first module. The plugin provides what is not in a file. A program of another process
+# has files of its own there, and more when this process loads it: the numbers of both modules are in any order.
 read_stages <- function(dumped) {
   files <- sort(as.character(dumped$files))
   module <- function(file) sub("\\..*", "", basename(file))
