@@ -309,24 +309,6 @@ word_hint <- function(hint) {
   if (is.character(hint)) hint else do.call(advice[[hint$reason]], hint[names(hint) != "reason"])
 }
 
-# Linear algebra targets in short: a routine of LAPACK once for all types.
-short_targets <- function(targets) {
-  targets <- setdiff(targets, "print_tensor")
-  toString(unique(sub("^lapack_[sdcz](.*)_ffi$", "lapack_*\\1_ffi", targets)))
-}
-
-# The devices for which JAX and XLA have functions of such a name, if any.
-made_for <- function(target) {
-  names <- c(
-    "GPUs of NVIDIA" = "^(cu(_|solver|sparse|blas|dnn|fft|rand|da)|__cu)",
-    "GPUs of AMD" = "^(hip|roc|miopen)",
-    "GPUs" = "^(__gpu\\$|mosaic_gpu|triton)",
-    "TPUs" = "^tpu_|^LuDecomposition$",
-    "GPUs and TPUs, which have several kinds of memory" = "^annotate_device_placement$"
-  )
-  names(names)[vapply(names, grepl, NA, target)]
-}
-
 # Classes that the reason of a failure adds to that of its code.
 reason_classes <- c(
   callback_failed = "r_call", compile_failed = "compile", compute_in_r = "operator",

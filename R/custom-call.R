@@ -165,3 +165,21 @@ warn_about_custom_calls <- function() {
 write_output <- function(pieces) {
   for (piece in pieces) cat(piece)
 }
+
+# Linear algebra targets in short: a routine of LAPACK once for all types.
+short_targets <- function(targets) {
+  targets <- setdiff(targets, "print_tensor")
+  toString(unique(sub("^lapack_[sdcz](.*)_ffi$", "lapack_*\\1_ffi", targets)))
+}
+
+# The devices for which JAX and XLA have functions of such a name, if any.
+made_for <- function(target) {
+  patterns <- c(
+    "GPUs of NVIDIA" = "^(cu(_|solver|sparse|blas|dnn|fft|rand|da)|__cu)",
+    "GPUs of AMD" = "^(hip|roc|miopen)",
+    "GPUs" = "^(__gpu\\$|mosaic_gpu|triton)",
+    "TPUs" = "^tpu_|^LuDecomposition$",
+    "GPUs and TPUs, which have several kinds of memory" = "^annotate_device_placement$"
+  )
+  names(patterns)[vapply(patterns, grepl, NA, target)]
+}

@@ -105,10 +105,9 @@ as.matrix.PJRTBuffer <- function(x, ...) {
 as.data.frame.PJRTBuffer <- function(x, row.names = NULL, optional = FALSE, ..., nm = deparse1(substitute(x))) {
   check_flag(optional, "optional")
   values <- as_array(x)
-  if (length(dim(values)) > 1L) {
-    return(as.data.frame(values, row.names = row.names, optional = optional, ...))
+  if (length(dim(values)) == 1L) {
+    dim(values) <- NULL
   }
-  dim(values) <- NULL
   as.data.frame(values, row.names = row.names, optional = optional, ..., nm = nm)
 }
 

@@ -148,6 +148,8 @@ test_that("a program without fixed shapes is compiled for the shapes of its argu
   square <- pjrt_program(path = system.file("programs", "square.mlir", package = "pjrt"))
   expect_s3_class(pjrt_compile(square, shapes = list(integer())), "PJRTLoadedExecutable")
   expect_refused(pjrt_compile(square, shapes = list(2)), "shape_mismatch", "Argument 1")
+  numbered <- pjrt_program("func.func @main(%0: tensor<?xf32>) -> tensor<?xf32> { return %0 : tensor<?xf32> }")
+  expect_s3_class(pjrt_compile(numbered, shapes = list("0" = 2)), "PJRTLoadedExecutable")
   hlo <- pjrt_program(path = fixture("square.hlo.pb"), format = "hlo")
   expect_refused(pjrt_compile(hlo, shapes = list(2)), "invalid_input", "An HLO module has fixed shapes")
 })

@@ -13,6 +13,7 @@ use crate::exported::dims::Given;
 use crate::module::annotations::is_dynamic;
 use crate::module::mesh;
 use crate::module::Module;
+use crate::names::{self, normal};
 use crate::program::stablehlo::{Version, Versions};
 use crate::program::{Format, Program};
 use crate::text::{self, end_of_brackets};
@@ -85,19 +86,19 @@ impl Program {
         }
         let mut sizes: Vec<_> = self.annotations().inputs.iter().flatten().map(|input| input.dims.clone()).collect();
         let names = self.argument_names();
+        let arguments: Vec<_> = names.iter().map(String::as_str).collect();
         for Given { name, dims } in given {
-            // R writes names such as `0` in backticks.
-            let name = name.trim_matches('`');
-            let Some(place) = names.iter().position(|known| known == name) else {
-                bail!(InvalidInput, "The program has no argument `{name}`, but {}.", names.join(", "));
+            let Some(place) = names::find(&arguments, name) else {
+                bail!(InvalidInput, "The program has no argument `{}`, but {}.", normal(name), arguments.join(", "));
             };
             sizes[place] = Some(dims.to_vec());
         }
-        let Some(sizes) = sizes.into_iter().collect::<Option<Vec<_>>>() else {
-            let is_missing = |name: &&String| !given.iter().any(|one| one.name.trim_matches('`') == **name);
-            let missing: Vec<_> = names.iter().filter(is_missing).map(String::as_str).collect();
+        let missing: Vec<_> =
+            arguments.iter().zip(&sizes).filter(|(_, size)| size.is_none()).map(|(&name, _)| name).collect();
+        if !missing.is_empty() {
             bail!(DynamicShape, "`shapes` lacks the shape of some of these arguments: {}.", missing.join(", "));
-        };
+        }
+        let sizes: Vec<_> = sizes.into_iter().flatten().collect();
         let text = refine::refine(&self.whole_module()?, &sizes, &[])?.text()?;
         Program::new(text.into_bytes(), Format::Mlir)
     }
