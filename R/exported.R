@@ -33,6 +33,9 @@
 #' that depend on them, such as `2*b + 1`. If an input and a dimension have the same name, the name stands for the
 #' input.
 #'
+#' PyTorch's files of models with `dynamic_shapes` do not say which sizes are equal. Each such size is a dimension of
+#' its own, `d1`, `d2` and so on, and the sizes of outputs are `"?"`.
+#'
 #' The package replaces symbolic dimensions with sizes. If it cannot do this for an operation, the error names the
 #' operation.
 #'
@@ -70,7 +73,6 @@
 #' @section Limits:
 #' These functions can be loaded, but not compiled:
 #' * Functions for other platforms. Export with `platforms=["cpu"]`, or `"cuda"`, `"rocm"`, `"tpu"`.
-#' * PyTorch models with `dynamic_shapes`. Export one model for each shape.
 #' * Functions with ordered effects, such as ordered I/O.
 #' * Functions with a calling convention other than 9 or 10. The tests run functions that JAX 0.4.25 to 0.12 exported. A
 #'   plugin may be older than JAX: [pjrt_compile()] rewrites operations that it does not know.

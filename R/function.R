@@ -54,8 +54,8 @@
 #' `devices` chooses the devices, as for [pjrt_compile()]; by default they are the first ones of the default platform.
 #'
 #' @param x A `PJRTLoadedExecutable`, a `PJRTExported` from [pjrt_load_exported()] or a `PJRTProgram`. Exported
-#'   functions and programs are compiled with [pjrt_compile()]: JAX functions at the first call (with symbolic
-#'   dimensions, at the first call with each shape), all others at once.
+#'   functions and programs are compiled with [pjrt_compile()]: functions with symbolic dimensions at the first call
+#'   with each shape, other JAX functions at the first call, and all others at once.
 #' @param as A string: `"buffer"` if the function returns buffers, at once, or `"array"` if it waits and returns arrays,
 #'   as from [as_array()]. See below about several devices.
 #' @param device A device to compile for: anything that [as_pjrt_device()] takes. An executable has one already.
@@ -90,6 +90,9 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
   as <- check_choice(as, c("buffer", "array"), "as")
   check_loaded(x)
   source <- list(as = as)
+  if (inherits(x, "PJRTExported")) {
+    source$weights <- x$weights
+  }
   if (inherits(x, "PJRTLoadedExecutable")) {
     check_unused(...)
     if (!is.null(device)) {
@@ -109,9 +112,6 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
   }
   exported <- attr(source$executable, "exported")
   source$device <- device_line(source$executable)
-  if (inherits(x, "PJRTExported")) {
-    source$weights <- x$weights
-  }
   text <- call_native(ffi_function_of_executable, source$executable, exported)
   make_function(renamed_function(text, arguments), source)
 }
@@ -119,7 +119,7 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
 # Whether a function is compiled by its calls: its file must describe its arguments.
 is_compiled_later <- function(x, ..., shapes = NULL) {
   call_native(ffi_exported_check, x, NULL)
-  is.null(shapes) && x$framework != "PyTorch"
+  is.null(shapes) && (x$framework != "PyTorch" || is_symbolic(x))
 }
 
 # The function that compiles an exported function for the inputs of a call, and the devices in words. In a session that

@@ -222,11 +222,22 @@ test_that("a model without weights takes those of another file", {
   expect_equal(as_array(out), sweep(x %*% t(matrix(1:12, 3)), 2, 1:3, "+"), tolerance = 1e-5)
 })
 
-test_that("what cannot run is refused with the remedy", {
+test_that("a model with dynamic shapes runs on shapes that it was not exported with", {
+  model <- load_torch("dynamic")
+  expect_identical(model$inputs$shape[[3L]], c("d1", "4"))
+  expect_identical(model$outputs$shape, list(c("?", "?")))
+  x <- matrix(1:20 / 7, 5)
+  expected <- sweep(x %*% t(as_array(model$weights$weight)), 2, as_array(model$weights$bias), "+")
+  for (shapes in list(list(d1 = 5), list(`args[0]` = c(5, 4)))) {
+    executable <- pjrt_compile(model, shapes = shapes)
+    expect_equal(as_array(pjrt_execute(executable, model$weights, pjrt_buffer(x))), expected, tolerance = 1e-5)
+  }
+  predict <- pjrt_function(model, as = "array")
+  expect_equal(predict(x), expected, tolerance = 1e-5)
+  expect_equal(predict(x[1:2, ]), expected[1:2, ], tolerance = 1e-5)
   for (compile in list(pjrt_compile, pjrt_compile_async)) {
-    expect_refused(
-      compile(load_torch("dynamic")), "invalid_input", "torch.export.export(model, args) without `dynamic_shapes`"
-    )
+    expect_refused(compile(model), "invalid_input", "whose sizes are not known: d1")
+    expect_refused(compile(model, shapes = list(d1 = 0)), "shape_mismatch", "at least 1")
   }
 })
 

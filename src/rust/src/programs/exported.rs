@@ -201,10 +201,10 @@ fn exported_lines(function: Robj, description: Vec<String>) -> Result<Robj> {
     lines.extend(description);
     let line =
         |title: &str, values: &[String]| (!values.is_empty()).then(|| format!("  {title}: {}", values.join(", ")));
+    lines.extend(line("symbolic dimensions", &exported.dimensions()?));
     match exported.framework {
         Framework::PyTorch => lines.push("  PyTorch, for any platform".to_owned()),
         Framework::Jax => {
-            lines.extend(line("symbolic dimensions", &exported.dimensions()?));
             let title = if exported.platforms.len() > 1 { "platforms" } else { "platform" };
             lines.extend(line(title, &exported.platforms));
             lines.push(format!("  devices: {}", exported.num_devices));

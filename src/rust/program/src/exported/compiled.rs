@@ -18,18 +18,13 @@ impl Exported {
                 "Export a function without them.",
             ));
         }
-        match self.framework {
-            // Its file does not relate symbolic dimensions to each other.
-            Framework::PyTorch if self.is_symbolic() => Some((
-                "has symbolic dimensions, which are not supported.".to_owned(),
-                "Export it for fixed shapes: torch.export.export(model, args) without `dynamic_shapes`.",
-            )),
-            Framework::Jax if !CONVENTIONS.contains(&self.calling_convention) => Some((
+        let is_known = self.framework != Framework::Jax || CONVENTIONS.contains(&self.calling_convention);
+        (!is_known).then(|| {
+            (
                 format!("has calling convention {}, but only 9 and 10 are supported.", self.calling_convention),
                 "Export it with another version of JAX.",
-            )),
-            _ => None,
-        }
+            )
+        })
     }
 
     /// # Errors
@@ -95,7 +90,10 @@ impl Exported {
         let inputs = names.iter().zip(&paths).zip(&self.inputs);
         let inputs: Vec<_> = inputs.map(|((name, path), input)| Input { name, path, shape: &input.shape }).collect();
         let values = dims::solve(&inputs, given)?;
-        self.outputs.iter().try_for_each(|output| dims::evaluate(&output.shape, &values).map(drop))?;
+        // The file of a PyTorch model does not relate its outputs' sizes to those of inputs.
+        if self.framework == Framework::Jax {
+            self.outputs.iter().try_for_each(|output| dims::evaluate(&output.shape, &values).map(drop))?;
+        }
         self.inputs.iter().map(|input| dims::evaluate(&input.shape, &values)).collect()
     }
 
@@ -124,7 +122,9 @@ impl Exported {
         let what = if self.is_symbolic() { "its symbolic dimensions" } else { "its platforms" };
         let message = format!("cannot be compiled here: {what} cannot be resolved. {}", problem.message());
         let error = self.error(Kind::DynamicShape, &message);
-        if self.is_symbolic() {
+        if self.framework == Framework::PyTorch {
+            error.hint("Export it without `dynamic_shapes`, once for each shape: torch.export.export(model, args).")
+        } else if self.is_symbolic() {
             error.hint(
                 "Export it with fixed shapes, once for each shape: \
                 jax.export.export(jax.jit(f))(jax.ShapeDtypeStruct((32, 4), \"float32\")).",

@@ -53,6 +53,9 @@ pub struct Array {
 const PARAMETERS: &str = "data";
 const CONSTANTS: &str = "constants";
 
+/// The size of a dimension that is not fixed.
+const UNKNOWN: &str = "?";
+
 /// The version of the text form of trees.
 const TREE_VERSION: i64 = 1;
 
@@ -189,9 +192,11 @@ impl Function {
 impl From<Function> for Exported {
     fn from(function: Function) -> Exported {
         let paths = |arrays: &[&Array]| arrays.iter().map(|array| array.path.clone()).collect::<Vec<_>>();
-        let values = |arrays: &[&Array]| arrays.iter().map(|array| Arc::new(array.value())).collect();
+        let values = |arrays: &[&Array]| arrays.iter().map(|array| array.value()).collect::<Vec<_>>();
         let inputs: Vec<&Array> = function.inputs.iter().map(|input| &input.array).collect();
         let outputs: Vec<&Array> = function.outputs.iter().collect();
+        let (mut values_in, mut values_out) = (values(&inputs), values(&outputs));
+        name_sizes(&mut values_in, &mut values_out);
         let rows = || function.inputs.iter().enumerate();
         let weight = |(row, input): (usize, &Input)| match &input.source {
             Source::Weight(file) => Some((row, file.clone())),
@@ -204,8 +209,8 @@ impl From<Function> for Exported {
             collected: None,
             input_names: paths(&inputs),
             output_names: paths(&outputs),
-            inputs: values(&inputs),
-            outputs: values(&outputs),
+            inputs: values_in.into_iter().map(Arc::new).collect(),
+            outputs: values_out.into_iter().map(Arc::new).collect(),
             kept: rows().filter(|(_, input)| input.source != Source::Unused).map(|(row, _)| row).collect(),
             weights: rows().filter_map(weight).collect(),
             platforms: Vec::new(),
@@ -222,6 +227,16 @@ impl From<Function> for Exported {
             in_tree: function.in_tree,
             out_tree: function.out_tree,
         }
+    }
+}
+
+/// Gives each dimension without a size a name of its own, since the description does not say which are equal. It has
+/// the outputs' sizes for the example that was exported, even if they depend on those of inputs.
+fn name_sizes(inputs: &mut [Value], outputs: &mut [Value]) {
+    let unknown = inputs.iter_mut().flat_map(|value| &mut value.shape).filter(|size| *size == UNKNOWN);
+    let count = unknown.enumerate().map(|(i, size)| *size = format!("d{}", i + 1)).count();
+    if count > 0 {
+        outputs.iter_mut().flat_map(|value| &mut value.shape).for_each(|size| *size = UNKNOWN.to_owned());
     }
 }
 
@@ -244,7 +259,7 @@ impl Signature {
             return Err(damaged("an array has too many dimensions"));
         }
         let dim = |(i, &dim): (usize, &i64)| match dim {
-            _ if self.dynamic_dims.contains(&i) => Ok("?".to_owned()),
+            _ if self.dynamic_dims.contains(&i) => Ok(UNKNOWN.to_owned()),
             0.. => Ok(dim.to_string()),
             _ => Err(damaged("a dimension is negative")),
         };

@@ -70,6 +70,9 @@ fn nested_arguments_are_counted_in_order() {
 #[test]
 fn dimensions_that_are_not_fixed_have_no_number() {
     assert_eq!(inputs(&read("dynamic"))[2], "args[0]: float32[?,4]");
+    let exported = Exported::from(read("dynamic"));
+    assert_eq!(exported.inputs[2].shape, ["d1", "4"]);
+    assert_eq!(exported.outputs[0].shape, ["?", "?"]);
 }
 
 #[test]
