@@ -32,7 +32,7 @@ shortened <- function(call, longest = 200L) {
   if (is.function(called)) {
     # from do.call() with the function itself
     is_it <- function(name) identical(get0(name, topenv()), called)
-    called <- as.symbol(Find(is_it, ls(topenv())) %||% "function")
+    called <- as.symbol(Find(is_it, ls(topenv())) %||% "FUN")
   }
   as.call(list(called, quote(...)))
 }

@@ -113,6 +113,13 @@ test_that("the call of an error is the user's", {
   )
 })
 
+test_that("a long call of a function that has no name can be shown", {
+  add <- pjrt_function(compile(add_program()))
+  error <- expect_refused(do.call(add, list(numeric(1000))), "argument_count")
+  expect_identical(conditionCall(error), quote(FUN(...)))
+  expect_match(capture.output(print(error)), "in FUN(...): The function takes", fixed = TRUE, all = FALSE)
+})
+
 test_that("an error in a method names the generic, and loops around it do not show", {
   x <- pjrt_buffer(c(1, 2))
   pjrt_execute(compile(add_program("2xf32", donates)), x, pjrt_buffer(c(1, 2)))

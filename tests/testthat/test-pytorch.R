@@ -222,6 +222,10 @@ test_that("a model without weights takes those of another file", {
   expect_equal(as_array(out), sweep(x %*% t(matrix(1:12, 3)), 2, 1:3, "+"), tolerance = 1e-5)
 })
 
+test_that("elements without names are numbered in messages", {
+  expect_refused(pjrt_function(load_torch("nested"))(list(y = 1), list()), "invalid_input", "elements are `[[1]]`.")
+})
+
 test_that("a model with dynamic shapes runs on shapes that it was not exported with", {
   model <- load_torch("dynamic")
   expect_identical(model$inputs$shape[[3L]], c("d1", "4"))

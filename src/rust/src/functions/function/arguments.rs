@@ -195,7 +195,7 @@ impl Arguments {
                 known.push(name);
             }
         }
-        names::listed(known.into_iter().map(|name| format!("`{name}`")).collect())
+        names::listed(known.into_iter().map(|name| format!("`{}`", names::in_r(name))).collect())
     }
 }
 
