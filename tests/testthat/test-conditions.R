@@ -114,7 +114,7 @@ test_that("the call of an error is the user's", {
 })
 
 test_that("a long call of a function that has no name can be shown", {
-  add <- pjrt_function(compile(add_program()))
+  add <- pjrt_function(compile(add_program("2xf32")))
   error <- expect_refused(do.call(add, list(numeric(1000))), "argument_count")
   expect_identical(conditionCall(error), quote(FUN(...)))
   expect_match(capture.output(print(error)), "in FUN(...): The function takes", fixed = TRUE, all = FALSE)
