@@ -10,6 +10,7 @@
 #' Subscripts work as for R's arrays. Use one for each dimension, or a single one that counts through the whole array in
 #' R's order, or a numeric matrix with a column for each dimension and a row for each element. They are numbers from 1,
 #' negative numbers to leave elements out, or logical values, which are recycled. An empty subscript selects everything.
+#' A subscript that is a buffer is read first, as `x > 3` in `x[x > 3]`.
 #'
 #' Subscripts that are `NA` or out of bounds are errors, since most dtypes have no `NA`. Strings are errors, since
 #' buffers have no names.
@@ -29,7 +30,7 @@
 #' x[2, ]
 #' x[, -1]
 #' x[1, , drop = FALSE]
-#' x[x[] > 3]
+#' x[x > 3]
 #' x[cbind(c(1, 2), c(1, 3))]
 #' x[[2, 3]]
 #' x[c(2, 1), , as = "buffer"]
@@ -119,11 +120,12 @@ check_count <- function(count, rank) {
   }
 }
 
-# The subscripts in a method's frame; TRUE, which selects everything, for empty ones.
+# The subscripts in a method's frame, those on a device as R data; TRUE, which selects everything, for empty ones.
 subscripts <- function(frame) {
   lapply(seq_len(eval(quote(...length()), frame)), function(i) {
     name <- as.name(paste0("..", i))
-    if (eval(call("missing", name), frame)) TRUE else eval(name, frame)
+    subscript <- if (eval(call("missing", name), frame)) TRUE else eval(name, frame)
+    if (is_buffer(subscript)) as_array(subscript) else subscript
   })
 }
 
@@ -179,12 +181,6 @@ single_position <- function(subscript) {
 plain_subscript <- function(subscript) {
   if (is.null(subscript)) {
     return(integer())
-  }
-  if (is_buffer(subscript)) {
-    abort_input(
-      "A subscript must be numbers or logical values of R, not a buffer.",
-      hints = "Read the buffer first, as in x[as_array(x > 2)]."
-    )
   }
   if (!typeof(subscript) %in% c("logical", "integer", "double")) {
     abort_input(

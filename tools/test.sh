@@ -120,28 +120,46 @@ if [ "$mode" = --fast ]; then
     exit
 fi
 
-target_dir=${CARGO_TARGET_DIR:-$PWD/src/rust/target}
-if cargo fmt --version >/dev/null 2>&1; then
-    check "Rust format" cargo fmt --all --check --manifest-path "$manifest"
+# The checks that depend on Rust.
+rust_parts() {
+    target_dir=${CARGO_TARGET_DIR:-$PWD/src/rust/target}
+    if cargo fmt --version >/dev/null 2>&1; then
+        check "Rust format" cargo fmt --all --check --manifest-path "$manifest"
+    else
+        say "no Rust format check: this Rust has no rustfmt"
+    fi
+    if cargo clippy --version >/dev/null 2>&1; then
+        check "Rust lint" cargo clippy --quiet --workspace --all-targets --locked --manifest-path "$manifest" -- -D warnings
+    else
+        say "no Rust lint: this Rust has no clippy"
+    fi
+    check "licences of crates" Rscript --vanilla tools/authors.R --check
+    check "refusal of an old Rust" sh tools/check-msrv.sh
+    rust_tests --workspace
+    check "R CMD check" package_check
+}
+
+other_parts() {
+    check "R style" Rscript --vanilla tools/lint.R
+    check "words" sh -c 'sh tools/words.sh --self-test && sh tools/words.sh'
+    if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
+        check "another user in a chroot" sh tools/chroot.sh
+    else
+        say "no test in a chroot: it needs root, who may mount"
+    fi
+    r_parts
+    check "demo" Rscript --vanilla tools/demo.R
+}
+
+# Both wait now and then, so together they take less time than one after the other.
+if [ "${PJRT_TEST_BESIDE:-}" = no ]; then
+    rust_parts
+    other_parts
 else
-    say "no Rust format check: this Rust has no rustfmt"
+    say "Rust checks, which are shown at the end"
+    rust_parts >"$work/rust" 2>&1 &
+    other_parts
+    wait
+    cat "$work/rust"
 fi
-if cargo clippy --version >/dev/null 2>&1; then
-    check "Rust lint" cargo clippy --quiet --workspace --all-targets --locked --manifest-path "$manifest" -- -D warnings
-else
-    say "no Rust lint: this Rust has no clippy"
-fi
-check "R style" Rscript --vanilla tools/lint.R
-check "words" sh -c 'sh tools/words.sh --self-test && sh tools/words.sh'
-if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
-    check "another user in a chroot" sh tools/chroot.sh
-else
-    say "no test in a chroot: it needs root, who may mount"
-fi
-check "licences of crates" Rscript --vanilla tools/authors.R --check
-check "refusal of an old Rust" sh tools/check-msrv.sh
-rust_tests --workspace
-r_parts
-check "demo" Rscript --vanilla tools/demo.R
-check "R CMD check" package_check
 finish

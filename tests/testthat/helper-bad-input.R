@@ -50,7 +50,7 @@ platforms <- c(single_names, "a line end", "\"cpu:9\"", "\"%s\"")
 subscripts <- c(
   "NULL", "a factor", "a time", "integer64", "logical()", "integer()", "double()", "TRUE", "c(TRUE, FALSE)", "1L", "0L",
   "1.5",
-  "1:2", "1e-300", below_zero
+  "1:2", "1e-300", below_zero, "a buffer"
 )
 kept <- c(
   "NULL", "integer()", "double()", "character()", "1L", "1:2", "1:1000", "a matrix", single_names, "c(\"a\", \"b\")",

@@ -10,6 +10,7 @@ use pjrt_core::{Buffer, Client, Device, Executable, HostMemory};
 use pjrt_data::{array::Spec, dtype::DType};
 use pjrt_program::program::{Format, Program};
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../program/fixtures");
 
@@ -52,15 +53,17 @@ fn run(client: &Client, program: &Program) -> Result<Vec<Vec<u8>>> {
         .collect();
     let borrowed: Vec<Vec<&Buffer>> = inputs.iter().map(|inputs| inputs.iter().collect()).collect();
     let borrowed: Vec<&[&Buffer]> = borrowed.iter().map(Vec::as_slice).collect();
+    // Programs for several devices that run at the same time could wait for each other's threads.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _runs = ONE_AT_A_TIME.lock();
     let outputs = executable.execute_sharded(&borrowed, &ExecuteOptions::default())?;
     Ok(outputs.into_iter().flatten().map(|output| output.read().unwrap().bytes().to_vec()).collect())
 }
 
-#[test]
-fn text_and_artifacts_of_bytecode_compute_the_same_bits() {
-    let client = client_of(4);
+/// The bytecode of all fixtures, with their names.
+fn fixtures() -> Vec<(String, Program)> {
     let mut folders = vec![PathBuf::from(FIXTURES)];
-    let (mut count, mut artifacts) = (0, 0);
+    let mut found = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -69,34 +72,57 @@ fn text_and_artifacts_of_bytecode_compute_the_same_bits() {
                 continue;
             }
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            let Ok(bytecode) = Program::new(std::fs::read(&path).unwrap(), Format::Mlir) else { continue };
-            if bytecode.bytecode().is_none() {
-                continue;
-            }
-            let text = bytecode.whole_text().unwrap();
-            let text = Program::new(text.into_bytes(), Format::Mlir).unwrap();
-            match (run(&client, &bytecode), run(&client, &text)) {
-                // Random numbers differ from run to run.
-                (Ok(expected), Ok(_)) if run(&client, &bytecode).is_ok_and(|again| again != expected) => {}
-                (Ok(expected), Ok(found)) => {
-                    assert_eq!(expected, found, "{name}");
-                    count += 1;
-                    // What has no portable form is named. Programs with a mesh are for more devices than there are.
-                    match text.to_portable(client.plugin().stablehlo_versions()) {
-                        Ok(Some(artifact)) if !name.contains("mesh") => {
-                            assert_eq!(expected, run(&client, &artifact).unwrap(), "{name} as an artifact");
-                            artifacts += 1;
-                        }
-                        Ok(_) => {}
-                        Err(error) => eprintln!("{name}: {error}"),
-                    }
-                }
-                (Err(_), Err(_)) => {}
-                // The encoding is newer than the plugin, but the operations are not.
-                (Err(error), Ok(_)) => eprintln!("{name}: {}", error.message()),
-                (expected, found) => panic!("{name}: {:?}, {:?}", expected.err(), found.err()),
-            }
+            let program = Program::new(std::fs::read(&path).unwrap(), Format::Mlir);
+            found.extend(program.ok().filter(|program| program.bytecode().is_some()).map(|program| (name, program)));
         }
     }
-    assert!(count > 50 && artifacts > 50, "{count} programs, {artifacts} artifacts");
+    found
+}
+
+/// Compares the results of bytecode, of its text and of its artifact. Returns how many forms had the same.
+fn compare(client: &Client, name: &str, bytecode: &Program) -> [usize; 2] {
+    let text = Program::new(bytecode.whole_text().unwrap().into_bytes(), Format::Mlir).unwrap();
+    match (run(client, bytecode), run(client, &text)) {
+        (Ok(expected), Ok(found)) if expected != found => {
+            // Random numbers differ from run to run.
+            assert_ne!(expected, run(client, bytecode).unwrap(), "{name}");
+            [0, 0]
+        }
+        // What has no portable form is named. Programs with a mesh are for more devices than there are.
+        (Ok(expected), Ok(_)) => match text.to_portable(client.plugin().stablehlo_versions()) {
+            Ok(Some(artifact)) if !name.contains("mesh") => {
+                assert_eq!(expected, run(client, &artifact).unwrap(), "{name} as an artifact");
+                [1, 1]
+            }
+            Ok(_) => [1, 0],
+            Err(error) => {
+                eprintln!("{name}: {error}");
+                [1, 0]
+            }
+        },
+        (Err(_), Err(_)) => [0, 0],
+        // The encoding is newer than the plugin, but the operations are not.
+        (Err(error), Ok(_)) => {
+            eprintln!("{name}: {}", error.message());
+            [0, 0]
+        }
+        (expected, found) => panic!("{name}: {:?}, {:?}", expected.err(), found.err()),
+    }
+}
+
+#[test]
+fn text_and_artifacts_of_bytecode_compute_the_same_bits() {
+    let client = client_of(4);
+    let left = Mutex::new(fixtures());
+    let next = || left.lock().unwrap().pop();
+    let worker = || {
+        let one = |(name, program): (String, Program)| compare(&client, &name, &program);
+        std::iter::from_fn(next).map(one).fold([0, 0], |[a, b], [c, d]| [a + c, b + d])
+    };
+    let counts: Vec<[usize; 2]> = std::thread::scope(|scope| {
+        let workers = [(); 4].map(|()| scope.spawn(worker));
+        workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+    });
+    let [programs, artifacts] = [0, 1].map(|i| counts.iter().map(|count| count[i]).sum::<usize>());
+    assert!(programs > 50 && artifacts > 50, "{programs} programs, {artifacts} artifacts");
 }
