@@ -157,6 +157,8 @@ if [ "${PJRT_TEST_BESIDE:-}" = no ]; then
     other_parts
 else
     say "Rust checks, which are shown at the end"
+    # Ctrl-C does not reach what runs in the background
+    trap 'rm -rf "$work"; kill 0' INT
     rust_parts >"$work/rust" 2>&1 &
     other_parts
     wait
