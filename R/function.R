@@ -54,8 +54,9 @@
 #' `devices` chooses the devices, as for [pjrt_compile()]; by default they are the first ones of the default platform.
 #'
 #' @param x A `PJRTLoadedExecutable`, a `PJRTExported` from [pjrt_load_exported()] or a `PJRTProgram`. Exported
-#'   functions and programs are compiled with [pjrt_compile()]: functions with symbolic dimensions at the first call
-#'   with each shape, other JAX functions at the first call, and all others at once.
+#'   functions and programs are compiled with [pjrt_compile()]: those with symbolic dimensions, or with dimensions such
+#'   as `?` that have no size, at the first call with each shape, other JAX functions at the first call, and all others
+#'   at once.
 #' @param as A string: `"buffer"` if the function returns buffers, at once, or `"array"` if it waits and returns arrays,
 #'   as from [as_array()]. See below about several devices.
 #' @param device A device to compile for: anything that [as_pjrt_device()] takes. An executable has one already.
@@ -99,9 +100,10 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
       abort_input("`device` must not be given for an executable: it has one already.")
     }
     source$executable <- x
-  } else if (inherits(x, "PJRTExported") && is_compiled_later(x, ...)) {
+  } else if (inherits(x, c("PJRTExported", "PJRTProgram")) && is_compiled_later(x, ...)) {
     source <- c(source, compile_later(x, device, ...))
-    return(make_function(renamed_function(call_native(ffi_exported_function, x), arguments), source))
+    routine <- if (inherits(x, "PJRTExported")) ffi_exported_function else ffi_function_of_program
+    return(make_function(renamed_function(call_native(routine, x), arguments), source))
   } else if (inherits(x, "PJRTExported") || inherits(x, "PJRTProgram")) {
     source$executable <- pjrt_compile(x, ..., device = device)
     check_loaded(source$executable, "The executable")
@@ -118,23 +120,29 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
 
 # Whether a function is compiled by its calls: its file must describe its arguments.
 is_compiled_later <- function(x, ..., shapes = NULL) {
-  call_native(ffi_exported_check, x, NULL)
-  is.null(shapes) && (x$framework != "PyTorch" || is_symbolic(x))
+  is_exported <- inherits(x, "PJRTExported")
+  if (is_exported) {
+    call_native(ffi_exported_check, x, NULL)
+  }
+  is.null(shapes) && ((is_exported && x$framework != "PyTorch") || is_symbolic(x))
 }
 
-# The function that compiles an exported function for the inputs of a call, and the devices in words. In a session that
-# has read it, it finds the devices by their names.
+# The function that compiles an exported function or a program for the inputs of a call, and the devices in words. In a
+# session that has read it, it finds the devices by their names.
 compile_later <- function(x, device, ..., devices = NULL) {
   # here, and not by the first call
   check_compile_arguments(...)
   if (!is.null(device) && !is.null(devices)) {
     abort_input("Only one of `device` and `devices` can be given.")
   }
-  if (is.null(device) && is.null(devices) && x$num_devices > 1) {
+  is_exported <- inherits(x, "PJRTExported")
+  if (is.null(device) && is.null(devices) && is_exported && x$num_devices > 1) {
     devices <- utils::head(devices(platform(as_pjrt_device(NULL))), x$num_devices)
   }
   chosen <- if (is.null(devices)) list(as_pjrt_device(device)) else device_list(devices)
-  call_native(ffi_exported_check, x, platform(chosen[[1L]]))
+  if (is_exported) {
+    call_native(ffi_exported_check, x, platform(chosen[[1L]]))
+  }
   names <- vapply(chosen, device_name, "")
   here <- function(i) {
     tryCatch(as_pjrt_device(chosen[[i]]), pjrt_error_invalid_pointer = function(e) device_named(names[[i]]))
@@ -159,13 +167,13 @@ check_compile_arguments <- function(...) {
   do.call(check_unused, given[!(names(given) %||% rep("", length(given))) %in% known])
 }
 
-# The shapes of a function's inputs, as pjrt_compile() takes them. Those of inputs that are given as their parts on
-# several devices are fixed.
-shapes_of <- function(inputs, exported) {
-  if (!is_symbolic(exported)) {
+# The shapes of the inputs of an exported function or a program, as pjrt_compile() takes them. Those of inputs that are
+# given as their parts on several devices are fixed.
+shapes_of <- function(inputs, x) {
+  if (!is_symbolic(x)) {
     return(NULL)
   }
-  kept <- exported$inputs[exported$inputs$kept, ]
+  kept <- program_inputs(x)
   shapes <- list()
   # a loop, not Map(), so that errors show the user's call
   for (i in seq_along(inputs)) {
@@ -277,7 +285,7 @@ plain_argument <- function(x) {
 }
 
 # The executable that a function runs with these inputs: buffers and R arrays in the program's order. The native side
-# calls this, with the function's environment and the inputs, for the first call and for other symbolic dimensions.
+# calls this, with the function's environment and the inputs, for the first call and for other shapes.
 executable_for_call <- function(call) {
   source <- call[[1L]]$.source
   source$executable %||% source$compile(call[[2L]])

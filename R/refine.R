@@ -9,7 +9,7 @@ check_compilable <- function(program, shapes) {
   }
   check_program(program)
   if (!is.null(shapes)) {
-    return(given_shapes(shapes, call_native(ffi_program_arguments, program)))
+    return(given_shapes(shapes, program_inputs(program)$name))
   }
 }
 

@@ -240,7 +240,7 @@ routine_uses <- function() {
     exported_function = format(pjrt_function(exported)),
     exported_lines = format(exported),
     exported_program = pjrt:::fixed_program(exported, "cpu", list()),
-    program_arguments = pjrt:::given_shapes(list(), pjrt:::call_native(pjrt:::ffi_program_arguments, program)),
+    program_inputs = pjrt:::program_inputs(program),
     program_of_shapes = pjrt_compile(program, shapes = list(2, 2)),
     exported_weights = pjrt:::call_native(pjrt:::ffi_exported_weights, exported),
     exported_keep_weights = length(pjrt_load_exported(torch_folder)$weights),
@@ -288,6 +288,9 @@ routine_uses <- function() {
     function_new = class(pjrt_function(add)),
     function_call = calling(x, c(3, 4)),
     function_of_executable = format(pjrt_function(add)),
+    function_of_program = format(pjrt_function(pjrt_program(
+      "func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n return %x : tensor<?xf32>\n}"
+    ))),
     function_renamed = names(formals(pjrt_function(add, arguments = c("a", "b")))),
     function_step = class(pjrt_step(pjrt_function(add), state = c(x = 1))),
     function_arrays = summary(pjrt_function(add)),

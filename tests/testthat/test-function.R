@@ -421,6 +421,41 @@ test_that("a function with symbolic dimensions is compiled for each shape that i
   expect_refused(fixed(params, x), "shape_mismatch", "`x`")
 })
 
+test_that("a program whose dimensions have no sizes is compiled for each shape that it is called with", {
+  program <- pjrt_program("func.func @main(%a: tensor<?x3xf32>, %b: tensor<?xf32>, %c: tensor<f32>)
+    -> (tensor<?x3xf32> {jax.result_info = \"sum\"}, tensor<f32> {jax.result_info = \"length\"}) {
+  %sum = stablehlo.add %a, %a : tensor<?x3xf32>
+  %size = stablehlo.get_dimension_size %b, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %n = stablehlo.convert %size : (tensor<i32>) -> tensor<f32>
+  %length = stablehlo.multiply %n, %c : tensor<f32>
+  return %sum, %length : tensor<?x3xf32>, tensor<f32>
+}")
+  f <- pjrt_function(program, as = "array")
+  expect_identical(names(formals(f)), c("a", "b", "c", "..."))
+  expect_output(print(f), "a: f32[?, 3]", fixed = TRUE)
+  expect_output(print(f), "sum: f32[?, 3]", fixed = TRUE)
+  x <- matrix(1:12, 4)
+  for (rows in list(1:4, 2L, 1:4)) {
+    expect_equal(f(x[rows, , drop = FALSE], 1:5, 2), list(sum = 2 * x[rows, , drop = FALSE], length = 10))
+  }
+  expect_equal(f(pjrt_buffer(x, "f32"), pjrt_buffer(numeric(), "f32"), 2)$length, 0)
+  again <- unserialize(serialize(f, NULL))
+  expect_equal(again(x, 1, 1), list(sum = 2 * x, length = 1))
+  expect_refused(f(x, 1:2, 1:2), "shape_mismatch", "`c`")
+  expect_refused(f(x), "argument_count", "are missing")
+  expect_refused(f(1, 1, 1), "shape_mismatch")
+  twice <- pjrt_program("func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %y = stablehlo.add %x, %x : tensor<?xf32>
+  return %y : tensor<?xf32>
+}")
+  step <- pjrt_step(pjrt_function(twice), state = c(x = 1))
+  expect_equal(as_array(step(step(list(x = 1:3)))$x), array(4 * 1:3))
+  fixed <- pjrt_function(twice, shapes = list(x = 2))
+  expect_equal(as_array(fixed(1:2)), array(c(2, 4)))
+  expect_refused(fixed(1:3), "shape_mismatch", "`x`")
+  expect_refused(pjrt_function(twice, nonsense = 1), "invalid_input", "nonsense")
+})
+
 test_that("a derivative is a function of the arguments and the cotangents", {
   params <- as_array(pjrt_load_npy(iris_file("iris-params.npz")))
   species <- as.integer(iris$Species) - 1L

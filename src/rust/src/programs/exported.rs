@@ -224,7 +224,7 @@ fn exported_lines(function: Robj, description: Vec<String>) -> Result<Robj> {
 }
 
 /// Dimensions as numbers, or as text if some are symbolic.
-fn shape(dims: &[String]) -> Robj {
+pub fn shape(dims: &[String]) -> Robj {
     match dims.iter().map(|dim| dim.parse::<i64>()).collect::<std::result::Result<Vec<_>, _>>() {
         Ok(numbers) => sexp::robj(sexp::new_whole_numbers(&numbers)),
         Err(_) => dims.iter().map(String::as_str).collect::<Vec<_>>().into(),

@@ -7,6 +7,7 @@ use crate::r::{handle, sexp};
 use extendr_api::prelude::*;
 use pjrt_base::error::{self, Kind};
 use pjrt_base::room;
+use pjrt_data::dtype::DType;
 use pjrt_program::exported::dims::Given;
 use pjrt_program::module::Module;
 use pjrt_program::program::exported_program::ExportedProgram;
@@ -41,10 +42,18 @@ fn fixed(function: &ExportedProgram, number: Option<usize>, shapes: &[Vec<i64>])
     Ok(Program::new(text.into_bytes(), Format::Mlir)?.with_input_names(function.exported.kept_names()))
 }
 
-/// The names that shapes of a program's arguments can have.
+/// The inputs of a program: the names by which their shapes can be given, types, and shapes, which are text if some dimensions
+/// have no size.
 #[extendr]
-fn program_arguments(program: Robj) -> Result<Vec<String>> {
-    Ok(program::get(&program)?.argument_names())
+fn program_inputs(program: Robj) -> Result<Robj> {
+    let program = program::get(&program)?;
+    let inputs = program.annotations().inputs.as_deref().unwrap_or_default();
+    Ok(list!(
+        name = program.argument_names(),
+        dtype = inputs.iter().map(|input| input.dtype.map_or("", DType::name)).collect::<Vec<_>>(),
+        shape = List::from_values(inputs.iter().map(|input| exported::shape(&input.shape())))
+    )
+    .into())
 }
 
 /// The program for arguments of the shapes in `given`, with these names.
@@ -68,7 +77,7 @@ fn with_names<'a>(names: &'a [String], shapes: &'a [Vec<i64>]) -> Vec<Given<'a>>
 
 extendr_module! {
     mod refine;
-    fn program_arguments;
+    fn program_inputs;
     fn program_of_shapes;
     fn exported_program;
 }

@@ -304,7 +304,7 @@ fn kind_of(value: &Value) -> String {
 }
 
 /// An element type and a shape, as in `f32[2x3]` or `f32[n, 4]`.
-fn typed(dtype: &str, shape: &[String]) -> String {
+pub fn typed(dtype: &str, shape: &[String]) -> String {
     // Symbolic dimensions are expressions.
     let is_symbolic = shape.iter().any(|dim| dim.parse::<i64>().is_err());
     format!("{dtype}[{}]", shape.join(if is_symbolic { ", " } else { "x" }))

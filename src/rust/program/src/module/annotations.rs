@@ -88,6 +88,20 @@ impl Annotations {
     }
 }
 
+impl Array {
+    /// The shape of an input: numbers, and "?" for dimensions without a size. Empty if it is unknown.
+    pub fn shape(&self) -> Vec<String> {
+        match (&self.dims, &self.dynamic) {
+            (Some(dims), _) => dims.iter().map(i64::to_string).collect(),
+            (None, Some(kind)) => {
+                let dims = kind.split_once('[').and_then(|(_, dims)| dims.strip_suffix(']'));
+                dims.map(|dims| dims.split('x').map(str::to_owned).collect()).unwrap_or_default()
+            }
+            (None, None) => Vec::new(),
+        }
+    }
+}
+
 fn array(kind: &Type, attributes: Option<&Attribute>) -> Array {
     let item = |name: &str| attributes?.item(name);
     let has_sharding =

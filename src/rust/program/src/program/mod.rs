@@ -7,6 +7,7 @@ pub mod stablehlo;
 mod suggest;
 
 use crate::bytecode::{self, MAGIC};
+use crate::callable::{self, Callable};
 use crate::exported;
 use crate::hlo::{
     AliasEntryProto, BufferDonorProto, DonorEntryProto, HloModuleProto, InputOutputAliasProto, ProgramShapeProto,
@@ -14,9 +15,11 @@ use crate::hlo::{
 };
 use crate::module::annotations::{Annotations, Array};
 use crate::module::Module;
+use crate::names;
 use crate::text;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::room;
+use pjrt_data::dtype::DType;
 use prost::Message;
 use std::sync::Arc;
 
@@ -196,6 +199,39 @@ impl Program {
             }
             Format::Hlo => self.hlo().map(|module| module.input_names()).unwrap_or_default(),
         }
+    }
+
+    /// Its function, if dimensions of its inputs have no sizes: `None` if all have, or are unknown.
+    ///
+    /// # Errors
+    /// Those of [`Callable::of_names`].
+    pub fn function(&self) -> Result<Option<Callable>> {
+        let Annotations { inputs: Some(inputs), outputs: Some(outputs), num_replicas, num_partitions } =
+            &*self.annotations
+        else {
+            return Ok(None);
+        };
+        if inputs.iter().all(|input| input.dynamic.is_none()) {
+            return Ok(None);
+        }
+        let kind = |array: &Array| callable::typed(array.dtype.map_or("", DType::name), &array.shape());
+        let input = |array: &Array| callable::Input {
+            kind: kind(array),
+            kept: true,
+            donated: array.is_donated,
+            symbolic: array.dynamic.is_some(),
+        };
+        let named = |array: &Array| (array.name.clone().unwrap_or_default(), input(array));
+        let names = names::of_outputs(outputs.iter().map(|output| output.path.as_deref())).unwrap_or_default();
+        let output = |(i, array): (usize, &Array)| (names.get(i).cloned().unwrap_or_default(), kind(array));
+        let devices = num_replicas.unwrap_or(1).saturating_mul(num_partitions.unwrap_or(1));
+        Callable::of_names(
+            "main",
+            inputs.iter().map(named).collect(),
+            outputs.iter().enumerate().map(output).collect(),
+            u32::try_from(devices).unwrap_or(u32::MAX),
+        )
+        .map(Some)
     }
 
     /// Its inputs, outputs and aliases, as the interface of a compiled module; `None` if they cannot be read or are not arrays

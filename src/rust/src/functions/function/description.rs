@@ -1,7 +1,7 @@
 //! What is known of a function of a program, as a text that R keeps.
 
 use crate::functions::tree::Texts;
-use crate::programs::executable;
+use crate::programs::{executable, program};
 use crate::r::conditions::{Failure, Result};
 use crate::r::describe::describe;
 use crate::r::sexp;
@@ -37,6 +37,15 @@ fn function_of_executable(executable: Robj, exported: Robj) -> Result<String> {
         }
     };
     Ok(made.to_text()?)
+}
+
+/// The function of a program whose inputs have dimensions without sizes.
+#[extendr]
+fn function_of_program(program: Robj) -> Result<String> {
+    let Some(function) = program::get(&program)?.function()? else {
+        bail!(Internal, "The shapes of the program are fixed.");
+    };
+    Ok(function.to_text()?)
 }
 
 /// The type of a whole array, whose parts a program may have on several devices.
@@ -187,6 +196,7 @@ fn function_signature(function: &str) -> Result<String> {
 extendr_module! {
     mod description;
     fn function_of_executable;
+    fn function_of_program;
     fn function_renamed;
     fn function_step;
     fn function_facts;
