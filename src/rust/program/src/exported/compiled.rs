@@ -1,9 +1,10 @@
 //! What an exported function needs before its program can be compiled: a platform, and sizes of symbolic dimensions.
 
 use super::dims::{self, Given, Input};
-use super::{Exported, Framework};
+use super::{Exported, Framework, Value};
 use crate::names::{in_r, normal};
 use pjrt_base::error::{Error, Kind, Result};
+use std::sync::Arc;
 
 /// The calling conventions of JAX that are known.
 const CONVENTIONS: std::ops::RangeInclusive<u16> = 9..=10;
@@ -82,19 +83,25 @@ impl Exported {
         Ok(shapes.collect())
     }
 
-    /// The shapes of all inputs.
+    /// The shapes of all inputs; empty for those that nothing determines and the program does not take.
     fn input_shapes(&self, given: &[Given<'_>]) -> Result<Vec<Vec<i64>>> {
         // Messages have R's spelling.
         let names: Vec<String> = self.input_names.iter().map(|name| in_r(&normal(name))).collect();
         let paths = self.input_paths();
         let inputs = names.iter().zip(&paths).zip(&self.inputs);
         let inputs: Vec<_> = inputs.map(|((name, path), input)| Input { name, path, shape: &input.shape }).collect();
-        let values = dims::solve(&inputs, given)?;
         // The file of a PyTorch model does not relate its outputs' sizes to those of inputs.
-        if self.framework == Framework::Jax {
-            self.outputs.iter().try_for_each(|output| dims::evaluate(&output.shape, &values).map(drop))?;
-        }
-        self.inputs.iter().map(|input| dims::evaluate(&input.shape, &values)).collect()
+        let outputs = if self.framework == Framework::Jax { &self.outputs[..] } else { &[] };
+        let kept = self.kept.iter().map(|&input| &self.inputs[input]);
+        let needed = kept.chain(outputs).map(|value| value.shape.as_slice());
+        let values = dims::solve(&inputs, given, needed)?;
+        outputs.iter().try_for_each(|output| dims::evaluate(&output.shape, &values).map(drop))?;
+        // The program does not take the others.
+        let shape = |(i, input): (usize, &Arc<Value>)| match dims::evaluate(&input.shape, &values) {
+            Err(_) if !self.is_kept(i) => Ok(Vec::new()),
+            shape => shape,
+        };
+        self.inputs.iter().enumerate().map(shape).collect()
     }
 
     #[cold]

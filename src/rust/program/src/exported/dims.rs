@@ -45,12 +45,12 @@ struct Equation<'a> {
     size: i64,
 }
 
-/// The variables' values that follow from given shapes and sizes.
+/// The variables' values that follow from given shapes and sizes; those in the shapes of `needed` must.
 ///
 /// # Errors
-/// `InvalidInput` for names that fit no input and no dimension, and if values do not follow for all dimensions.
+/// `InvalidInput` for names that fit no input and no dimension, and if values do not follow for what is needed.
 /// `ShapeMismatch` for shapes that contradict the function's, or each other.
-pub fn solve(inputs: &[Input<'_>], given: &[Given<'_>]) -> Result<Values> {
+pub fn solve<'a>(inputs: &[Input<'_>], given: &[Given<'_>], needed: impl Iterator<Item = &'a Shape>) -> Result<Values> {
     let variables = variables(inputs.iter().map(|input| input.shape))?;
     let mut values = Values::new();
     let mut equations = Vec::new();
@@ -76,7 +76,8 @@ pub fn solve(inputs: &[Input<'_>], given: &[Given<'_>]) -> Result<Values> {
             return Err(contradiction(equation, &values, Some(size)));
         }
     }
-    let missing: Vec<_> = variables.iter().filter(|variable| !values.contains_key(*variable)).collect();
+    let needed = self::variables(needed)?;
+    let missing: Vec<_> = needed.iter().filter(|variable| !values.contains_key(*variable)).collect();
     if !missing.is_empty() {
         return Err(undetermined(inputs, &missing));
     }

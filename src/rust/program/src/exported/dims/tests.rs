@@ -13,7 +13,7 @@ fn solved(texts: &[&str], given: &[(&str, &[i64])]) -> Result<Vec<(String, i64)>
     let inputs: Vec<_> =
         (0..shapes.len()).map(|i| Input { name: names[i], path: paths[i], shape: &shapes[i] }).collect();
     let given: Vec<_> = given.iter().map(|&(name, dims)| Given { name, dims }).collect();
-    Ok(solve(&inputs, &given)?.into_iter().collect())
+    Ok(solve(&inputs, &given, inputs.iter().map(|input| input.shape))?.into_iter().collect())
 }
 
 fn pairs(values: &[(&str, i64)]) -> Vec<(String, i64)> {

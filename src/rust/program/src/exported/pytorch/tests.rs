@@ -1,4 +1,5 @@
 use super::*;
+use crate::exported::dims::Given;
 
 /// A description that torch_xla 2.9 wrote; see `make.py` there.
 fn fixture(name: &str) -> Vec<u8> {
@@ -73,6 +74,22 @@ fn dimensions_that_are_not_fixed_have_no_number() {
     let exported = Exported::from(read("dynamic"));
     assert_eq!(exported.inputs[2].shape, ["d1", "4"]);
     assert_eq!(exported.outputs[0].shape, ["?", "?"]);
+}
+
+#[test]
+fn an_argument_that_the_program_does_not_take_needs_no_size() {
+    let json = br#"{"name": "f", "output_signature": [{"shape": [2], "dtype": "float32"}],
+        "input_signature": [{"shape": [2, 3], "dtype": "float32", "dynamic_dims": [0]}],
+        "input_locations": [{"type_": "input_arg", "position": 0}],
+        "unused_inputs": [[{"type_": "input_arg", "position": 1}, {"shape": [2], "dtype": "float32", "dynamic_dims": [0]}]],
+        "input_pytree_spec":
+        "[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}]}, {\"type\": \"builtins.dict\", \"context\": \"[]\", \"children_spec\": []}]}]"}"#;
+    let exported = Exported::from(Function::read(json).unwrap());
+    assert_eq!(exported.inputs[1].shape, ["d2"]);
+    let given = |name, dims| exported.kept_shapes(&[Given { name, dims }]);
+    assert_eq!(given("d1", &[5]).unwrap(), [[5, 3]]);
+    assert_eq!(given("args[0]", &[4, 3]).unwrap(), [[4, 3]]);
+    assert!(given("d2", &[5]).unwrap_err().message().contains("`d1` is not known"));
 }
 
 #[test]
