@@ -112,13 +112,13 @@ fn sizes(names: &[String], shapes: &[&[String]], outputs: &[&[String]]) -> Optio
     let variables = sound(dims::variables(shapes.iter().chain(outputs).copied()))?;
     let inputs: Vec<_> = names.iter().zip(shapes).map(|(name, shape)| Input { name, path: name, shape }).collect();
     let by_variable: Vec<_> = variables.iter().map(|name| Given { name, dims: &[3] }).collect();
-    let values = sound(dims::solve(&inputs, &by_variable));
+    let values = sound(dims::solve(&inputs, &by_variable, shapes.iter().copied()));
     // The sizes follow from the shapes, too.
     let evaluate = |values| shapes.iter().map(|shape| sound(dims::evaluate(shape, values))).collect::<Option<Vec<_>>>();
     let fixed = values.as_ref().and_then(evaluate);
     if let Some(fixed) = &fixed {
         let by_input: Vec<_> = names.iter().zip(fixed).map(|(name, dims)| Given { name, dims }).collect();
-        sound(dims::solve(&inputs, &by_input));
+        sound(dims::solve(&inputs, &by_input, shapes.iter().copied()));
     }
     for shape in outputs {
         values.as_ref().and_then(|values| sound(dims::evaluate(shape, values)));

@@ -76,8 +76,9 @@ pub fn solve<'a>(inputs: &[Input<'_>], given: &[Given<'_>], needed: impl Iterato
             return Err(contradiction(equation, &values, Some(size)));
         }
     }
+    let is_missing = |variable: &&String| variables.contains(*variable) && !values.contains_key(*variable);
     let needed = self::variables(needed)?;
-    let missing: Vec<_> = needed.iter().filter(|variable| !values.contains_key(*variable)).collect();
+    let missing: Vec<_> = needed.iter().filter(is_missing).collect();
     if !missing.is_empty() {
         return Err(undetermined(inputs, &missing));
     }
