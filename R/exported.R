@@ -185,17 +185,6 @@ exported_facts <- function(x) {
   call_native(ffi_exported_facts, x)
 }
 
-# The inputs that a program or the one of an exported function takes: `name`, `dtype` and `shape`, a character vector if
-# dimensions have no sizes.
-program_inputs <- function(x) {
-  if (inherits(x, "PJRTExported")) x$inputs[x$inputs$kept, ] else call_native(ffi_program_inputs, x)
-}
-
-is_symbolic <- function(x) {
-  inputs <- if (inherits(x, "PJRTExported")) x$inputs else program_inputs(x)
-  any(vapply(inputs$shape, is.character, NA))
-}
-
 #' @export
 format.PJRTExported <- function(x, ...) {
   dead <- dead_text(x, "PJRTExported")

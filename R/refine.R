@@ -5,12 +5,23 @@
 check_compilable <- function(program, shapes) {
   if (inherits(program, "PJRTExported")) {
     call_native(ffi_exported_check, program, NULL)
-    return(given_shapes(shapes, program$inputs$name[program$inputs$kept]))
+    return(given_shapes(shapes, program_inputs(program)$name))
   }
   check_program(program)
   if (!is.null(shapes)) {
     return(given_shapes(shapes, program_inputs(program)$name))
   }
+}
+
+# The inputs that a program or the one of an exported function takes: `name`, `dtype` and `shape`, a character vector if
+# dimensions have no sizes.
+program_inputs <- function(x) {
+  if (inherits(x, "PJRTExported")) x$inputs[x$inputs$kept, ] else call_native(ffi_program_inputs, x)
+}
+
+is_symbolic <- function(x) {
+  inputs <- if (inherits(x, "PJRTExported")) x$inputs else program_inputs(x)
+  any(vapply(inputs$shape, is.character, NA))
 }
 
 # The shapes and sizes that a user gives, as a flat list of numbers with names.
