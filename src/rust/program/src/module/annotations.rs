@@ -5,7 +5,7 @@ use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 
 /// A program's annotations; `None` if they could not be read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Annotations {
     pub num_replicas: Option<i64>,
     pub num_partitions: Option<i64>,
@@ -15,7 +15,7 @@ pub struct Annotations {
 }
 
 /// An input or output of a program, as a whole array.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Array {
     /// The name of an input of an MLIR program: `%x` in text, or that of the source.
     pub name: Option<String>,
@@ -23,10 +23,10 @@ pub struct Array {
     pub dtype: Option<DType>,
     /// None without fixed dimensions.
     pub dims: Option<Vec<i64>>,
-    /// The type of an array that has no fixed dimensions, nor bounds for them: `f32[?x3]`.
-    pub dynamic: Option<String>,
-    /// The type of an array whose elements no compiler has: `f80[2]`.
-    pub unknown: Option<String>,
+    /// The type of an array that has no fixed dimensions, nor bounds for them.
+    pub(crate) dynamic: Option<Type>,
+    /// The type of an array whose elements no compiler has.
+    pub(crate) unknown: Option<Type>,
     /// Whether the program has a sharding for it.
     pub has_sharding: bool,
     /// For an output, the path to it in what the function returns.
@@ -89,16 +89,10 @@ impl Annotations {
 }
 
 impl Array {
-    /// The shape of an input: numbers, and "?" for dimensions without a size. Empty if it is unknown.
+    /// The shape: numbers, and "?" for dimensions without a size. Empty if it is unknown.
     pub fn shape(&self) -> Vec<String> {
-        match (&self.dims, &self.dynamic) {
-            (Some(dims), _) => dims.iter().map(i64::to_string).collect(),
-            (None, Some(kind)) => {
-                let dims = kind.split_once('[').and_then(|(_, dims)| dims.strip_suffix(']'));
-                dims.map(|dims| dims.split('x').map(str::to_owned).collect()).unwrap_or_default()
-            }
-            (None, None) => Vec::new(),
-        }
+        let dims = self.dims.as_deref().or_else(|| self.dynamic.as_ref()?.dims()).unwrap_or_default();
+        dims.iter().map(size).collect()
     }
 }
 
@@ -111,8 +105,8 @@ fn array(kind: &Type, attributes: Option<&Attribute>) -> Array {
         name: None,
         dtype: kind.as_tensor().and_then(|tensor| tensor.element.dtype()),
         dims: kind.dims().filter(|_| kind.is_static()).map(<[i64]>::to_vec),
-        dynamic: shown(kind).filter(|_| is_dynamic(kind)),
-        unknown: shown(kind).filter(|_| has_unknown_elements(kind)),
+        dynamic: Some(kind).filter(|kind| is_dynamic(kind)).cloned(),
+        unknown: Some(kind).filter(|kind| has_unknown_elements(kind)).cloned(),
         has_sharding: has_sharding(attributes) || has_sharding(item("mhlo.frontend_attributes")),
         path: path.map(str::to_owned),
         is_donated: item(ALIAS).is_some() || item(DONOR).is_some(),
@@ -130,10 +124,17 @@ fn has_unknown_elements(kind: &Type) -> bool {
     kind.as_tensor().is_some_and(|tensor| matches!(tensor.element, Element::Index | Element::Other(_)))
 }
 
-/// The type of an array: `f32[?x3]`.
-fn shown(kind: &Type) -> Option<String> {
+/// The type of an array in words: `f32[?x3]`.
+pub(crate) fn shown(kind: &Type) -> Option<String> {
     let tensor = kind.as_tensor()?;
-    let size = |&dim: &i64| if dim < 0 { "?".to_owned() } else { dim.to_string() };
     let dims = tensor.dims.iter().map(size).collect::<Vec<_>>().join("x");
     Some(format!("{}[{dims}]", tensor.element))
+}
+
+fn size(&dim: &i64) -> String {
+    if dim < 0 {
+        "?".into()
+    } else {
+        dim.to_string()
+    }
 }

@@ -13,8 +13,8 @@ use crate::hlo::{
     AliasEntryProto, BufferDonorProto, DonorEntryProto, HloModuleProto, InputOutputAliasProto, ProgramShapeProto,
     ShapeProto, TUPLE,
 };
-use crate::module::annotations::{Annotations, Array};
-use crate::module::Module;
+use crate::module::annotations::{self, Annotations, Array};
+use crate::module::{Module, Type};
 use crate::names;
 use crate::text;
 use pjrt_base::error::{Error, Kind, Result};
@@ -296,12 +296,12 @@ impl Program {
         self.arrays_in_words(|array| array.unknown.as_ref())
     }
 
-    fn arrays_in_words(&self, kind: fn(&Array) -> Option<&String>) -> Vec<String> {
+    fn arrays_in_words(&self, kind: fn(&Array) -> Option<&Type>) -> Vec<String> {
         let words = |what: &str, arrays: &Option<Vec<Array>>| {
             let arrays = arrays.iter().flatten().enumerate();
             let word = |(i, array): (usize, &Array)| {
                 let name = array.name.as_ref().map(|name| format!(" (`{name}`)")).unwrap_or_default();
-                Some(format!("{what} {}{name} is {}", i + 1, kind(array)?))
+                Some(format!("{what} {}{name} is {}", i + 1, annotations::shown(kind(array)?)?))
             };
             arrays.filter_map(word).collect::<Vec<_>>()
         };

@@ -1,5 +1,7 @@
 use super::*;
 use crate::module::annotations::Array;
+use crate::module::{Element, Type};
+use pjrt_data::dtype::DType;
 use std::result::Result;
 
 /// The line of a function without a body, in the error about it.
@@ -184,7 +186,7 @@ fn arguments_results_and_shardings_of_main_are_read() {
             array(&[8, 4], true),
             Array { is_donated: true, ..array(&[4, 6], true) },
             array(&[], false),
-            Array { dynamic: Some("f32[?]".into()), ..Array::default() },
+            Array { dynamic: Some(Type::tensor(vec![-1], Element::Number(DType::F32))), ..Array::default() },
             Array::default(),
             array(&[3], true)
         ]
