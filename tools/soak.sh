@@ -61,7 +61,10 @@ part() {
 for name in "$@"; do
     case $name in
     tests) part tests soak ;;
-    damage) part env PJRT_SOAK=1 cargo test --package pjrt-program --lib --locked --manifest-path src/rust/Cargo.toml ;;
+    damage)
+        part env PJRT_SOAK=1 cargo test --package pjrt-ir --package pjrt-program --lib --locked \
+            --manifest-path src/rust/Cargo.toml
+        ;;
     inside)
         export PJRT_TEST_COMPILE=inside
         part tests tests

@@ -112,7 +112,7 @@ if [ "$mode" = --r ]; then
     exit
 fi
 if [ "$mode" = --fast ]; then
-    rust_tests -p pjrt-base -p pjrt-data -p pjrt-program -p pjrt-plugins -p pjrt-ffi -p pjrt-handlers --lib >"$work/rust" &
+    rust_tests -p pjrt-base -p pjrt-data -p pjrt-ir -p pjrt-program -p pjrt-plugins -p pjrt-ffi -p pjrt-handlers --lib >"$work/rust" &
     r_part quick "quick R tests with R $(r_version)"
     wait
     cat "$work/rust"

@@ -16,7 +16,7 @@ use pjrt_core::executable::Placement;
 use pjrt_core::{compile, Buffer, Client, Device, Executable, Plugin, PluginValue};
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
-use pjrt_program::hlo::{HloModuleProto, ProgramShapeProto, ShapeProto};
+use pjrt_ir::hlo::{HloModuleProto, ProgramShapeProto, ShapeProto};
 use pjrt_program::program::{Format, Program};
 use prost::Message;
 use server::Server;

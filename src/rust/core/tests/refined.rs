@@ -8,7 +8,7 @@ use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::{Buffer, Executable, HostMemory};
 use pjrt_data::{array::Spec, dtype::DType};
-use pjrt_program::module::Module;
+use pjrt_ir::module::Module;
 use pjrt_program::program::{Format, Program};
 use pjrt_program::refine::refine;
 

@@ -4,7 +4,7 @@ use crate::r::conditions::Result;
 use crate::r::handle;
 use extendr_api::prelude::*;
 use pjrt_base::mmap;
-use pjrt_program::hlo::processes::Process;
+use pjrt_ir::hlo::processes::Process;
 use pjrt_program::program::{Format, Program};
 use std::path::Path;
 

@@ -10,7 +10,7 @@ use pjrt_core::executable::inspect::MemoryKinds;
 use pjrt_core::executable::{Origin, Placement, Signature, WeakExecutable};
 use pjrt_core::{Executable, PluginValue};
 use pjrt_data::array::Spec;
-use pjrt_program::sharding::{Sharding, Shardings};
+use pjrt_ir::hlo::sharding::{Sharding, Shardings};
 use std::cell::RefCell;
 
 owned!(Executable, c"PJRTLoadedExecutable", sent);

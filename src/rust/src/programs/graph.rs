@@ -6,8 +6,8 @@ use crate::r::{handle, sexp};
 use extendr_api::prelude::*;
 use pjrt_base::room;
 use pjrt_core::Executable;
+use pjrt_ir::hlo::OperationCost;
 use pjrt_program::graph::{Graph, View};
-use pjrt_program::hlo::OperationCost;
 
 /// The nodes of a program or an executable, folded to about so many, as columns; `from` and `to` are the edges. Positions
 /// count from 1; the parent of an outermost node is 0.

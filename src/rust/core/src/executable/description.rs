@@ -9,7 +9,7 @@ use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 use pjrt_ffi::api::{bytes, call, named_values, slice, text, Api, Args, PluginValue};
 use pjrt_handlers::lapack;
-use pjrt_program::hlo::{HloModuleProto, HloModuleProtoWithConfig};
+use pjrt_ir::hlo::{HloModuleProto, HloModuleProtoWithConfig};
 use pjrt_program::names::{self, InputNames};
 use pjrt_program::program::Program;
 use pjrt_sys::*;

@@ -5,7 +5,7 @@ use crate::executable::options::UsedOptions;
 use crate::executable::Executable;
 use pjrt_base::error::Result;
 use pjrt_ffi::api::{call, slice, text};
-use pjrt_program::hlo::{HloModuleProto, ShapeProto, TUPLE};
+use pjrt_ir::hlo::{HloModuleProto, ShapeProto, TUPLE};
 
 /// The memory spaces of an executable's inputs and outputs by kind; `None` if unknown.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use crate::executable::execute::Dispatch;
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
-use pjrt_program::annotations::{Annotations, Array, PARTITIONS, REPLICAS};
+use pjrt_ir::module::annotations::{Annotations, Array, PARTITIONS, REPLICAS};
 use pjrt_program::names;
 use prost::{Message, Oneof};
 use proto::*;

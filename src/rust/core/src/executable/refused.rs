@@ -1,7 +1,7 @@
 //! Compiled programs that must not run: they would wait for ever, or their results would be misread.
 
 use pjrt_base::error::{Error, Kind, Result};
-use pjrt_program::hlo::{HloModuleProto, ShapeProto};
+use pjrt_ir::hlo::{HloModuleProto, ShapeProto};
 
 /// Operations that exchange data with the host by queues that PJRT does not have. A program waits for them for ever.
 const QUEUES: [&str; 8] =
@@ -38,7 +38,7 @@ fn is_dynamic(shape: &ShapeProto) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pjrt_program::hlo::{HloComputationProto, HloInstructionProto, ProgramShapeProto};
+    use pjrt_ir::hlo::{HloComputationProto, HloInstructionProto, ProgramShapeProto};
 
     #[test]
     fn programs_that_exchange_data_with_the_host_are_refused() {

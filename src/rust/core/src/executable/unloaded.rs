@@ -15,9 +15,9 @@ use pjrt_base::error::{Error, Kind, Result, NOT_FOUND, UNIMPLEMENTED};
 use pjrt_base::process;
 use pjrt_base::trace::{self, Activity, Details};
 use pjrt_ffi::api::call;
+use pjrt_ir::hlo::sharding::Shardings;
 use pjrt_plugins::cuda;
 use pjrt_program::program::Program;
-use pjrt_program::sharding::Shardings;
 use std::path::Path;
 use std::time::{Duration, Instant};
 

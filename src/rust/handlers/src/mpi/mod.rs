@@ -15,7 +15,7 @@ use pjrt_base::callbacks;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process;
 use pjrt_base::sync::Unpoisoned;
-use pjrt_program::hlo::{HloModuleProto, Unordered};
+use pjrt_ir::hlo::{HloModuleProto, Unordered};
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;

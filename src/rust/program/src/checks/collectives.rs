@@ -1,10 +1,10 @@
 //! The devices that collective operations name. A program that names more than it is compiled for makes a compiler throw, or
 //! exchanges nothing and returns wrong numbers.
 
-use crate::module::{Attribute, Operation};
 use crate::program::{Format, Program};
 use memchr::memmem;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_ir::module::{Attribute, Operation};
 
 /// The names of collective operations, without a dialect.
 const NAMES: [&[u8]; 6] =
@@ -73,8 +73,8 @@ fn number(digits: &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hlo::{HloComputationProto, HloInstructionProto, HloModuleProto, IotaReplicaGroupList, ReplicaGroup};
-    use crate::text;
+    use pjrt_ir::hlo::{HloComputationProto, HloInstructionProto, HloModuleProto, IotaReplicaGroupList, ReplicaGroup};
+    use pjrt_ir::text;
     use prost::Message;
 
     #[test]

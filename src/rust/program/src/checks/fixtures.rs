@@ -1,12 +1,12 @@
 //! Every program in bytecode of the fixtures is decoded, and has the same meaning as text.
 
 use super::forms::check_alike;
-use crate::bytecode::MAGIC;
-use crate::module::damage::damaged_places;
-use crate::module::Module;
+use crate::exported::damage::damaged_places;
 use crate::program::{Format, Program};
-use crate::text;
 use pjrt_base::error::Kind;
+use pjrt_ir::bytecode::MAGIC;
+use pjrt_ir::module::Module;
+use pjrt_ir::text;
 
 /// The programs in bytecode of the folder of fixtures, by path.
 fn programs() -> Vec<(String, Vec<u8>)> {

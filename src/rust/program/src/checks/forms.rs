@@ -3,11 +3,11 @@
 use super::collectives;
 use super::narrow::{self, Findings};
 use crate::graph::Graph;
-use crate::hlo::HloModuleProto;
-use crate::module::annotations::{Annotations, Array};
-use crate::module::{Attribute, Module};
 use crate::program::{Format, Program};
-use crate::text;
+use pjrt_ir::hlo::HloModuleProto;
+use pjrt_ir::module::annotations::{Annotations, Array};
+use pjrt_ir::module::{Attribute, Module};
+use pjrt_ir::text;
 use prost::Message;
 use std::path::Path;
 

@@ -7,12 +7,12 @@
 //! one of several results, or a value of a loop or a branch, has another order than the default; and any operation that
 //! moves dimensions may cause that.
 
-use crate::bytecode;
-use crate::module::{Attribute, Module, Operation, Type};
 use crate::program::{Format, Program};
-use crate::text;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
+use pjrt_ir::bytecode;
+use pjrt_ir::module::{Attribute, Module, Operation, Type};
+use pjrt_ir::text;
 
 /// Operations that move dimensions.
 const MOVES: [&str; 6] = ["transpose", "gather", "dynamic_gather", "scatter", "convolution", "dynamic_conv"];

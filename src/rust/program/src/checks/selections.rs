@@ -3,10 +3,10 @@
 //! A reduction of several arrays at once, as `argmin` is, takes two to five times as long with the code that XLA has used since
 //! 2025, which branches at each element. Functions such as exponentials, and windows, take up to twice as long with the older.
 
-use crate::hlo::is_transcendental;
-use crate::module::Operation;
 use crate::program::Program;
 use memchr::memmem;
+use pjrt_ir::hlo::is_transcendental;
+use pjrt_ir::module::Operation;
 
 /// Other operations that the older code computes slowly.
 const SLOW: [&str; 3] = ["map", "reduce-window", "select-and-scatter"];

@@ -2,6 +2,9 @@
 //! results. They are untrusted input.
 
 mod compiled;
+#[cfg(test)]
+#[path = "../../../ir/src/module/damage.rs"]
+pub mod damage;
 pub mod dims;
 mod flatbuffer;
 mod keys;
@@ -11,13 +14,13 @@ mod tree;
 
 pub use tree::{Key, Tree};
 
-use crate::bytecode::{self, MAGIC};
 use flatbuffer::{Buffer, Table};
 use keys::{Types, Way};
 use names::Names;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::foreign;
 use pjrt_base::reason::Reason;
+use pjrt_ir::bytecode::{self, MAGIC};
 use std::borrow::Cow;
 use std::sync::Arc;
 

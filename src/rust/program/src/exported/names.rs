@@ -1,7 +1,7 @@
 //! The names that a Python function gave to its arguments. JAX keeps them in the program.
 
-use crate::bytecode::Symbols;
 use crate::names::is_generated;
+use pjrt_ir::bytecode::Symbols;
 use std::collections::HashMap;
 
 /// The function that has the arguments' names where `main` only computes symbolic dimensions for it.

@@ -1,5 +1,5 @@
+use super::damage::damaged_places;
 use super::*;
-use crate::module::damage::damaged_places;
 
 /// A file that JAX wrote; see `make.py` there.
 fn fixture(name: &str) -> Vec<u8> {

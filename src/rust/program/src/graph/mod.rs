@@ -6,9 +6,9 @@ mod view;
 
 pub use view::{Node, Role, View};
 
-use crate::hlo::HloModuleProto;
 use crate::program::Program;
 use pjrt_base::error::Result;
+use pjrt_ir::hlo::HloModuleProto;
 
 /// The operations of a program, in functions and regions.
 #[derive(Debug, Clone, Default)]

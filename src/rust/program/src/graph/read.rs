@@ -1,7 +1,7 @@
 //! Reads a graph from the operations of a program.
 
 use super::{short_number, type_text, Body, Graph, Kind, Op};
-use crate::module::{Attribute, Block, Element, Module, Operation, Type, Value};
+use pjrt_ir::module::{Attribute, Block, Element, Module, Operation, Type, Value};
 use std::collections::HashMap;
 
 pub(super) fn read(module: &Module) -> Graph {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::program::Format;
-use crate::text;
+use pjrt_ir::text;
 
 fn graph(text: &str) -> Graph {
     Graph::of_program(&Program::new(text.as_bytes().to_vec(), Format::Mlir).unwrap()).unwrap()

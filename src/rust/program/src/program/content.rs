@@ -1,10 +1,10 @@
 //! Data that are something else than a program, recognized by their first bytes.
 
-use crate::hlo::HloModuleProto;
 use memchr::memmem;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::foreign;
 use pjrt_base::reason::Reason;
+use pjrt_ir::hlo::HloModuleProto;
 use prost::Message;
 
 /// How much is read to recognize a format.
@@ -78,7 +78,7 @@ fn has(text: &[u8], part: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hlo::HloComputationProto;
+    use pjrt_ir::hlo::HloComputationProto;
 
     fn of(code: &[u8]) -> Option<Reason> {
         recognize(code).map(|(_, reason)| reason)

@@ -4,8 +4,8 @@ use super::{Format, Program};
 use crate::callable::Callable;
 use crate::exported::pytorch::Function;
 use crate::exported::{self, Exported, Framework};
-use crate::module::annotations::Array;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_ir::module::annotations::Array;
 
 /// An exported function with its program.
 #[derive(Debug)]

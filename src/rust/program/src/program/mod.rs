@@ -6,20 +6,20 @@ pub mod exported_program;
 pub mod stablehlo;
 mod suggest;
 
-use crate::bytecode::{self, MAGIC};
 use crate::callable::{self, Callable};
 use crate::exported;
-use crate::hlo::{
-    AliasEntryProto, BufferDonorProto, DonorEntryProto, HloModuleProto, InputOutputAliasProto, ProgramShapeProto,
-    ShapeProto, TUPLE,
-};
-use crate::module::annotations::{self, Annotations, Array};
-use crate::module::{Module, Type};
 use crate::names;
-use crate::text;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::room;
 use pjrt_data::dtype::DType;
+use pjrt_ir::bytecode::{self, MAGIC};
+use pjrt_ir::hlo::{
+    AliasEntryProto, BufferDonorProto, DonorEntryProto, HloModuleProto, InputOutputAliasProto, ProgramShapeProto,
+    ShapeProto, TUPLE,
+};
+use pjrt_ir::module::annotations::{self, Annotations, Array};
+use pjrt_ir::module::{Module, Type};
+use pjrt_ir::text;
 use prost::Message;
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ impl Program {
                     )
                     .hint("Export or copy it again."));
                 }
-                if let Some(ordered) = crate::hlo::with_order(&code, &module)? {
+                if let Some(ordered) = pjrt_ir::hlo::with_order(&code, &module)? {
                     code = ordered;
                 }
                 module.annotations()
@@ -345,8 +345,8 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hlo::{HloComputationProto, HloInstructionProto};
     use pjrt_data::array::Spec;
+    use pjrt_ir::hlo::{HloComputationProto, HloInstructionProto};
 
     #[test]
     fn programs_that_would_crash_a_compiler_are_refused() {

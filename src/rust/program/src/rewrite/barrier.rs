@@ -2,11 +2,11 @@
 
 use super::folding::misread_constants;
 use super::{changed, Change};
-use crate::hlo::{self, HloModuleProto};
-use crate::module::{Block, Module, Operation, Value};
 use crate::program::{Format, Program};
-use crate::text;
 use pjrt_base::error::Result;
+use pjrt_ir::hlo::{self, HloModuleProto};
+use pjrt_ir::module::{Block, Module, Operation, Value};
+use pjrt_ir::text;
 use std::collections::HashSet;
 
 impl Program {

@@ -1,8 +1,8 @@
 //! Operations on constants that XLA's CPU compiler computes wrongly itself, though the program would compute them correctly.
 //! They are found by the types of their operands, in any form of a program that has them.
 
-use crate::module::{Module, Operation, Type, Value};
 use pjrt_data::dtype::DType;
+use pjrt_ir::module::{Module, Operation, Type, Value};
 use std::collections::{HashMap, HashSet};
 
 /// How often the constants in arguments of functions are looked for: calls in calls need more.
@@ -153,7 +153,7 @@ impl<'m> Search<'m> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text;
+    use pjrt_ir::text;
 
     fn count(body: &str) -> usize {
         misread_constants(&text::module(body.as_bytes())).len()

@@ -1,6 +1,6 @@
 //! Operations that begin at one place and end at another, for plugins that know only those that do both at once.
 
-use crate::module::{Operation, Value};
+use pjrt_ir::module::{Operation, Value};
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Replaces each `async_start` by the operations in it, and its `async_done` by what these return. Those whose future goes

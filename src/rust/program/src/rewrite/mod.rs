@@ -10,16 +10,16 @@ pub mod refine;
 mod resources;
 
 use crate::exported::dims::Given;
-use crate::module::annotations::is_dynamic;
-use crate::module::mesh;
-use crate::module::Module;
 use crate::names::{self, normal};
 use crate::program::stablehlo::{Version, Versions};
 use crate::program::{Format, Program};
-use crate::text::{self, end_of_brackets};
 use memchr::memmem;
 use older::{MESH_AXES, NEWER};
 use pjrt_base::error::{Error, Kind, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
+use pjrt_ir::module::annotations::is_dynamic;
+use pjrt_ir::module::mesh;
+use pjrt_ir::module::Module;
+use pjrt_ir::text::{self, end_of_brackets};
 
 /// In the error of XLA for an operation of a dynamic size.
 const UNTRANSLATED: &str = "can't be translated to XLA HLO";

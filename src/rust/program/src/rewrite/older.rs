@@ -4,9 +4,9 @@
 //! is listed here with the first version that has it.
 
 use super::joined::join;
-use crate::module::{mesh, Attribute, Module, Name, Operation};
 use crate::program::stablehlo::Version;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_ir::module::{mesh, Attribute, Module, Name, Operation};
 use std::collections::HashMap;
 
 /// The first versions with a form.

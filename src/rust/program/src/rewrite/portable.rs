@@ -1,11 +1,11 @@
 //! A program as a portable artifact, for plugins that read no other form.
 
 use super::{older, OLDEST};
-use crate::module::annotations::PARTITIONS;
-use crate::module::{Attribute, Name, Operation, Value};
 use crate::program::stablehlo::Versions;
 use crate::program::{Format, Program};
 use pjrt_base::error::Result;
+use pjrt_ir::module::annotations::PARTITIONS;
+use pjrt_ir::module::{Attribute, Name, Operation, Value};
 use std::collections::HashMap;
 
 impl Program {
@@ -73,8 +73,8 @@ fn without_shardings(operation: &mut Operation, sources: &mut HashMap<Value, Val
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::module::Module;
     use pjrt_base::error::Kind;
+    use pjrt_ir::module::Module;
 
     /// The text of the artifact of a program with these lines.
     fn written(attributes: &str, lines: &str) -> Result<String> {

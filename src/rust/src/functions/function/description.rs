@@ -9,8 +9,8 @@ use extendr_api::prelude::*;
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind};
 use pjrt_data::array::Spec;
+use pjrt_ir::hlo::sharding::Sharding;
 use pjrt_program::callable::{self, Callable, Choice, Input, Wanted};
-use pjrt_program::sharding::Sharding;
 
 /// The function of an executable; `exported` is the text of the exported function that it was compiled from, or NULL.
 #[extendr]

@@ -137,12 +137,7 @@ fn debug_options_are_checked() {
 }
 
 fn arrays(has_sharding: &[bool]) -> Option<Vec<Array>> {
-    let array = |&has_sharding: &bool| {
-        let mut array = Array::default();
-        array.has_sharding = has_sharding;
-        array
-    };
-    Some(has_sharding.iter().map(array).collect())
+    Some(has_sharding.iter().map(|&has_sharding| Array { has_sharding, ..Default::default() }).collect())
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::hlo::{HloComputationProto, HloInstructionProto, HloModuleProto, ProgramShapeProto, ShapeProto, TUPLE};
+use pjrt_ir::hlo::{HloComputationProto, HloInstructionProto, HloModuleProto, ProgramShapeProto, ShapeProto, TUPLE};
 
 fn of(text: &str) -> Findings {
     Findings::of(&text::module(text.as_bytes()))

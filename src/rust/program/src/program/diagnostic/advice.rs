@@ -2,7 +2,7 @@
 
 use super::{name_at, Source};
 use crate::program::suggest;
-use crate::text::function_names;
+use pjrt_ir::text::function_names;
 
 /// What to write instead.
 pub(super) fn on(message: &str, source: Option<&Source<'_>>, text: &[u8]) -> Option<String> {

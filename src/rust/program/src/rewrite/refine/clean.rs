@@ -1,6 +1,6 @@
 //! Removes unused operations.
 
-use crate::module::{Attribute, Name, Operation, Region, Value};
+use pjrt_ir::module::{Attribute, Name, Operation, Region, Value};
 use std::collections::{HashMap, HashSet};
 
 /// Leaves out operations whose results are not used, and functions that are not called.

@@ -2,9 +2,9 @@
 
 use super::infer::{ceil, gathered, padded};
 use super::{strange, unrefined, without_regions, Refiner};
-use crate::module::{Attribute, Dense, Element, Operation, Type, Value};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
+use pjrt_ir::module::{Attribute, Dense, Element, Operation, Type, Value};
 use std::sync::Arc;
 
 /// Where JAX's messages about shapes end, but for a link.
@@ -312,7 +312,7 @@ impl<'m> Refiner<'m> {
     }
 
     /// Keeps a function that a call names, if it has fixed sizes.
-    fn unchanged(&mut self, source: &Operation, name: &crate::module::Name) -> Result<()> {
+    fn unchanged(&mut self, source: &Operation, name: &pjrt_ir::module::Name) -> Result<()> {
         let function =
             self.functions.get(&**name).ok_or_else(|| strange("a call of a function that does not exist"))?;
         let arguments = function.block(0).map(|block| block.arguments.clone()).unwrap_or_default();

@@ -1,9 +1,9 @@
 //! Arithmetic on integers that are known.
 
 use super::{Known, Refiner, MAX_KNOWN};
-use crate::module::{Attribute, Element, Operation, Tensor, Type, Value};
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
+use pjrt_ir::module::{Attribute, Element, Operation, Tensor, Type, Value};
 
 type Folded = (Element, Vec<i64>, Vec<i64>);
 
@@ -38,7 +38,7 @@ impl Refiner<'_> {
             }
         };
         let tensor = Tensor { dims, element: tensor.element.clone(), encoding: None };
-        let Some(len) = tensor.len().filter(|&len| len <= MAX_KNOWN) else { return Ok(None) };
+        let Some(len) = tensor.elements().filter(|&len| len <= MAX_KNOWN) else { return Ok(None) };
         let operand_element = operands.first().and_then(|&operand| self.of(operand).as_tensor());
         let operand_element = operand_element.map_or(&tensor.element, |operand| &operand.element);
         let folded = match source.kind() {
@@ -62,7 +62,7 @@ impl Refiner<'_> {
     /// The same for an operation that replaces another one, with a result of this type.
     pub(super) fn folded_as(&self, operation: &Operation, source: &Operation, kind: &Type) -> Result<Option<Folded>> {
         let Some(tensor) = kind.as_tensor().filter(|tensor| is_integer(&tensor.element)) else { return Ok(None) };
-        if source.results.len() != 1 || tensor.len().is_none_or(|len| len > MAX_KNOWN) {
+        if source.results.len() != 1 || tensor.elements().is_none_or(|len| len > MAX_KNOWN) {
             return Ok(None);
         }
         let values = match (operation.kind(), operation.operands.first()) {

@@ -1,8 +1,8 @@
 //! The types of results, from those of the operands.
 
 use super::{strange, unrefined, Refiner};
-use crate::module::{is_elementwise, shown, Attribute, Element, Gather, Operation, Type, Value};
 use pjrt_base::error::Result;
+use pjrt_ir::module::{is_elementwise, shown, Attribute, Element, Gather, Operation, Type, Value};
 
 impl Refiner<'_> {
     /// The types of an operation's results. Those that are fixed in the source stay.

@@ -10,9 +10,9 @@ mod fold;
 mod infer;
 mod regions;
 
-use crate::module::{shown, Attribute, Block, Dense, Element, Module, Name, Operation, Region, Type, Value};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
+use pjrt_ir::module::{shown, Attribute, Block, Dense, Element, Module, Name, Operation, Region, Type, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Loops and branches.
 
 use super::{end, strange, without_regions, Known, Refiner, Values};
-use crate::module::{Block, Operation, Region, Type, Value};
 use pjrt_base::error::Result;
+use pjrt_ir::module::{Block, Operation, Region, Type, Value};
 
 impl<'m> Refiner<'m> {
     /// The types of a region's arguments, as they are declared.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::module::damage::damaged_places;
+use crate::exported::damage::damaged_places;
 
 fn module(name: &str) -> Module {
     let path = format!("{}/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));

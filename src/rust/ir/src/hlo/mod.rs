@@ -1,0 +1,399 @@
+//! HLO modules, XLA's form of a program: their inputs, outputs, aliases and text.
+
+use crate::module::annotations::{Annotations, Array};
+use crate::module::sizes;
+use pjrt_base::error::Result;
+use pjrt_data::array::Spec;
+use pjrt_data::dtype::DType;
+use pjrt_data::layout;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+mod attributes;
+pub mod barrier;
+mod comparison;
+mod constant;
+mod cost;
+#[cfg(test)]
+mod examples;
+mod groups;
+mod module;
+mod order;
+pub mod processes;
+mod proto;
+pub mod sharding;
+mod text;
+mod wire;
+
+pub use comparison::with_order;
+pub use cost::is_transcendental;
+pub use cost::{OperationCost, Totals};
+pub use groups::*;
+pub use order::Unordered;
+pub use proto::*;
+
+impl ShapeProto {
+    /// The array that the shape describes; `None` for tuples, tokens and types unknown here.
+    pub fn spec(&self) -> Option<Spec> {
+        let dtype = DType::from_xla_code(self.element_type)?;
+        let order = self.layout.as_ref().map(|l| l.minor_to_major.as_slice()).unwrap_or_default();
+        let spec = Spec { dtype, dims: self.dimensions.as_slice().into(), minor_to_major: None };
+        Some(if layout::is_permutation(order, spec.dims.len()) { spec.in_order(order) } else { spec })
+    }
+
+    /// The shape of an array.
+    pub fn of(spec: &Spec) -> ShapeProto {
+        let row_major = || (0..spec.dims.len() as i64).rev().collect();
+        let minor_to_major = spec.minor_to_major.as_ref().map_or_else(row_major, |order| order.to_vec());
+        ShapeProto {
+            element_type: spec.dtype.info().xla_code,
+            dimensions: spec.dims.to_vec(),
+            layout: Some(LayoutProto { minor_to_major, ..Default::default() }),
+            is_dynamic_dimension: vec![false; spec.dims.len()],
+            ..Default::default()
+        }
+    }
+
+    /// The arrays of a result: those of a tuple, or the one array.
+    pub fn specs(&self) -> Option<Vec<Spec>> {
+        if self.element_type == TUPLE {
+            self.tuple_shapes.iter().map(ShapeProto::spec).collect()
+        } else {
+            Some(vec![self.spec()?])
+        }
+    }
+
+    /// Whether all of its arrays are row-major, as far as dimensions of other sizes than 1 go.
+    fn is_row_major(&self) -> bool {
+        let order = self.layout.as_ref().map(|layout| layout.minor_to_major.as_slice()).unwrap_or_default();
+        let matters = |&&d: &&i64| self.dimensions.get(d as usize) != Some(&1);
+        let is_descending = order.iter().filter(matters).is_sorted_by(|a, b| a > b);
+        (is_descending || self.dimensions.contains(&0)) && self.tuple_shapes.iter().all(ShapeProto::is_row_major)
+    }
+
+    fn check_sizes(&self) -> Result<()> {
+        sizes::check(self.dimensions.iter().map(|&dim| u64::try_from(dim).unwrap_or(0)))?;
+        self.tuple_shapes.iter().try_for_each(ShapeProto::check_sizes)
+    }
+
+    /// Whether both are arrays, or tuples of the same number of such parts.
+    fn is_structured_as(&self, other: &ShapeProto) -> bool {
+        let is_tuple = |shape: &ShapeProto| shape.element_type == TUPLE;
+        is_tuple(self) == is_tuple(other)
+            && self.tuple_shapes.len() == other.tuple_shapes.len()
+            && self.tuple_shapes.iter().zip(&other.tuple_shapes).all(|(part, other)| part.is_structured_as(other))
+    }
+
+    fn debug_text(&self, out: &mut String, indent: usize) {
+        let pad = " ".repeat(indent);
+        let _ = writeln!(out, "{pad}element_type: {}", self.element_type);
+        for d in &self.dimensions {
+            let _ = writeln!(out, "{pad}dimensions: {d}");
+        }
+        for part in &self.tuple_shapes {
+            let _ = writeln!(out, "{pad}tuple_shapes {{");
+            part.debug_text(out, indent + 2);
+            let _ = writeln!(out, "{pad}}}");
+        }
+    }
+}
+
+impl HloModuleProto {
+    /// Checks that no array has an impossible size.
+    ///
+    /// # Errors
+    /// `InvalidInput`.
+    pub fn check_sizes(&self) -> Result<()> {
+        let of_program = self.host_program_shape.iter().flat_map(|shape| shape.parameters.iter().chain(&shape.result));
+        let instructions = self.computations.iter().flat_map(|computation| &computation.instructions);
+        let shapes = instructions.filter_map(|instruction| instruction.shape.as_ref());
+        shapes.chain(of_program).try_for_each(ShapeProto::check_sizes)
+    }
+
+    /// Whether any computation holds an instruction with this opcode.
+    pub fn has_opcode(&self, opcode: &str) -> bool {
+        self.computations.iter().flat_map(|c| &c.instructions).any(|i| i.opcode == opcode)
+    }
+
+    /// Whether the duration of a run hardly depends on the inputs: the compiler knows the number of iterations of every
+    /// loop, and the module has no branches or calls of functions that are not XLA's operations.
+    pub fn takes_a_known_time(&self) -> bool {
+        let known = |i: &HloInstructionProto| match i.opcode.as_str() {
+            "while" => i.knows_trip_count(),
+            "conditional" | "custom-call" => false,
+            _ => true,
+        };
+        self.computations.iter().flat_map(|c| &c.instructions).all(known)
+    }
+
+    /// The functions that the program calls by name and that do not come with XLA's plugins, judged by name: they may be
+    /// absent in another process.
+    pub fn foreign_functions(&self) -> impl Iterator<Item = &str> {
+        const PREFIXES: [&str; 2] = ["__", "xla."];
+        const NAMES: [&str; 5] = ["MoveToDevice", "MoveToHost", "Sharding", "TopK", "annotate_device_placement"];
+        let is_known = |name: &str| NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        let instructions = self.computations.iter().flat_map(|computation| &computation.instructions);
+        let calls = instructions.filter(|i| i.opcode == "custom-call").map(|i| i.custom_call_target.as_str());
+        calls.filter(move |name| !is_known(name))
+    }
+
+    /// The functions that the program calls with an operand or result that is not row-major.
+    pub fn functions_in_other_layouts(&self) -> impl Iterator<Item = &str> {
+        let calls = self.computations.iter().flat_map(|computation| {
+            let calls = computation.instructions.iter().filter(|i| i.opcode == "custom-call");
+            calls.filter(|call| {
+                let operand = |id: &i64| computation.instructions.iter().find(|i| i.id == *id);
+                let operands = call.operand_ids.iter().filter_map(operand);
+                !operands.chain([*call]).filter_map(|i| i.shape.as_ref()).all(ShapeProto::is_row_major)
+            })
+        });
+        calls.map(|call| call.custom_call_target.as_str())
+    }
+
+    /// The calls of functions by name, with the numbers of elements of their operands and results if these are known.
+    pub fn custom_calls(&self) -> impl Iterator<Item = (&str, Option<Vec<usize>>)> {
+        let calls = self.computations.iter().flat_map(|computation| {
+            let calls = computation.instructions.iter().filter(|i| i.opcode == "custom-call");
+            calls.map(move |call| (computation, call))
+        });
+        calls.map(|(computation, call)| (call.custom_call_target.as_str(), computation.sizes(call)))
+    }
+
+    /// The entry computation.
+    pub fn entry(&self) -> Option<&HloComputationProto> {
+        self.computations.iter().find(|c| c.id == self.entry_computation_id)
+    }
+
+    /// Whether the module's inputs and outputs match those of its entry computation: XLA relies on it.
+    pub fn has_consistent_shape(&self) -> bool {
+        let (Some(entry), Some(program)) = (self.entry(), &self.host_program_shape) else { return true };
+        let agree = |declared: Option<&ShapeProto>, own: &Option<ShapeProto>| match (declared, own) {
+            (Some(declared), Some(own)) => declared.is_structured_as(own),
+            _ => false,
+        };
+        let parameters = || entry.instructions.iter().filter(|instruction| instruction.opcode == "parameter");
+        let root = entry.instructions.iter().find(|instruction| instruction.id == entry.root_id);
+        let declared = |number: i64| program.parameters.get(usize::try_from(number).ok()?);
+        parameters().count() == program.parameters.len()
+            && parameters().all(|parameter| agree(declared(parameter.parameter_number), &parameter.shape))
+            && root.is_some_and(|root| agree(program.result.as_ref(), &root.shape))
+    }
+
+    /// File and line of an instruction's source, if a compiler recorded them.
+    pub fn place<'a>(&'a self, instruction: &'a HloInstructionProto) -> Option<(&'a str, i32)> {
+        let metadata = instruction.metadata.as_ref()?;
+        if !metadata.source_file.is_empty() {
+            return Some((&metadata.source_file, metadata.source_line));
+        }
+        self.stack_frame_index.as_ref()?.place(metadata.stack_frame_id)
+    }
+
+    /// The names of the inputs: those of the source if a compiler recorded them, otherwise the parameters' own.
+    pub fn input_names(&self) -> Vec<String> {
+        let parameters = self.parameters();
+        parameters.into_iter().map(|p| p.name_in_source().unwrap_or(&p.name).replace('\0', "\u{fffd}")).collect()
+    }
+
+    /// The names of the inputs in the source, if a compiler recorded them.
+    pub fn recorded_names(&self) -> Vec<Option<String>> {
+        let parameters = self.parameters();
+        parameters.into_iter().map(|p| p.name_in_source().map(str::to_owned)).collect()
+    }
+
+    /// The parameters of the entry computation in their order.
+    fn parameters(&self) -> Vec<&HloInstructionProto> {
+        let instructions = self.entry().map(|c| c.instructions.as_slice()).unwrap_or_default();
+        let mut parameters: Vec<_> = instructions.iter().filter(|i| i.opcode == "parameter").collect();
+        parameters.sort_by_key(|p| p.parameter_number);
+        parameters
+    }
+
+    /// The module's annotations about devices. Their number is not one of them.
+    pub fn annotations(&self) -> Annotations {
+        let (Some(entry), Some(program)) = (self.entry(), &self.host_program_shape) else {
+            return Annotations::default();
+        };
+        let array = |shape: &ShapeProto, sharding: Option<&OpSharding>| Array {
+            dims: shape.spec().map(|spec| spec.dims.into_vec()),
+            has_sharding: sharding.is_some(),
+            ..Array::default()
+        };
+        let parameters = entry.instructions.iter().filter(|i| i.opcode == "parameter");
+        let divided = parameters.filter_map(|p| Some((p.parameter_number, p.sharding.as_ref()?)));
+        let divided: BTreeMap<_, _> = divided.collect();
+        let sharding = |number: usize| divided.get(&(number as i64)).copied();
+        let inputs = program.parameters.iter().enumerate().map(|(i, shape)| array(shape, sharding(i))).collect();
+        let root = entry.instructions.iter().find(|instruction| instruction.id == entry.root_id);
+        let declared = root.and_then(|root| root.sharding.as_ref());
+        let outputs = program.result.as_ref().map(|result| match result.element_type {
+            TUPLE => {
+                let declared = declared.map(|declared| declared.tuple_shardings.as_slice()).unwrap_or_default();
+                result.tuple_shapes.iter().enumerate().map(|(i, shape)| array(shape, declared.get(i))).collect()
+            }
+            _ => vec![array(result, declared)],
+        });
+        Annotations { inputs: Some(inputs), outputs, ..Default::default() }
+    }
+
+    /// The shardings of the inputs and of the result by which a compiler has partitioned the program.
+    pub fn shardings(&self) -> (&[OpSharding], Option<&OpSharding>) {
+        (&self.spmd_parameters_shardings, self.spmd_output_sharding.as_ref())
+    }
+
+    /// The part of the module with its inputs, outputs, aliases and shardings.
+    pub fn interface(&self) -> HloModuleProto {
+        HloModuleProto {
+            name: self.name.clone(),
+            host_program_shape: self.host_program_shape.clone(),
+            input_output_alias: self.input_output_alias.clone(),
+            buffer_donor: self.buffer_donor.clone(),
+            spmd_output_sharding: self.spmd_output_sharding.clone(),
+            spmd_parameters_shardings: self.spmd_parameters_shardings.clone(),
+            ..Default::default()
+        }
+    }
+
+    /// The parts of the module that this crate reads, in the text form of protocol buffers.
+    pub fn debug_text(&self) -> String {
+        // Writing to a string cannot fail.
+        let mut out = String::new();
+        let _ = writeln!(out, "name: {:?}", self.name);
+        let _ = writeln!(out, "entry_computation_name: {:?}", self.entry_computation_name);
+        for computation in &self.computations {
+            let _ = writeln!(out, "computations {{\n  name: {:?}", computation.name);
+            for instruction in &computation.instructions {
+                instruction.debug_text(&mut out);
+            }
+            let _ = writeln!(out, "  id: {}\n  root_id: {}\n}}", computation.id, computation.root_id);
+        }
+        let _ = writeln!(out, "id: {}\nentry_computation_id: {}", self.id, self.entry_computation_id);
+        out
+    }
+}
+
+impl HloComputationProto {
+    /// The numbers of elements of an instruction's operands and results, if all are arrays.
+    fn sizes(&self, instruction: &HloInstructionProto) -> Option<Vec<usize>> {
+        let shape = |id: &i64| self.instructions.iter().find(|i| i.id == *id)?.shape.as_ref();
+        let operands = instruction.operand_ids.iter().map(|id| shape(id)?.specs());
+        let arrays = operands.chain([instruction.shape.as_ref()?.specs()]).collect::<Option<Vec<_>>>()?;
+        let size = |array: &Spec| array.dims.iter().map(|&dim| dim as usize).fold(1, usize::saturating_mul);
+        Some(arrays.iter().flatten().map(size).collect())
+    }
+}
+
+impl StackFrameIndex {
+    /// File and line of a stack frame.
+    fn place(&self, frame: i32) -> Option<(&str, i32)> {
+        fn nth<T>(list: &[T], number: i32) -> Option<&T> {
+            list.get(usize::try_from(number).ok()?.checked_sub(1)?)
+        }
+        let location = nth(&self.file_locations, nth(&self.stack_frames, frame)?.file_location_id)?;
+        Some((nth(&self.file_names, location.file_name_id)?, location.line))
+    }
+}
+
+impl HloInstructionProto {
+    /// The value of a constant with one element, as text.
+    pub fn value_text(&self) -> Option<String> {
+        let shape = self.shape.as_ref().filter(|shape| shape.dimensions.is_empty())?;
+        Some(constant::text(self.literal.as_ref()?, shape))
+    }
+
+    /// The number of iterations of this loop, if the compiler has recorded it.
+    fn trip_count(&self) -> Option<f64> {
+        let text = String::from_utf8_lossy(&self.backend_config);
+        let (_, count) = text.split_once("\"known_trip_count\"")?;
+        let digits = count.trim_start_matches(|c: char| !c.is_ascii_digit());
+        digits.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    }
+
+    /// Its name in the program's source, if a compiler recorded it.
+    fn name_in_source(&self) -> Option<&str> {
+        self.metadata
+            .as_ref()
+            .map(|metadata| metadata.op_name.as_str())
+            .filter(|name| !name.is_empty() && !name.contains('\0'))
+    }
+
+    /// Whether the compiler has recorded the number of iterations of this loop.
+    fn knows_trip_count(&self) -> bool {
+        const NOTED: &[u8] = b"\"known_trip_count\"";
+        self.backend_config.windows(NOTED.len()).any(|text| text == NOTED)
+    }
+
+    fn debug_text(&self, out: &mut String) {
+        let _ = writeln!(out, "  instructions {{\n    name: {:?}\n    opcode: {:?}", self.name, self.opcode);
+        if let Some(shape) = &self.shape {
+            let _ = writeln!(out, "    shape {{");
+            shape.debug_text(out, 6);
+            let _ = writeln!(out, "    }}");
+        }
+        if self.opcode == "parameter" {
+            let _ = writeln!(out, "    parameter_number: {}", self.parameter_number);
+        }
+        let _ = writeln!(out, "    id: {}", self.id);
+        for operand in &self.operand_ids {
+            let _ = writeln!(out, "    operand_ids: {operand}");
+        }
+        let _ = writeln!(out, "  }}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_without_a_known_number_of_turns_and_choices_take_an_unknown_time() {
+        let takes_known_time = |opcode: &str, config: &str| {
+            let instruction = HloInstructionProto {
+                opcode: opcode.into(),
+                backend_config: config.as_bytes().into(),
+                ..Default::default()
+            };
+            let computation = HloComputationProto { instructions: vec![instruction], ..Default::default() };
+            HloModuleProto { computations: vec![computation], ..Default::default() }.takes_a_known_time()
+        };
+        assert!(takes_known_time("sort", ""));
+        assert!(takes_known_time("while", r#"{"known_trip_count":{"n":"50"},"known_init_step":{"init":"0"}}"#));
+        for (opcode, config) in [("while", ""), ("while", "{}"), ("conditional", ""), ("custom-call", "")] {
+            assert!(!takes_known_time(opcode, config), "{opcode} {config}");
+        }
+    }
+
+    #[test]
+    fn functions_registered_by_a_user_are_distinguished_from_those_of_xla() {
+        let is_foreign = |target: &str| {
+            let opcode = if target.is_empty() { "add" } else { "custom-call" };
+            let call =
+                HloInstructionProto { opcode: opcode.into(), custom_call_target: target.into(), ..Default::default() };
+            let computation = HloComputationProto { instructions: vec![call], ..Default::default() };
+            let module = HloModuleProto { computations: vec![computation], ..Default::default() };
+            let found: Vec<_> = module.foreign_functions().collect();
+            assert!(found.is_empty() || found == [target]);
+            !found.is_empty()
+        };
+        for target in ["", "TopK", "__onednn$matmul", "__cublas$gemm", "xla.sdy.FuncResultSharding"] {
+            assert!(!is_foreign(target), "{target}");
+        }
+        for target in ["print_tensor", "my_kernel", "TopK2"] {
+            assert!(is_foreign(target), "{target}");
+        }
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused_in_modules() {
+        let with = |dimensions: Vec<i64>| {
+            let array = ShapeProto { dimensions, ..Default::default() };
+            let tuple = ShapeProto { tuple_shapes: vec![array], ..Default::default() };
+            let instruction = HloInstructionProto { shape: Some(tuple), ..Default::default() };
+            let computation = HloComputationProto { instructions: vec![instruction], ..Default::default() };
+            HloModuleProto { computations: vec![computation], ..Default::default() }.check_sizes()
+        };
+        assert!(with(vec![1 << 32, 1 << 32]).is_err());
+        assert!(with(vec![0, 1 << 32, 1 << 32]).is_err());
+        assert!(with(vec![1 << 32, 1 << 20]).is_ok());
+        assert!(with(vec![-1, 2]).is_ok());
+    }
+}

@@ -1,0 +1,195 @@
+//! Attributes of operations.
+
+use super::{Element, Name, Type};
+use pjrt_data::dtype::DType;
+use std::sync::Arc;
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Attribute {
+    Unit,
+    Bool(bool),
+    /// An integer, with the bits of a larger unsigned one.
+    Integer(i64, Element),
+    /// The bits of a float.
+    Float(u64, Element),
+    String(Arc<[u8]>),
+    /// A reference to a symbol, with the names from the outermost on.
+    Symbol(Arc<[Name]>),
+    Array(Arc<[Attribute]>),
+    Dictionary(Arc<[(Name, Attribute)]>),
+    Type(Type),
+    Dense(Arc<Dense>),
+    /// `array<i64: ..>`.
+    Numbers(Arc<[i64]>),
+    /// `array<i1: ..>`.
+    Bools(Arc<[bool]>),
+    /// `array<..>` of other integers.
+    Integers(Arc<[i64]>, Element),
+    Dot(Arc<Dot>),
+    Algorithm(Arc<Algorithm>),
+    Gather(Arc<Gather>),
+    Scatter(Arc<Scatter>),
+    Conv(Arc<Conv>),
+    /// The limits of the sizes of an array, in its type.
+    Bounds(Arc<[i64]>),
+    /// One of StableHLO's enumerations: its name and its value.
+    Choice(&'static str, &'static str),
+    /// The source of an argument's name. Other locations are left out.
+    Location(Option<Name>),
+    /// An attribute of another dialect, as its text.
+    Other(Name),
+}
+
+/// An array of numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dense {
+    /// An array's type.
+    pub kind: Type,
+    /// Whole bytes for each element, in the order of little-endian machines; those of one element if all are equal.
+    pub bytes: Arc<[u8]>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Algorithm {
+    pub lhs_precision: Type,
+    pub rhs_precision: Type,
+    pub accumulation: Type,
+    /// Components of both sides, and primitive operations.
+    pub counts: [i64; 3],
+    pub allow_imprecise: bool,
+}
+
+/// Where a reader finds the parts of an attribute, in their order.
+pub trait Parts {
+    type Error;
+    fn list(&mut self, name: &'static str) -> Result<Vec<i64>, Self::Error>;
+    fn number(&mut self, name: &'static str) -> Result<i64, Self::Error>;
+}
+
+/// An attribute whose parts are lists and numbers, with their names in the portable form and in text.
+macro_rules! dimensions {
+    ($(#[$about:meta])* $name:ident { $($field:ident: $kind:ident = $key:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, Default)]
+        pub struct $name {
+            $(pub $field: dimensions!($kind),)*
+        }
+
+        impl $name {
+            pub fn read<P: Parts>(parts: &mut P) -> Result<Arc<Self>, P::Error> {
+                Ok(Arc::new($name { $($field: parts.$kind($key)?,)* }))
+            }
+
+            pub fn parts(&self) -> Vec<(&'static str, Attribute)> {
+                vec![$(($key, dimensions!($kind self.$field)),)*]
+            }
+        }
+    };
+    (list) => { Vec<i64> };
+    (number) => { i64 };
+    (list $($value:tt)*) => { Attribute::Numbers($($value)*.as_slice().into()) };
+    (number $($value:tt)*) => { Attribute::number($($value)*) };
+}
+
+dimensions!(Dot {
+    lhs_batching: list = "lhs_batching_dimensions",
+    rhs_batching: list = "rhs_batching_dimensions",
+    lhs_contracting: list = "lhs_contracting_dimensions",
+    rhs_contracting: list = "rhs_contracting_dimensions",
+});
+
+dimensions!(Gather {
+    offset_dims: list = "offset_dims",
+    collapsed_slice_dims: list = "collapsed_slice_dims",
+    operand_batching_dims: list = "operand_batching_dims",
+    start_indices_batching_dims: list = "start_indices_batching_dims",
+    start_index_map: list = "start_index_map",
+    index_vector_dim: number = "index_vector_dim",
+});
+
+dimensions!(Scatter {
+    update_window_dims: list = "update_window_dims",
+    inserted_window_dims: list = "inserted_window_dims",
+    input_batching_dims: list = "input_batching_dims",
+    scatter_indices_batching_dims: list = "scatter_indices_batching_dims",
+    scatter_dims_to_operand_dims: list = "scatter_dims_to_operand_dims",
+    index_vector_dim: number = "index_vector_dim",
+});
+
+dimensions!(
+    /// The dimensions of input, kernel and output: two with a meaning of their own, and the spatial ones.
+    Conv {
+        input_batch: number = "input_batch_dimension",
+        input_feature: number = "input_feature_dimension",
+        input_spatial: list = "input_spatial_dimensions",
+        kernel_input_feature: number = "kernel_input_feature_dimension",
+        kernel_output_feature: number = "kernel_output_feature_dimension",
+        kernel_spatial: list = "kernel_spatial_dimensions",
+        output_batch: number = "output_batch_dimension",
+        output_feature: number = "output_feature_dimension",
+        output_spatial: list = "output_spatial_dimensions",
+    }
+);
+
+impl Attribute {
+    pub fn string(text: &str) -> Attribute {
+        Attribute::String(text.as_bytes().into())
+    }
+
+    /// A number of 64 bits, as the attributes of StableHLO are.
+    pub fn number(value: i64) -> Attribute {
+        Attribute::Integer(value, Element::Number(DType::I64))
+    }
+
+    pub fn symbol(name: Name) -> Attribute {
+        Attribute::Symbol([name].into())
+    }
+
+    pub fn as_integer(&self) -> Option<i64> {
+        match self {
+            Attribute::Integer(value, _) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The text of a string; `None` if it is not UTF-8.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Attribute::String(bytes) => std::str::from_utf8(bytes).ok(),
+            _ => None,
+        }
+    }
+
+    /// The name of a symbol that is not nested.
+    pub fn as_symbol(&self) -> Option<&Name> {
+        match self {
+            Attribute::Symbol(names) => names.last().filter(|_| names.len() == 1),
+            _ => None,
+        }
+    }
+
+    pub fn as_array(&self) -> Option<&[Attribute]> {
+        match self {
+            Attribute::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The value for a name in a dictionary.
+    pub fn item(&self, name: &str) -> Option<&Attribute> {
+        match self {
+            Attribute::Dictionary(items) => items.iter().find(|(key, _)| &**key == name).map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    /// Integers, of which StableHLO's operations have lists and arrays.
+    pub fn as_numbers(&self) -> Option<Vec<i64>> {
+        match self {
+            Attribute::Numbers(numbers) | Attribute::Integers(numbers, _) => Some(numbers.to_vec()),
+            Attribute::Bools(values) => Some(values.iter().map(|&value| value.into()).collect()),
+            Attribute::Dense(dense) => dense.integers(usize::MAX),
+            _ => None,
+        }
+    }
+}

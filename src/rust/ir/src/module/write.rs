@@ -1,0 +1,367 @@
+//! The text of a module.
+
+mod attributes;
+
+pub use attributes::{quoted, shown, shown_attribute, symbol_text};
+
+use super::operation::is_elementwise;
+use super::{unknown, Attribute, Block, Module, Name, Operation, Region, Type, Value};
+use attributes::{attribute_text, dictionary, kind_text, string, symbol};
+use pjrt_base::error::Result;
+use pjrt_base::room;
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+
+/// Regions and attributes nest less deep.
+const MAX_NESTING: usize = 400;
+
+/// From this size on, text is only written if there is memory for it.
+const LARGE: usize = 1 << 26;
+
+/// Adds formatted text; writing to a string cannot fail.
+macro_rules! put {
+    ($out:expr, $($part:tt)*) => {{
+        let _ = write!($out, $($part)*);
+    }};
+}
+use put;
+
+/// See [`Module::text`].
+pub fn text(module: &Module) -> Result<String> {
+    let mut writer = Writer { module, out: String::new(), names: HashMap::new(), next: 0, depth: 0, checked: LARGE };
+    writer.module()?;
+    Ok(writer.out)
+}
+
+struct Writer<'a> {
+    module: &'a Module,
+    out: String,
+    /// The names of values, without the sign before them.
+    names: HashMap<Value, String>,
+    /// The number of the next value in the function.
+    next: usize,
+    depth: usize,
+    /// The length up to which there is memory.
+    checked: usize,
+}
+
+impl Writer<'_> {
+    fn module(&mut self) -> Result<()> {
+        let root = &self.module.root;
+        self.out.push_str("module ");
+        if let Some(name) = root.symbol() {
+            self.symbol(name);
+            self.out.push(' ');
+        }
+        let others = without(&root.attributes, &["sym_name", "sym_visibility"]);
+        if !others.is_empty() {
+            self.out.push_str("attributes ");
+            self.dictionary(&others)?;
+            self.out.push(' ');
+        }
+        self.out.push_str("{\n");
+        let block = root.block(0).ok_or_else(|| unknown("a module without content"))?;
+        self.depth = 1;
+        for operation in &block.operations {
+            if &*operation.name == "func.func" {
+                self.function(operation)?;
+            } else {
+                self.operation(operation)?;
+            }
+        }
+        self.out.push_str("}\n");
+        Ok(())
+    }
+
+    fn indent(&mut self) {
+        for _ in 0..self.depth.min(MAX_NESTING) {
+            self.out.push_str("  ");
+        }
+    }
+
+    fn function(&mut self, function: &Operation) -> Result<()> {
+        self.names.clear();
+        self.next = 0;
+        self.indent();
+        self.out.push_str("func.func ");
+        if let Some(visibility) = function.attribute("sym_visibility").and_then(Attribute::as_text) {
+            match visibility {
+                "" => {}
+                "public" | "private" | "nested" => put!(self.out, "{visibility} "),
+                other => return Err(unknown(format_args!("a function of visibility '{other}'"))),
+            }
+        }
+        self.symbol(function.symbol().ok_or_else(|| unknown("a function without a name"))?);
+        let Some(Attribute::Type(Type::Function(shape))) = function.attribute("function_type") else {
+            return Err(unknown("a function without a type"));
+        };
+        let block = function.block(0).ok_or_else(|| unknown("a function with several blocks"))?;
+        if block.arguments.len() != shape.0.len() {
+            return Err(unknown("a function whose arguments do not match its type"));
+        }
+        self.name_arguments(block);
+        let attributes = |name: &str| function.attribute(name).and_then(Attribute::as_array).unwrap_or_default();
+        let inputs = attributes("arg_attrs");
+        self.out.push('(');
+        for (i, &argument) in block.arguments.iter().enumerate() {
+            if i > 0 {
+                self.out.push_str(", ");
+            }
+            self.value(argument)?;
+            self.out.push_str(": ");
+            self.kind(self.module.type_of(argument))?;
+            self.annotations(inputs.get(i))?;
+            if let Some(Some(name)) = block.names.get(i) {
+                self.out.push_str(" loc(");
+                string(name.as_bytes(), &mut self.out);
+                self.out.push(')');
+            }
+        }
+        self.out.push(')');
+        let results = attributes("res_attrs");
+        if !shape.1.is_empty() {
+            self.out.push_str(" -> (");
+            for (i, kind) in shape.1.iter().enumerate() {
+                if i > 0 {
+                    self.out.push_str(", ");
+                }
+                self.kind(kind)?;
+                self.annotations(results.get(i))?;
+            }
+            self.out.push(')');
+        }
+        const SHOWN: [&str; 5] = ["sym_name", "sym_visibility", "function_type", "arg_attrs", "res_attrs"];
+        let others = without(&function.attributes, &SHOWN);
+        if !others.is_empty() {
+            self.out.push_str(" attributes ");
+            self.dictionary(&others)?;
+        }
+        self.out.push_str(" {\n");
+        self.operations(block)?;
+        self.indent();
+        self.out.push_str("}\n");
+        Ok(())
+    }
+
+    /// The attributes of an argument or result.
+    fn annotations(&mut self, attributes: Option<&Attribute>) -> Result<()> {
+        match attributes {
+            Some(Attribute::Dictionary(items)) if !items.is_empty() => {
+                self.out.push(' ');
+                let items: Vec<_> = items.iter().collect();
+                self.dictionary(&items)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Names a function's arguments as in the source, if these names are unique and can be written.
+    fn name_arguments(&mut self, block: &Block) {
+        let is_name = |name: &str| {
+            name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        let mut used = HashSet::new();
+        for (i, &argument) in block.arguments.iter().enumerate() {
+            let name = block.names.get(i).cloned().flatten();
+            let name = name.filter(|name| is_name(name) && !name.starts_with("arg") && used.insert(name.clone()));
+            self.names.insert(argument, name.map_or_else(|| format!("arg{i}"), |name| name.to_string()));
+        }
+    }
+
+    fn operations(&mut self, block: &Block) -> Result<()> {
+        self.depth += 1;
+        if self.depth > MAX_NESTING {
+            return Err(unknown("regions that nest too deep"));
+        }
+        for operation in &block.operations {
+            self.operation(operation)?;
+            if self.out.len() > self.checked {
+                // The text is copied when its memory grows.
+                room::check_room(3 * self.out.len(), "to write the program as text")?;
+                self.checked = 2 * self.out.len();
+            }
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn operation(&mut self, operation: &Operation) -> Result<()> {
+        self.indent();
+        if let [first, ..] = operation.results[..] {
+            let number = self.next;
+            self.next += 1;
+            self.names.insert(first, number.to_string());
+            put!(self.out, "%{number}");
+            if operation.results.len() > 1 {
+                for (i, &result) in operation.results.iter().enumerate() {
+                    self.names.insert(result, format!("{number}#{i}"));
+                }
+                put!(self.out, ":{}", operation.results.len());
+            }
+            self.out.push_str(" = ");
+        }
+        if self.short_form(operation)? {
+            self.out.push('\n');
+            return Ok(());
+        }
+        string(operation.name.as_bytes(), &mut self.out);
+        self.out.push('(');
+        self.values(&operation.operands)?;
+        self.out.push(')');
+        if !operation.regions.is_empty() {
+            self.out.push_str(" (");
+            for (i, region) in operation.regions.iter().enumerate() {
+                if i > 0 {
+                    self.out.push_str(", ");
+                }
+                self.region(region)?;
+            }
+            self.out.push(')');
+        }
+        if !operation.attributes.is_empty() {
+            self.out.push(' ');
+            let attributes: Vec<_> = operation.attributes.iter().collect();
+            self.dictionary(&attributes)?;
+        }
+        self.out.push_str(" : ");
+        self.signature(&operation.operands, &operation.results)?;
+        self.out.push('\n');
+        Ok(())
+    }
+
+    /// Writes an operation in its own syntax, if that is simple; else returns `false`.
+    fn short_form(&mut self, operation: &Operation) -> Result<bool> {
+        let types = |values: &[Value]| values.iter().map(|&value| self.module.type_of(value)).collect::<Vec<_>>();
+        let has_attributes = !operation.attributes.is_empty() || !operation.regions.is_empty();
+        match (&*operation.name, &operation.attributes[..]) {
+            ("func.return" | "stablehlo.return", []) => {
+                self.out.push_str(if &*operation.name == "func.return" { "return" } else { "stablehlo.return" });
+                if !operation.operands.is_empty() {
+                    self.out.push(' ');
+                    self.values(&operation.operands)?;
+                    self.out.push_str(" : ");
+                    self.kinds(&operation.operands)?;
+                }
+                Ok(true)
+            }
+            ("func.call", [(key, callee)]) if &**key == "callee" => {
+                self.out.push_str("call ");
+                self.attribute(callee)?;
+                self.out.push('(');
+                self.values(&operation.operands)?;
+                self.out.push_str(") : ");
+                self.signature(&operation.operands, &operation.results)?;
+                Ok(true)
+            }
+            ("stablehlo.constant", [(_, value @ Attribute::Dense(dense))])
+                if types(&operation.results) == [&dense.kind] =>
+            {
+                self.out.push_str("stablehlo.constant ");
+                self.attribute(value)?;
+                Ok(true)
+            }
+            _ if has_attributes || !is_elementwise(operation.kind()) => Ok(false),
+            _ => {
+                let operands = types(&operation.operands);
+                let results = types(&operation.results);
+                let [result] = results[..] else { return Ok(false) };
+                if operands.is_empty() || operands.iter().any(|operand| *operand != result) {
+                    return Ok(false);
+                }
+                put!(self.out, "{} ", operation.name);
+                self.values(&operation.operands)?;
+                self.out.push_str(" : ");
+                self.kind(result)?;
+                Ok(true)
+            }
+        }
+    }
+
+    fn region(&mut self, region: &Region) -> Result<()> {
+        self.out.push_str("{\n");
+        for block in &region.blocks {
+            if !block.arguments.is_empty() || region.blocks.len() > 1 {
+                self.indent();
+                self.out.push_str("^bb0(");
+                for (i, &argument) in block.arguments.iter().enumerate() {
+                    if i > 0 {
+                        self.out.push_str(", ");
+                    }
+                    let number = self.next;
+                    self.next += 1;
+                    self.names.insert(argument, number.to_string());
+                    put!(self.out, "%{number}: ");
+                    self.kind(self.module.type_of(argument))?;
+                }
+                self.out.push_str("):\n");
+            }
+            self.operations(block)?;
+        }
+        self.indent();
+        self.out.push('}');
+        Ok(())
+    }
+
+    fn signature(&mut self, operands: &[Value], results: &[Value]) -> Result<()> {
+        self.out.push('(');
+        self.kinds(operands)?;
+        self.out.push_str(") -> ");
+        match results {
+            [result] => self.kind(self.module.type_of(*result)),
+            _ => {
+                self.out.push('(');
+                self.kinds(results)?;
+                self.out.push(')');
+                Ok(())
+            }
+        }
+    }
+
+    fn values(&mut self, values: &[Value]) -> Result<()> {
+        for (i, &value) in values.iter().enumerate() {
+            if i > 0 {
+                self.out.push_str(", ");
+            }
+            self.value(value)?;
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, value: Value) -> Result<()> {
+        let name = self.names.get(&value).ok_or_else(|| unknown("a value that is used before it is defined"))?;
+        put!(self.out, "%{name}");
+        Ok(())
+    }
+
+    fn kinds(&mut self, values: &[Value]) -> Result<()> {
+        for (i, &value) in values.iter().enumerate() {
+            if i > 0 {
+                self.out.push_str(", ");
+            }
+            self.kind(self.module.type_of(value))?;
+        }
+        Ok(())
+    }
+
+    fn kind(&mut self, kind: &Type) -> Result<()> {
+        kind_text(kind, &mut self.out, self.depth)
+    }
+
+    fn symbol(&mut self, name: &str) {
+        symbol(name, &mut self.out);
+    }
+
+    fn dictionary(&mut self, items: &[&(Name, Attribute)]) -> Result<()> {
+        dictionary(items.iter().copied(), &mut self.out, self.depth)
+    }
+
+    fn attribute(&mut self, attribute: &Attribute) -> Result<()> {
+        attribute_text(attribute, &mut self.out, self.depth)
+    }
+}
+
+/// The attributes but for these names.
+fn without<'a>(attributes: &'a [(Name, Attribute)], names: &[&str]) -> Vec<&'a (Name, Attribute)> {
+    attributes.iter().filter(|(name, _)| !names.contains(&&**name)).collect()
+}

@@ -1,0 +1,361 @@
+//! MLIR text: checks for constructs that crash XLA's compiler instead of raising an error, and a reader of what it says.
+
+use crate::module::annotations::Annotations;
+use crate::module::depth;
+use crate::module::sizes;
+use crate::module::Operation;
+use memchr::{memchr, memchr2, memchr3, memchr_iter, memmem};
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_data::dtype::ALL;
+use read::{utf8, Reader};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use types::unescaped;
+
+mod attributes;
+mod constant;
+mod dialects;
+mod nesting;
+mod operation;
+mod pass;
+mod read;
+mod types;
+
+pub use read::{attribute, constant, constants, kind, module, whole};
+
+/// The nesting from which on the compiler would overflow the stack, with a margin; also the limit of dimensions, which
+/// take it seconds.
+const MAX_NESTING: usize = 2000;
+
+/// A program's text, ready to be read.
+pub struct Source<'a> {
+    /// Without the numbers of a model.
+    text: Cow<'a, [u8]>,
+    /// The same without strings and comments; as long.
+    code: Vec<u8>,
+}
+
+impl Source<'_> {
+    /// The text with everything, for positions in it.
+    pub fn whole(text: &[u8]) -> Source<'_> {
+        Source { text: Cow::Borrowed(text), code: blank_strings_and_comments(text) }
+    }
+
+    pub fn new(text: &[u8]) -> Source<'_> {
+        let text = without_data(text);
+        let code = blank_strings_and_comments(&text);
+        Source { text, code }
+    }
+}
+
+/// Checks a program's text, and reads its annotations about devices.
+///
+/// # Errors
+/// `InvalidInput` for text nested too deep, functions without a body or that call themselves, and arrays with too many
+/// dimensions.
+pub fn check(text: &[u8]) -> Result<Annotations> {
+    let source = Source::new(text);
+    let code = &source.code[..];
+    let depth = nesting::depth(code);
+    if depth > MAX_NESTING {
+        bail!(InvalidInput, "The program nests {depth} levels deep; the limit is {MAX_NESTING}.");
+    }
+    check_arrays(code)?;
+    if let Some(dim) = far_dimension(code) {
+        bail!(InvalidInput, "A convolution of the program refers to dimension {dim}, which is too high.");
+    }
+    let mut reader = Reader::new(&source);
+    let mut annotations = Annotations::default();
+    annotations.note_module(&reader.of_module().attributes);
+    let functions = reader.functions(false);
+    let depth = calls(&source, &functions)?;
+    if depth > MAX_NESTING {
+        bail!(InvalidInput, "Calls in the program nest {depth} levels deep; the limit is {MAX_NESTING}.");
+    }
+    for (start, function) in &functions {
+        if function.regions.is_empty() {
+            let line = 1 + memchr_iter(b'\n', &code[..*start]).count();
+            bail!(
+                InvalidInput,
+                "The function on line {line} of the program has no body; XLA cannot compile declarations."
+            );
+        }
+        annotations.note_function(function);
+    }
+    Ok(annotations)
+}
+
+/// The name of the module, without its `@`.
+pub fn module_name(text: &[u8]) -> Option<String> {
+    Reader::new(&Source::new(text)).of_module().symbol().map(str::to_owned)
+}
+
+/// The names of all functions, such as `@f`.
+pub fn function_names(text: &[u8]) -> Vec<String> {
+    let source = Source::new(text);
+    let functions = Reader::new(&source).functions(false);
+    functions.iter().filter_map(|(_, function)| Some(format!("@{}", function.symbol()?))).collect()
+}
+
+/// Whether there are arrays of types narrower than a byte.
+pub fn has_narrow_arrays(text: &[u8]) -> bool {
+    let names: Vec<_> =
+        ALL.iter().filter(|dtype| dtype.is_packed()).map(|dtype| dtype.info().mlir.as_bytes()).collect();
+    memmem::find_iter(text, b"tensor<").any(|start| {
+        let inner = &text[start + b"tensor<".len()..];
+        let end = inner.iter().position(|byte| matches!(byte, b'>' | b',')).unwrap_or(0);
+        inner[..end].rsplit(|&byte| byte == b'x').next().is_some_and(|name| names.contains(&name.trim_ascii()))
+    })
+}
+
+/// Whether a program names this dialect: in text before a dot, outside strings and comments; in bytecode also alone.
+pub fn names_dialect(code: &[u8], dialect: &str, is_text: bool) -> bool {
+    let found = |code: &[u8]| {
+        memmem::find_iter(code, dialect).any(|i| {
+            let starts = i == 0 || !(code[i - 1].is_ascii_alphanumeric() || b"_$@%".contains(&code[i - 1]));
+            let end = code.get(i + dialect.len());
+            starts && (end == Some(&b'.') || (end == Some(&0) && !is_text))
+        })
+    };
+    // Most programs do not, and need no copy.
+    found(code) && (!is_text || found(&blank_strings_and_comments(code)))
+}
+
+/// The text with long strings of hexadecimal digits cut short: the numbers of a model, which no check reads.
+fn without_data(text: &[u8]) -> Cow<'_, [u8]> {
+    const START: &[u8] = b"\"0x";
+    const KEPT: usize = 64;
+    let mut short = Vec::new();
+    // Up to here, the text is copied.
+    let mut copied = 0;
+    let mut i = 0;
+    while let Some(found) = memchr2(b'"', b'/', &text[i..]) {
+        let start = i + found;
+        if text[start] == b'/' {
+            i = start + 1;
+            if text.get(i) == Some(&b'/') {
+                i = memchr(b'\n', &text[i..]).map_or(text.len(), |end| i + end);
+            }
+            continue;
+        }
+        i = end_of_string(text, start);
+        if i - start > 3 * KEPT && text[start..].starts_with(START) && memchr(b'\n', &text[start..i]).is_none() {
+            short.extend_from_slice(&text[copied..start + KEPT]);
+            copied = i - KEPT;
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    short.extend_from_slice(&text[copied..]);
+    Cow::Owned(short)
+}
+
+/// The position after the string that begins at `start`.
+fn end_of_string(text: &[u8], start: usize) -> usize {
+    let mut i = start + 1;
+    while let Some(found) = memchr2(b'"', b'\\', text.get(i..).unwrap_or_default()) {
+        i += found + 1;
+        if text[i - 1] == b'"' {
+            return i;
+        }
+        // what is escaped
+        i += 1;
+    }
+    text.len()
+}
+
+/// The text with each byte of a string replaced by `_`, and each byte of a comment by a space. Zeros become spaces,
+/// too, as for the parser; line ends stay.
+fn blank_strings_and_comments(text: &[u8]) -> Vec<u8> {
+    let mut code = text.to_vec();
+    let mut i = 0;
+    while let Some(found) = memchr3(b'"', b'/', 0, &code[i..]) {
+        let start = i + found;
+        i = start + 1;
+        match code[start] {
+            b'"' => {
+                i = end_of_string(text, start);
+                code[start..i].fill(b'_');
+            }
+            b'/' if code.get(i) == Some(&b'/') => {
+                i = memchr(b'\n', &code[i..]).map_or(code.len(), |end| i + end);
+                code[start..i].fill(b' ');
+            }
+            0 => code[start] = b' ',
+            _ => {}
+        }
+    }
+    code
+}
+
+/// The position after the bracket that closes the first one.
+pub fn end_of_brackets(text: &[u8]) -> Option<usize> {
+    let mut depth = 0usize;
+    let mut i = 0;
+    while let Some(&byte) = text.get(i) {
+        let next = match byte {
+            b'"' => end_of_string(text, i),
+            b'/' if text.get(i + 1) == Some(&b'/') => memchr(b'\n', &text[i..]).map_or(text.len(), |len| i + len),
+            _ => i + 1,
+        };
+        match byte {
+            b'{' | b'(' | b'[' | b'<' => depth += 1,
+            // The end of an arrow.
+            b'>' if i > 0 && text[i - 1] == b'-' => {}
+            b'}' | b')' | b']' | b'>' if depth <= 1 => return (depth == 1).then_some(next),
+            b'}' | b')' | b']' | b'>' => depth -= 1,
+            _ => {}
+        }
+        i = next;
+    }
+    None
+}
+
+/// The position of the comma or the bracket that ends an item of a list; the end of the text without one.
+fn end_of_item(text: &[u8]) -> usize {
+    let mut i = 0;
+    while let Some(&byte) = text.get(i) {
+        i = match byte {
+            b',' | b'}' | b')' | b']' => return i,
+            b'>' if !text[..i].ends_with(b"-") => return i,
+            b'{' | b'(' | b'[' | b'<' => end_of_brackets(&text[i..]).map_or(text.len(), |len| i + len),
+            b'"' => end_of_string(text, i),
+            _ => i + 1,
+        };
+    }
+    i.min(text.len())
+}
+
+/// Checks arrays wherever sizes are written as in `2x3x`: the number of dimensions, and that of elements.
+fn check_arrays(code: &[u8]) -> Result<()> {
+    // Two sizes below 2^29 have at most nine digits each.
+    const SHORT: usize = 18;
+    let is_size = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'x' | b'?');
+    let mut start = 0;
+    while let Some(found) = code[start..].iter().position(|&byte| byte.is_ascii_digit() || byte == b'?') {
+        start += found;
+        let length = code[start..].iter().take_while(|byte| is_size(byte)).count();
+        let sizes = &code[start..start + length];
+        let before = start.checked_sub(1).map_or(b' ', |last| code[last]);
+        start += length;
+        if length < SHORT {
+            continue;
+        }
+        let rank = sizes.windows(2).filter(|pair| pair[0] != b'x' && pair[1] == b'x').count();
+        if rank > MAX_NESTING {
+            bail!(InvalidInput, "An array of the program has {rank} dimensions; the limit is {MAX_NESTING}.");
+        }
+        if before.is_ascii_alphanumeric() || b"_.%@#".contains(&before) {
+            continue;
+        }
+        // The last part is the start of the element's type, or empty.
+        let sizes = std::str::from_utf8(sizes).unwrap_or_default();
+        let whole = sizes.rsplit_once('x').map_or("", |(all, _)| all);
+        let is_known = |size: &&str| !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit());
+        sizes::check(whole.split('x').filter(is_known).map(|size| size.parse().unwrap_or(u64::MAX)))?;
+    }
+    Ok(())
+}
+
+/// A dimension of a convolution that no array has: the parser would allocate memory for all below it.
+fn far_dimension(code: &[u8]) -> Option<&str> {
+    const DIGITS: usize = 3;
+    // Those of input, kernel and result.
+    const LISTS: usize = 3;
+    let far = |list: &'_ [u8]| {
+        let number = list.split(|byte| !byte.is_ascii_digit()).find(|number| number.len() > DIGITS)?;
+        let start = number.as_ptr() as usize - code.as_ptr() as usize;
+        std::str::from_utf8(&code[start..start + number.len()]).ok()
+    };
+    // Lists before this place are read.
+    let mut done = 0;
+    let starts = |word: &'static [u8]| memmem::find_iter(code, word).map(move |at| at + word.len());
+    for at in starts(b"dim_numbers").chain(starts(b"conv<")) {
+        if at < done {
+            continue;
+        }
+        let mut rest = at;
+        for _ in 0..LISTS {
+            // A list that is not closed ends with the text.
+            let end = memchr(b']', &code[rest..]).map_or(code.len(), |len| rest + len);
+            let start = memchr::memrchr(b'[', &code[rest..end]).map_or(rest, |start| rest + start);
+            if let Some(dim) = far(&code[start..end]) {
+                return Some(dim);
+            }
+            rest = (end + 1).min(code.len());
+        }
+        done = rest;
+    }
+    None
+}
+
+/// The nesting depth of calls between functions. A compiler follows them, and never returns from a recursive function.
+///
+/// # Errors
+/// `InvalidInput` for a function that calls itself, perhaps through others.
+fn calls(source: &Source<'_>, functions: &[(usize, Operation)]) -> Result<usize> {
+    let code = &source.code[..];
+    let name = |start: usize| {
+        let len = code[start..].iter().take_while(|&&byte| is_in_name(byte)).count();
+        let name = &source.text[start..start + len];
+        let quoted = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\""));
+        match quoted.and_then(unescaped) {
+            Some(name) => Cow::Owned(utf8(&name).into_owned()),
+            None => utf8(name),
+        }
+    };
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    for (number, (_, function)) in functions.iter().enumerate() {
+        if let Some(name) = function.symbol() {
+            numbers.entry(name).or_insert(number);
+        }
+    }
+    // The symbols up to the next function, except for those of custom calls. The first is the function's own, which is a string in
+    // generic form.
+    let called = |number: usize| {
+        let end = functions.get(number + 1).map_or(code.len(), |(start, _)| *start);
+        let body = functions[number].0..end;
+        let own = usize::from(source.text[body.start] != b'"');
+        let symbols = memchr_iter(b'@', &code[body.clone()]).map(|at| body.start + at).skip(own);
+        let symbols = symbols.filter(|&at| {
+            let before = code[..at].trim_ascii_end();
+            // Attributes of other names only mention a function.
+            let key = before.strip_suffix(b"=").map(<[u8]>::trim_ascii_end);
+            let is_mentioned = key.is_some_and(|key| !key.ends_with(b"callee") && !key.ends_with(b"decomposition"));
+            !is_mentioned && !before.ends_with(b"custom_call")
+        });
+        Ok(symbols.filter_map(|at| numbers.get(&*name(at + 1)).copied()).collect())
+    };
+    let cycle = || {
+        let message = "A function of the program calls itself; XLA cannot compile recursion.";
+        Error::new(Kind::InvalidInput, message)
+    };
+    depth::deepest(functions.len(), called, cycle)
+}
+
+fn is_in_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_.$-".contains(&byte)
+}
+
+/// The parts of a list between commas outside of brackets; empty for an empty list.
+fn split(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut depth = 0usize;
+    let mut last = 0;
+    let parts = list.split(move |&byte| {
+        match byte {
+            b',' if depth == 0 => return true,
+            b'{' | b'(' | b'[' | b'<' => depth += 1,
+            // The end of an arrow.
+            b'>' if last == b'-' => {}
+            b'}' | b')' | b']' | b'>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        last = byte;
+        false
+    });
+    parts.filter(|part| !part.trim_ascii().is_empty())
+}
+
+#[cfg(test)]
+mod tests;
