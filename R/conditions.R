@@ -585,5 +585,5 @@ as_utf8 <- function(x) {
 }
 
 is_whole_number <- function(x) {
-  typeof(x) %in% c("integer", "double") && !is.object(x) && length(x) == 1L && isTRUE(x == trunc(x))
+  !is.object(x) && is.numeric(x) && length(x) == 1L && isTRUE(x == trunc(x))
 }

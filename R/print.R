@@ -59,18 +59,16 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
       ffi_buffer_lines, x, as.double(max_rows), as.double(max_width), as.double(max_rows_slice), print_decimals()
     )
   }
-  if (header) {
-    cat("PJRTBuffer \n")
+  footer <- footer %||% buffer_footer(x)
+  text <- c(if (header) "PJRTBuffer \n", pieces, if (nzchar(footer)) paste(footer, "\n"))
+  if (length(text) <= 50L) {
+    cat(text, sep = "")
+    return(invisible(x))
   }
-  cat(pieces[[1L]])
-  for (piece in pieces[-1L]) {
+  for (piece in text) {
     # lets the user interrupt
     Sys.sleep(0)
     cat(piece)
-  }
-  footer <- footer %||% buffer_footer(x)
-  if (nzchar(footer)) {
-    cat(footer, "\n")
   }
   invisible(x)
 }
@@ -113,7 +111,7 @@ print_style <- function(x) {
   }
   is_vector <- length(shape(x)) == 1L && shape(x) > 0L
   has_names <- !is.null(attr(x, "column_names", exact = TRUE))
-  if (is_vector || has_names || elt_type(x) == "pred") "R" else "columns"
+  if (is_vector || has_names || unclass(elt_type(x)) == "pred") "R" else "columns"
 }
 
 # The lines that R prints for a buffer's array. Reads no more of each dimension than `max_rows` lines can show.
@@ -152,7 +150,8 @@ lines_of_r <- function(x, max_rows, max_width) {
 }
 
 buffer_footer <- function(x) {
-  sprintf("[ %s%s{%s} ]", toupper(platform(x)), data_type_name(elt_type(x)), paste(shape(x), collapse = "x"))
+  type <- data_type_name(unclass(elt_type(x)))
+  paste0("[ ", toupper(platform(x)), type, "{", paste(shape(x), collapse = "x"), "} ]")
 }
 
 check_limit <- function(x, name) {

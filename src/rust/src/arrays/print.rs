@@ -39,6 +39,9 @@ fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64
         text
     };
     let pieces = pieces(&text);
+    if let [piece] = pieces[..] {
+        return Ok(sexp::robj(sexp::new_string(piece)));
+    }
     let out = Protected::new(sexp::vector(SEXPTYPE::STRSXP, pieces.len()));
     for (i, piece) in pieces.iter().enumerate() {
         check_interrupt_sometimes()?;
