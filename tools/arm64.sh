@@ -85,7 +85,7 @@ make_root() {
 
 # Runs a command inside the unpacked system.
 inside() {
-    nice -n 15 chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin HOME=/root LC_ALL=C.UTF-8 NOT_CRAN=true PJRT_TEST=1 \
+    nice -n 15 chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin HOME=/root LC_ALL=C.UTF-8 R_LIBS=/library NOT_CRAN=true PJRT_TEST=1 \
         PIP_CERT=/etc/ssl/certs/ca-certificates.crt "$@"
 }
 
@@ -124,14 +124,14 @@ compile() {
 # Runs R CMD INSTALL inside, with dummy Rust tools, because the library is already compiled.
 install_inside() {
     rm -rf "$root/pjrt"
-    mkdir -p "$root/pjrt" "$root/rust/bin" "$root/target/release"
+    mkdir -p "$root/pjrt" "$root/library" "$root/rust/bin" "$root/target/release"
     git ls-files -z --cached --others --exclude-standard | tar -c --null -T - | tar -x -C "$root/pjrt"
     for tool in rustc cargo; do
         printf '#!/bin/sh\n[ "$1" != --version ] || echo "%s"\n' "$($tool --version)" >"$root/rust/bin/$tool"
         chmod +x "$root/rust/bin/$tool"
     done
     cp "$folder/target/$target/release/libpjrt.a" "$folder/target/$target/release/pjrt-compiler" "$root/target/release/"
-    inside PATH=/rust/bin:/usr/sbin:/usr/bin CARGO_TARGET_DIR=/target R CMD INSTALL --no-docs /pjrt
+    inside PATH=/rust/bin:/usr/sbin:/usr/bin CARGO_TARGET_DIR=/target R CMD INSTALL --no-docs --library=/library /pjrt
 }
 
 status=0
