@@ -253,7 +253,7 @@ impl Attributes {
     }
 
     fn flag(&mut self, name: &str, value: bool) {
-        self.some(name, Some(true).filter(|_| value));
+        self.some(name, value.then_some(true));
     }
 
     fn list<T: std::fmt::Display>(&mut self, name: &str, items: &[T]) {

@@ -172,7 +172,7 @@ fn long_trees_are_folded() {
 fn no_change_of_a_text_does_more_than_an_error() {
     let text = training().step(&Wanted::Any, &[]).unwrap().to_text().unwrap();
     for place in 0..text.len() {
-        for other in [b'0', b'9', b'"', b'[', b'a', b'-'] {
+        for other in *b"09\"[a-" {
             let mut changed = text.clone().into_bytes();
             changed[place] = other;
             let Ok(changed) = String::from_utf8(changed) else { continue };

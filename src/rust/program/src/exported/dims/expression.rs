@@ -137,7 +137,7 @@ impl Linear {
             (None, None) => return Some(Linear { variable: None, constant }),
         };
         let factor = variable.1.checked_mul(by)?;
-        Some(Linear { variable: Some((variable.0, factor)).filter(|_| factor != 0), constant })
+        Some(Linear { variable: (factor != 0).then_some((variable.0, factor)), constant })
     }
 }
 
