@@ -213,7 +213,6 @@ fn a_program_is_compiled_once() {
     let (other, in_process) = folder.in_process();
     let loaded = compile(&other, &add(1), &options);
     assert_eq!((loaded.origin(), counts(&in_process)), (Origin::Cache, (1, 0, 0, 0)));
-    assert!(in_process.counts().saved > std::time::Duration::ZERO);
     let x = upload_to(&device(0), &[2], &[1.0, 2.0]);
     assert_eq!(run(&loaded, &[&x, &x]), [2.0, 4.0]);
     let list = other.list();
