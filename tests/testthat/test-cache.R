@@ -90,7 +90,11 @@ test_that("an executable compiled in one session is loaded from the cache in ano
   results <- function(lines) utils::tail(lines, 2L)
   expect_match(origin(first), "^  not in the cache, compiled in [0-9.]+ s$")
   expect_identical(results(first), c("2 4 ", "0 1 0 FALSE "))
-  second <- child()
+  # on a busy machine, a load may take longer than the compilation did
+  for (i in 1:20) {
+    second <- child()
+    if (!identical(results(second)[[2L]], "1 0 0 FALSE ")) break
+  }
   expect_match(origin(second), "^  from the cache, compiled in [0-9.]+ s$")
   expect_identical(results(second), c("2 4 ", "1 0 0 TRUE "))
   # a client with another number of devices
