@@ -61,7 +61,7 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
   }
   footer <- footer %||% buffer_footer(x)
   text <- c(if (header) "PJRTBuffer \n", pieces, if (nzchar(footer)) paste(footer, "\n"))
-  if (length(text) <= 50L) {
+  if (length(pieces) == 1L) {
     cat(text, sep = "")
     return(invisible(x))
   }
