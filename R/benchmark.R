@@ -212,15 +212,19 @@ donates_any <- function(subject) any(subject$described$inputs$donated)
 # Seconds per run, for some groups of runs in flight. `typical`: about the seconds of a run.
 runs_in_flight <- function(subject, typical) {
   depth <- flight_depth(subject)
-  runs <- if (donates_any(subject)) depth else max(depth, min(5000, 0.1 %/% typical))
-  if (typical > 0.1) {
-    runs <- 2
-  }
+  runs <- runs_of_group(typical, depth, donates_any(subject))
   groups <- if (typical > 0.1) 1 else 5
   run <- function(i) call_native(
     ffi_benchmark_in_flight, subject$executable, subject$inputs, subject$options, runs, depth
   )
   vapply(seq_len(groups), run, 0) / runs
+}
+
+# How many runs a group in flight has: as many as fit in a tenth of a second, or that are in flight at once. Of long
+# runs fewer, since a few show what waiting costs.
+runs_of_group <- function(typical, depth, donates) {
+  runs <- max(2, min(depth, 0.2 %/% typical))
+  if (donates) runs else max(runs, min(5000, 0.1 %/% typical))
 }
 
 # Seconds per run that R starts and awaits, for some groups, each with the mean of as many runs without R right after

@@ -184,6 +184,12 @@ test_that("Ctrl-C ends a measurement and leaves everything usable", {
   expect_identical(child[c("status", "out")], list(status = 0L, out = "interrupted interrupted 2 1 "))
 })
 
+test_that("long runs are in flight less often", {
+  runs <- function(typical, donates = FALSE) pjrt:::runs_of_group(typical, depth = 32, donates)
+  expect_identical(vapply(c(1e-9, 1e-4, 0.004, 0.0626, 0.09, 1), runs, 0), c(5000, 1000, 32, 3, 2, 2))
+  expect_identical(vapply(c(1e-9, 1e-4, 0.0626, 1), runs, 0, donates = TRUE), c(32, 32, 3, 2))
+})
+
 test_that("a measurement leaves no buffers behind", {
   x <- square()
   step <- compile(add_program("64x64xf32", donates))

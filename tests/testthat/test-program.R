@@ -164,6 +164,24 @@ test_that("sizes inside a program that follow from its arguments are fixed", {
   expect_error(compile(text(unknown)), "custom_call", class = "pjrt_error")
 })
 
+test_that("the upper half of a product is computed on plugins without `chlo.mulhi`", {
+  cases <- list(
+    i8 = c(-128, 127, -128, -1, 5, 100), ui8 = c(255, 255, 128, 1, 7, 200), i32 = c(-2^31 + 1, 2^31 - 1, -2^31, -1, 1e9, 3),
+    ui32 = c(2^32 - 1, 2^32 - 1, 2^31, 1, 123456789, 4e9), i64 = c(2^62, -2^62, 2^53, -2^40, 2^33, -2^34)
+  )
+  for (dtype in names(cases)) {
+    x <- cases[[dtype]]
+    type <- tensor(dtype, length(x))
+    high <- compile(sprintf("func.func @main(%%x: %s, %%y: %s) -> %s {
+      %%0 = chlo.mulhi %%x, %%y : %s, %s -> %s
+      return %%0 : %s
+    }", type, type, type, type, type, type, type))
+    got <- as_array(pjrt_execute(high, pjrt_buffer(x, dtype), pjrt_buffer(rev(x), dtype)), int64 = "double")
+    bits <- as.numeric(gsub("[^0-9]", "", dtype))
+    expect_equal(as.numeric(got), floor(x * rev(x) / 2^bits), info = dtype)
+  }
+})
+
 test_that("truncated bytecode raises a compiler error", {
   bytes <- readBin(fixture("square.mlirbc"), "raw", 100)
   expect_error(pjrt_compile(pjrt_program(bytes)), class = "pjrt_error")

@@ -4,6 +4,7 @@
 mod barrier;
 mod folding;
 mod joined;
+mod mulhi;
 mod older;
 mod portable;
 pub mod refine;
@@ -287,6 +288,24 @@ mod tests {
         let kept = "%4 = stablehlo.optimization_barrier %0 : !stablehlo.future<tensor<4xf32>>\n  %3 = ".to_owned();
         let error = rewritten(text(cosine, &(kept + &done.replace("%0", "%4"))).into()).unwrap_err();
         assert!(error.message().contains("no `stablehlo.async_start` in function `main`"), "{error}");
+    }
+
+    #[test]
+    fn upper_halves_of_products_are_multiplied_out() {
+        let text = |kind: &str| {
+            format!(
+                "func.func @main(%x: {kind}, %y: {kind}) -> {kind} {{\n  %0 = chlo.mulhi %x, %y : {kind}, {kind} -> {kind}\n  \
+                 %1 = \"chlo.mulhi\"(%0, %y) : ({kind}, {kind}) -> {kind}\n  return %1 : {kind}\n}}"
+            )
+        };
+        for (kind, shift) in [("tensor<2x3xi64>", "arithmetic"), ("tensor<ui8>", "logical")] {
+            let found = rewritten(text(kind).into()).unwrap().unwrap();
+            assert_eq!(found.matches("call @pjrt.mulhi.0(").count(), 2, "{found}");
+            assert_eq!(found.matches("func private @pjrt.mulhi.").count(), 1, "{found}");
+            assert!(found.contains(&format!("stablehlo.shift_right_{shift}")) && !found.contains("chlo"), "{found}");
+        }
+        // The compiler says what is wrong with others.
+        assert!(rewritten(text("tensor<2xf32>").into()).unwrap().is_none());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! is listed here with the first version that has it.
 
 use super::joined::join;
+use super::mulhi;
 use crate::program::stablehlo::Version;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_ir::module::{mesh, Attribute, Module, Name, Operation};
@@ -22,8 +23,14 @@ const STABLE_TOP: Version = Version([1, 20, 0]);
 const CHOSEN_ROOT: Version = Version([1, 20, 0]);
 
 /// Text with one of these may be newer than a plugin. Every plugin reads composites in text.
-pub(super) const NEWER: [&str; 5] =
-    ["stablehlo.async_start", "result_tilings", "has_dynamic_root", "stablehlo.collective_reduce", "is_stable"];
+pub(super) const NEWER: [&str; 6] = [
+    "stablehlo.async_start",
+    "result_tilings",
+    "has_dynamic_root",
+    "stablehlo.collective_reduce",
+    "is_stable",
+    "chlo.mulhi",
+];
 
 /// Replaces everything newer than `current`, the newest version that a plugin reads, and all meshes in attributes of StableHLO
 /// unless they may stay.
@@ -40,6 +47,7 @@ pub(super) fn make_older(module: &mut Module, current: Version, keeps_meshes: bo
     if current < ASYNCHRONOUS {
         join(&mut module.root);
     }
+    mulhi::expand(module)?;
     let keeps_meshes = keeps_meshes && current >= MESH_AXES;
     Change { current, keeps_meshes, meshes, function: None }.operation(&mut module.root)
 }

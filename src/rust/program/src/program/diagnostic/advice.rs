@@ -184,7 +184,7 @@ mod tests {
             ("requires module with `main` function", "func.func @other() {}^", "@other"),
             ("requires module with `main` function", "func.func private @main() {}^", "must not be private"),
             ("Only dense elements attr are supported", "dense_resource<__elided__>^", "lacks the numbers"),
-            ("custom op 'chlo.mulhi' is unknown", "^", "newer than the plugin"),
+            ("custom op 'chlo.scan' is unknown", "^", "newer than the plugin"),
         ] {
             assert!(at(message, text).is_some_and(|advice| advice.contains(meant)), "{:?}", at(message, text));
         }
