@@ -1,5 +1,4 @@
 # Slow: repeats until memory that is not freed would show.
-# Runs alone: depends on free memory.
 
 # Megabytes that R counts as used by vectors. The first collection frees unused buffers, the second frees their memory
 # once the device is done with it.
