@@ -1,5 +1,6 @@
 # Trainings that are saved and resumed. The functions are those of vignette("train"): networks of flax, equinox and
 # PyTorch, with the Adam of optax.
+# Slow: trains networks.
 
 training_file <- function(name) system.file("exported", "training", paste0(name, ".jaxexport"), package = "pjrt")
 

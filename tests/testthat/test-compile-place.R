@@ -1,4 +1,5 @@
 # Compilers in processes of their own: a crash ends them, not the session.
+# Slow: each compiler is a process.
 
 skip_on_os("windows")
 old <- options(pjrt.cache = FALSE, pjrt.compile = "apart")

@@ -1,4 +1,5 @@
 # Exported functions of flax, optax and equinox: the names of their arguments and results, and their numbers.
+# Slow: compiles dozens of programs.
 
 # The exports of flax, optax and equinox are made by src/rust/program/fixtures/exported/make_trees.py, with the numbers
 # that JAX computes.

@@ -1,4 +1,5 @@
 # The exported programs are made by src/rust/program/fixtures/exported/make.py.
+# Slow: compiles dozens of programs.
 exported <- function(name) pjrt_load_exported(fixture(file.path("exported", paste0(name, ".jaxexport"))))
 network <- function(...) {
   pjrt_function(pjrt_load_exported(system.file("exported", "network.jaxexport", package = "pjrt")), ...)

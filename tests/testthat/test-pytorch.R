@@ -1,5 +1,6 @@
 # The real exporters made the folders, torch_xla 2.9.0 and torchax 0.0.13 with torch 2.9.0, and PyTorch computed the
 # numbers: see src/rust/program/fixtures/pytorch/make.py. Only `text` was changed afterwards: its bytecode was removed.
+# Slow: compiles large models.
 
 torch_path <- function(name) fixture(file.path("pytorch", name))
 load_torch <- function(name) pjrt_load_exported(torch_path(name))

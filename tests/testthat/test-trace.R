@@ -1,3 +1,5 @@
+# Slow: starts sessions and compiles with records.
+
 # Evaluates lines of code as a script, with source references.
 run_script <- function(lines, env = parent.frame()) {
   file <- withr::local_tempfile(fileext = ".R", lines = lines)
