@@ -2,8 +2,8 @@
 # Slow: repeats every use until a leak would show.
 
 # How often a batch repeats a quick use, and how much the heap of uses that are measured together may fluctuate. In the
-# suite, a leak shows from about 3,000 bytes or if it keeps an object of this package.
-in_a_batch <- times(12L, 1000L)
+# suite, a leak shows from about 1,500 bytes or if it keeps an object of this package.
+in_a_batch <- times(25L, 1000L)
 fluctuation <- times(150e3, 32e3)
 
 # R's memory is large enough from the start, since a leak could hide in its growth.
@@ -34,7 +34,7 @@ test_that("the measurement finds a leaked block", {
     objects <- leak_objects()
     # a chain, since a list would be copied each time
     objects$kept <- list()
-    objects$bytes <- times(4000, 24)
+    objects$bytes <- times(1920, 24)
     leaks <- alist(
       native = .C("leak", bytes), object = kept <<- list(kept, raw(bytes)),
       buffer = kept <<- list(kept, pjrt_scalar(1)),
