@@ -305,7 +305,9 @@ mod tests {
             assert!(found.contains(&format!("stablehlo.shift_right_{shift}")) && !found.contains("chlo"), "{found}");
         }
         // The compiler says what is wrong with others.
-        assert!(rewritten(text("tensor<2xf32>").into()).unwrap().is_none());
+        for kind in ["tensor<2xf32>", "tensor<2xi1>"] {
+            assert!(rewritten(text(kind).into()).unwrap().is_none(), "{kind}");
+        }
     }
 
     #[test]

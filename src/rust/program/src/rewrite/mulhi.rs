@@ -6,25 +6,27 @@ use pjrt_ir::text;
 
 /// Replaces each `chlo.mulhi` of integers of fixed shape by a call of a function, one for each type.
 pub(super) fn expand(module: &mut Module) -> Result<()> {
-    let mut kinds: Vec<Type> = Vec::new();
+    // The types, and the text of the function for each.
+    let mut functions: Vec<(&Type, String)> = Vec::new();
     let types = &module.types;
     call(&mut module.root, &mut |operand| {
         let kind = &types[operand.0 as usize];
-        kind.as_tensor().and_then(|tensor| function("", tensor))?;
-        let at = kinds.iter().position(|known| known == kind).unwrap_or_else(|| {
-            kinds.push(kind.clone());
-            kinds.len() - 1
-        });
+        let at = match functions.iter().position(|(known, _)| *known == kind) {
+            Some(at) => at,
+            None => {
+                functions.push((kind, function(&name(functions.len()), kind.as_tensor()?)?));
+                functions.len() - 1
+            }
+        };
         Some(name(at))
     });
-    for (at, kind) in kinds.iter().enumerate() {
-        let Some(function) = kind.as_tensor().and_then(|tensor| function(&name(at), tensor)) else { continue };
-        let Module { root, types } = text::whole(function.as_bytes())?;
-        let first = module.types.len() as u32;
-        module.types.extend(types);
-        let (from, to) = (root.regions, &mut module.root.regions);
-        let functions = from.into_iter().flat_map(|region| region.blocks).flat_map(|block| block.operations);
-        let Some(block) = to.first_mut().and_then(|region| region.blocks.first_mut()) else { continue };
+    let text: String = functions.into_iter().map(|(_, text)| text).collect();
+    let made = text::whole(text.as_bytes())?;
+    let first = module.types.len() as u32;
+    module.types.extend(made.types);
+    if let Some(block) = module.root.regions.first_mut().and_then(|region| region.blocks.first_mut()) {
+        let functions =
+            made.root.regions.into_iter().flat_map(|region| region.blocks).flat_map(|block| block.operations);
         block.operations.extend(functions.map(|mut function| {
             renumber(&mut function, first);
             function
@@ -52,7 +54,7 @@ fn call(operation: &mut Operation, name: &mut impl FnMut(Value) -> Option<String
 fn function(name: &str, tensor: &Tensor) -> Option<String> {
     let info = tensor.element.dtype()?.info();
     let is_unsigned = info.mlir.starts_with('u');
-    if tensor.elements().is_none() || !(is_unsigned || info.mlir.starts_with('i')) || info.bits < 2 {
+    if tensor.elements().is_none() || !(is_unsigned || info.mlir.starts_with('i')) || info.mlir == "i1" {
         return None;
     }
     let half = info.bits / 2;
