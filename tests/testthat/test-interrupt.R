@@ -100,19 +100,22 @@ test_that("an interrupted script ends the same way as in R's own waits", {
 
 test_that("setTimeLimit() ends a wait with R's own error", {
   child <- run_child(quote({
-    promise <- pjrt_compile_async(pjrt_program(chain_program(6000)))
-    y <- pjrt_execute(compile(loop_program(2e7)), pjrt_scalar(1, "f64"))
-    for (wait in list(quote(await(y)), quote(value(promise)))) {
+    loop <- compile(loop_program(2e7))
+    long <- pjrt_program(chain_program(6000))
+    ends <- function(begun, wait) {
       error <- tryCatch(
         {
           setTimeLimit(elapsed = 0.1)
-          eval(wait)
+          wait(begun)
         },
         error = identity, interrupt = function(e) stop("no interrupt")
       )
       setTimeLimit()
       cat(conditionMessage(error), "\n")
+      begun
     }
+    y <- ends(pjrt_execute(loop, pjrt_scalar(1, "f64")), await)
+    promise <- ends(pjrt_compile_async(long), value)
     cat(as_array(y), class(value(promise)), "\n")
   }))
   expect_clean(child, c(rep("reached elapsed time limit ", 2), "2 PJRTLoadedExecutable "))

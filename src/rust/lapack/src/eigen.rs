@@ -55,7 +55,7 @@ fn divide_and_conquer<T: Scalar>(
     a: &mut [T],
     w: &mut [T::Real],
 ) -> Result<i32> {
-    let run = |room: &Room<T>| {
+    let mut run = |room: &Room<T>| {
         let mut info = 0;
         let (a, w) = (a.as_mut_ptr(), w.as_mut_ptr());
         // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
@@ -85,7 +85,7 @@ fn divide_and_conquer<T: Scalar>(
     let squares = if letters[0] == b'V' { n * n } else { 0 };
     let (work_size, reals) =
         if T::IS_COMPLEX { (2 * n + squares, 1 + 5 * n + 2 * squares) } else { (1 + 6 * n + 2 * squares, 0) };
-    work.with_room(Routine::Syevd, dims, Least { work: work_size, reals, integers: 3 + 5 * n }, run)
+    work.with_room(Routine::Syevd, dims, Least { work: work_size, reals, integers: 3 + 5 * n }, &mut run)
 }
 
 /// By QR iteration, for complex matrices.
@@ -97,7 +97,7 @@ fn by_iteration<T: Scalar>(
     a: &mut [T],
     w: &mut [T::Real],
 ) -> Result<i32> {
-    let run = |room: &Room<T>| {
+    let mut run = |room: &Room<T>| {
         let mut info = 0;
         // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
         unsafe {
@@ -112,7 +112,7 @@ fn by_iteration<T: Scalar>(
     };
     let dims = [order, i32::from(letters[0]), i32::from(letters[1]), 0, 0];
     let n = order as u64;
-    work.with_room(Routine::Heev, dims, Least { work: 2 * n, reals: 3 * n, integers: 0 }, run)
+    work.with_room(Routine::Heev, dims, Least { work: 2 * n, reals: 3 * n, integers: 0 }, &mut run)
 }
 
 /// Eigenvalues, and the left and right eigenvectors that are wanted, of a general `n` x `n` matrix, which is destroyed.
@@ -168,7 +168,7 @@ pub fn geev<T: Scalar>(
     let right_vectors = right_block.zeros::<T>(vr.len())?;
     let letters = [left, right].map(|wanted| if wanted { b'V' } else { b'N' });
     let (values, imaginary) = (w.as_mut_ptr(), wi.as_mut_ptr());
-    let run = |room: &Room<T>| {
+    let mut run = |room: &Room<T>| {
         let mut info = 0;
         let (a, vl, vr) = (a.as_mut_ptr(), left_vectors.as_mut_ptr(), right_vectors.as_mut_ptr());
         // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
@@ -192,7 +192,7 @@ pub fn geev<T: Scalar>(
         info
     };
     let least = Least { work: 4 * n as u64, reals: 2 * n as u64, integers: 0 };
-    let info = work.with_room(Routine::Geev, [order, i32::from(left), i32::from(right), 0, 0], least, run)?;
+    let info = work.with_room(Routine::Geev, [order, i32::from(left), i32::from(right), 0, 0], least, &mut run)?;
     unpack(left_vectors, wi, n, vl);
     unpack(right_vectors, wi, n, vr);
     work.give(right_block);

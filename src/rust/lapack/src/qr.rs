@@ -26,7 +26,7 @@ pub fn geqrf<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
             work.converted(tau, |work, tau: &mut [T::Wide]| geqrf(work, m, n, a, tau))
         });
     };
-    let run = |room: &Room<T>| {
+    let mut run = |room: &Room<T>| {
         // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
         unsafe {
             call!(
@@ -42,7 +42,7 @@ pub fn geqrf<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
             );
         }
     };
-    work.with_room(Routine::Geqrf, [rows, columns, 0, 0, 0], Least::work(n), run)
+    work.with_room(Routine::Geqrf, [rows, columns, 0, 0, 0], Least::work(n), &mut run)
 }
 
 /// QR factorization with column exchanges. Columns with `jpvt[j] != 0` on entry are moved to the front; on return,
@@ -72,7 +72,7 @@ pub fn geqp3<T: Scalar>(
             work.converted(tau, |work, tau: &mut [T::Wide]| geqp3(work, m, n, a, jpvt, tau))
         });
     };
-    let run = |room: &Room<T>| {
+    let mut run = |room: &Room<T>| {
         let mut info = 0;
         let (a, jpvt, tau) = (a.as_mut_ptr(), jpvt.as_mut_ptr(), tau.as_mut_ptr());
         // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
@@ -94,7 +94,7 @@ pub fn geqp3<T: Scalar>(
         }
     };
     let least = Least { reals: 2 * n as u64, ..Least::work(3 * n + 1) };
-    work.with_room(Routine::Geqp3, [rows, columns, 0, 0, 0], least, run)
+    work.with_room(Routine::Geqp3, [rows, columns, 0, 0, 0], least, &mut run)
 }
 
 /// The column exchanges of a matrix without rows: those that are asked for come first.
@@ -130,7 +130,7 @@ pub fn orgqr<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
             work.with_copy(tau, |work, tau: &mut [T::Wide]| orgqr(work, m, n, a, tau))
         });
     };
-    let run = |room: &Room<T>| {
+    let mut run = |room: &Room<T>| {
         // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
         unsafe {
             call!(
@@ -147,7 +147,7 @@ pub fn orgqr<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
             );
         }
     };
-    work.with_room(Routine::Orgqr, [rows, columns, reflectors, 0, 0], Least::work(n), run)
+    work.with_room(Routine::Orgqr, [rows, columns, reflectors, 0, 0], Least::work(n), &mut run)
 }
 
 /// Multiplies the `m` x `n` matrix `c` with the orthogonal factor Q from the left or right; with `transpose`, with its
@@ -196,7 +196,7 @@ pub fn ormqr<T: Scalar>(
     // Some versions change `a` while they run.
     work.with_copy(&a[..used], |work, a: &mut [T]| {
         let order = if side == Side::Left { rows } else { columns };
-        let run = |room: &Room<T>| {
+        let mut run = |room: &Room<T>| {
             // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
             unsafe {
                 call!(
@@ -220,6 +220,11 @@ pub fn ormqr<T: Scalar>(
             }
         };
         let letters = [side.letter(), letter].map(i32::from);
-        work.with_room(Routine::Ormqr, [rows, columns, reflectors, letters[0], letters[1]], Least::work(other), run)
+        work.with_room(
+            Routine::Ormqr,
+            [rows, columns, reflectors, letters[0], letters[1]],
+            Least::work(other),
+            &mut run,
+        )
     })
 }

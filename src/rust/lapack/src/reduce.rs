@@ -59,7 +59,7 @@ fn hessenberg<T: Scalar>(
     a: &mut [T],
     tau: *mut T,
 ) -> Result<i32> {
-    let run = |room: &Room<T>| {
+    let mut run = |room: &Room<T>| {
         let mut info = 0;
         // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
         unsafe {
@@ -78,7 +78,7 @@ fn hessenberg<T: Scalar>(
         }
         info
     };
-    work.with_room(routine, [order, low, high, 0, 0], Least::work(order as usize), run)
+    work.with_room(routine, [order, low, high, 0, 0], Least::work(order as usize), &mut run)
 }
 
 /// Reduces a symmetric or Hermitian `n` x `n` matrix, of which only the triangle `uplo` is read, to tridiagonal form:
@@ -110,7 +110,7 @@ pub fn sytrd<T: Scalar>(
             })
         });
     };
-    let run = |room: &Room<T>| {
+    let mut run = |room: &Room<T>| {
         let mut info = 0;
         // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
         unsafe {
@@ -131,5 +131,5 @@ pub fn sytrd<T: Scalar>(
         }
         info
     };
-    work.with_room(Routine::Sytrd, [order, i32::from(uplo.letter()), 0, 0, 0], Least::work(1), run)
+    work.with_room(Routine::Sytrd, [order, i32::from(uplo.letter()), 0, 0, 0], Least::work(1), &mut run)
 }

@@ -65,7 +65,7 @@ fn direct<T: Scalar>(
     wi: &mut [T],
 ) -> Result<i32> {
     let job = if vectors { b'V' } else { b'N' };
-    let run = |room: &Room<T>| {
+    let mut run = |room: &Room<T>| {
         let (mut info, mut selected) = (0, 0);
         // Without sorting, nothing selects.
         let select = std::ptr::null();
@@ -94,7 +94,7 @@ fn direct<T: Scalar>(
     };
     let n = order as u64;
     let least = Least { work: 3 * n, reals: n, integers: n };
-    work.with_room(Routine::Gees, [order, i32::from(vectors), 0, 0, 0], least, run)
+    work.with_room(Routine::Gees, [order, i32::from(vectors), 0, 0, 0], least, &mut run)
 }
 
 /// By reduction to Hessenberg form and QR iteration, for complex matrices.
@@ -122,7 +122,7 @@ fn composed<T: Scalar>(
     work.give(block);
     clear_below(a, n, 2);
     let compz = if vectors { b'V' } else { b'N' };
-    let run = |room: &Room<T>| {
+    let mut run = |room: &Room<T>| {
         let mut info = 0;
         // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
         unsafe {
@@ -135,7 +135,7 @@ fn composed<T: Scalar>(
         }
         info
     };
-    let info = work.with_room(Routine::Hseqr, [order, i32::from(vectors), 0, 0, 0], Least::work(n), run)?;
+    let info = work.with_room(Routine::Hseqr, [order, i32::from(vectors), 0, 0, 0], Least::work(n), &mut run)?;
     if info == 0 {
         clear_below(a, n, 1);
     }

@@ -107,7 +107,7 @@ fn svd<T: Scalar>(
         // without vectors, LAPACK only asks that it is not 0
         vt_rows: leading(dimension("n", vt_rows)?),
     };
-    let run = |room: &Room<T>| {
+    let mut run = |room: &Room<T>| {
         // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
         unsafe {
             if routine == Routine::Gesdd {
@@ -118,7 +118,7 @@ fn svd<T: Scalar>(
         }
     };
     let dims = [rows, columns, i32::from(mode.letter()), 0, 0];
-    work.with_room(routine, dims, least(T::IS_COMPLEX, routine, mode, k as u64, m.max(n) as u64), run)
+    work.with_room(routine, dims, least(T::IS_COMPLEX, routine, mode, k as u64, m.max(n) as u64), &mut run)
 }
 
 fn least(is_complex: bool, routine: Routine, mode: SvdMode, small: u64, large: u64) -> Least {

@@ -52,7 +52,7 @@ impl Least {
     }
 }
 
-fn ask<T: Scalar, R>(least: Least, run: &mut impl FnMut(&Room<T>) -> R) -> Result<Sizes> {
+fn ask<T: Scalar, R>(least: Least, run: &mut dyn FnMut(&Room<T>) -> R) -> Result<Sizes> {
     let (mut work, mut reals, mut integers) = (T::default(), T::Real::default(), 0);
     let sizes = Sizes { work: -1, reals: -1, integers: -1 };
     run(&Room { work: &mut work, reals: &mut reals, integers: &mut integers, sizes });
@@ -101,14 +101,14 @@ impl Workspace {
         routine: Routine,
         dims: [i32; 5],
         least: Least,
-        mut run: impl FnMut(&Room<T>) -> R,
+        run: &mut dyn FnMut(&Room<T>) -> R,
     ) -> Result<R> {
         let question = (routine, T::KIND, dims);
         let known = self.answers.iter().find(|(known, _)| *known == question).map(|(_, sizes)| *sizes);
         let sizes = match known {
             Some(sizes) => sizes,
             None => {
-                let sizes = ask(least, &mut run)?;
+                let sizes = ask(least, run)?;
                 if self.answers.len() == ANSWERS {
                     self.answers.remove(0);
                 }

@@ -121,12 +121,18 @@ pub fn waiting_entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
 /// Runs the body of an entry point that R calls with plain values. A failure or a panic becomes an R condition. Runs
 /// the body again if a user interrupts and then resumes it, and after it needed a handle of another session that came with
 /// its content.
+#[inline]
 pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
+    answer(&body)
+}
+
+/// The same, compiled once.
+fn answer(body: &dyn Fn() -> Result<SEXP>) -> SEXP {
     pins::drain();
     dlpack::release_pending();
     sent::forget_needed();
     loop {
-        let failed = match run(&body) {
+        let failed = match run(body) {
             Ok(value) if console::is_waiting() || missing::is_noted() || HAS_KEPT.get() => return after_notes(value),
             Ok(value) => return value,
             Err(failed) => failed,
@@ -145,7 +151,7 @@ pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
 
 /// Runs the body once.
 #[inline]
-fn run(body: impl Fn() -> Result<SEXP>) -> error::Result<SEXP> {
+fn run(body: &dyn Fn() -> Result<SEXP>) -> error::Result<SEXP> {
     let run = || {
         let mut record = if trace::is_on() { HOOKS.get().map(|hooks| (hooks.record)()) } else { None };
         collect_for_others()?;

@@ -271,23 +271,27 @@ pub fn is_plain<T: Owned>(x: SEXP) -> bool {
 /// The error for an argument that is not a handle of this type.
 #[cold]
 pub fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
-    let class = T::CLASS.to_string_lossy();
-    if T::CLASS == c"PJRTLoadedExecutable" && sexp::inherits(x, c"PJRTExecutable") {
+    not_of_class(x, argument, T::CLASS, T::IS_SENT)
+}
+
+fn not_of_class(x: SEXP, argument: &str, wanted: &CStr, is_sent: bool) -> Failure {
+    let class = wanted.to_string_lossy();
+    if wanted == c"PJRTLoadedExecutable" && sexp::inherits(x, c"PJRTExecutable") {
         let message =
             format!("{argument} is not loaded: it was compiled for a topology, whose devices may be elsewhere.");
         return Failure(Error::new(Kind::InvalidInput, message).hint(Reason::ExecutableUnloaded));
     }
-    let message = if sexp::kind(x) != SEXPTYPE::EXTPTRSXP || !sexp::inherits(x, T::CLASS) {
+    let message = if sexp::kind(x) != SEXPTYPE::EXTPTRSXP || !sexp::inherits(x, wanted) {
         format!("{argument} must be a `{class}`, not {}.", describe(x))
     } else if is_null(x) {
         sent::note_needed(x);
-        let fate = if T::IS_SENT { "was saved without its content" } else { "does not survive saving and loading" };
+        let fate = if is_sent { "was saved without its content" } else { "does not survive saving and loading" };
         format!("{argument} is a null pointer: a `{class}` {fate}. Create it again.")
     } else {
         format!("{argument} must be a `{class}`: this pointer has the class, but this package did not make it.")
     };
     let error = Error::new(Kind::InvalidPointer, message);
-    Failure(if T::IS_SENT && is_null(x) { error.hint(Reason::HandleLost) } else { error })
+    Failure(if is_sent && is_null(x) { error.hint(Reason::HandleLost) } else { error })
 }
 
 /// Moves the R object that counts memory from one buffer's handle to another's: from a donated buffer to the output that lives

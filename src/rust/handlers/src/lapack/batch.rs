@@ -30,7 +30,16 @@ impl Call<'_> {
         operands: O,
         work: impl Fn(&mut Workspace, O::Parts<'_>) -> error::Result<()> + Sync,
     ) -> Result<(), Failure> {
-        let count = checked_count(&operands)?;
+        self.each_index(operations, &operands, &work)
+    }
+
+    fn each_index<'a, O: Operands + 'a>(
+        &self,
+        operations: f64,
+        operands: &O,
+        work: &'a (dyn Fn(&mut Workspace, O::Parts<'_>) -> error::Result<()> + Sync),
+    ) -> Result<(), Failure> {
+        let count = checked_count(operands)?;
         let chunks = chunks(self.frame, count, operations);
         let failed = OnceLock::new();
         let range = |start: usize, end: usize| {
