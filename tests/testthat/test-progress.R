@@ -1,34 +1,41 @@
 # Progress on the console, in sessions on a real terminal. Every session is a child process.
 # Slow: waits for seconds.
 
-# What R shows in a terminal when it runs `lines`, and gets Ctrl-C once it has shown each of the patterns in `until`, or
-# after some seconds in which it could show progress. Without cli, if `cli` is FALSE.
-in_terminal <- function(lines, until = NULL, cli = TRUE, preload = NULL) {
+# A terminal in which R runs `lines`, until `env` ends. Without cli, if `cli` is FALSE.
+runs_in_terminal <- function(lines, cli = TRUE, preload = NULL, env = parent.frame()) {
   skip_on_os(c("windows", "mac"))
-  folder <- withr::local_tempdir()
+  folder <- withr::local_tempdir(.local_envir = env)
   code <- file.path(folder, "code.R")
   writeLines(c("options(pjrt.cache = FALSE)", "library(pjrt)", lines), code)
-  env <- c(
+  variables <- c(
     PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_CPU_DEVICE_COUNT = "1", TERM = "xterm", TESTTHAT = "",
     LD_PRELOAD = preload
   )
   if (!cli) {
     for (package in c("pjrt", "bit64", "bit")) file.symlink(system.file(package = package), file.path(folder, package))
-    env <- c(env, R_LIBS = folder, R_LIBS_USER = "/none", R_LIBS_SITE = "/none")
+    variables <- c(variables, R_LIBS = folder, R_LIBS_USER = "/none", R_LIBS_SITE = "/none")
   }
-  terminal <- start_terminal(env)
-  withr::defer(terminal$kill())
+  terminal <- start_terminal(variables)
+  withr::defer(terminal$kill(), envir = env)
   terminal$type(sprintf("source('%s')", code))
-  expect_shows(terminal, "begins")
-  for (pattern in until) expect_shows(terminal, pattern)
+  terminal
+}
+
+# What terminals show. Each gets Ctrl-C once it has shown the patterns in `until`, or after some seconds in which it
+# could show progress.
+shown_by <- function(terminals, until = NULL) {
+  for (terminal in terminals) expect_shows(terminal, "begins")
   # it would begin after two seconds
   if (is.null(until)) Sys.sleep(3.5)
-  terminal$press_ctrl_c()
-  terminal$type("cat('ali', 've.', sep = '')")
-  expect_shows(terminal, "alive[.]")
-  terminal$type("q('no')")
-  terminal$wait(60)
-  gsub("\033\\[[0-9;?]*[A-Za-z]", "", terminal$all(), useBytes = TRUE)
+  vapply(terminals, FUN.VALUE = "", function(terminal) {
+    for (pattern in until) expect_shows(terminal, pattern)
+    terminal$press_ctrl_c()
+    terminal$type("cat('ali', 've.', sep = '')")
+    expect_shows(terminal, "alive[.]")
+    terminal$type("q('no')")
+    terminal$wait(60)
+    gsub("\033\\[[0-9;?]*[A-Za-z]", "", terminal$all(), useBytes = TRUE)
+  })
 }
 
 endless_wait <- c(
@@ -38,14 +45,15 @@ endless_wait <- c(
 )
 
 test_that("long waits show their time, and Ctrl-C ends them, with and without cli", {
-  for (cli in c(TRUE, FALSE)) {
-    skip_if(cli && !requireNamespace("cli", quietly = TRUE))
-    # from the second second on, and it goes on
-    time <- "waiting for the device[^\\r\\n]{2,30}(?<![0-9])([%d-9]|[1-9][0-9]) s"
-    shown <- in_terminal(c(endless_wait, "as_array(x)"), sprintf(time, 2:3), cli)
-    expect_no_match(shown, "waiting for the device\\W+1 s")
-    expect_false(grepl("rror in", shown, fixed = TRUE))
-  }
+  env <- environment()
+  terminals <- lapply(c(if (requireNamespace("cli", quietly = TRUE)) TRUE, FALSE), function(cli) {
+    runs_in_terminal(c(endless_wait, "as_array(x)"), cli, env = env)
+  })
+  # from the second second on, and it goes on
+  time <- "waiting for the device[^\\r\\n]{2,30}(?<![0-9])([%d-9]|[1-9][0-9]) s"
+  shown <- shown_by(terminals, sprintf(time, 2:3))
+  expect_no_match(shown, "waiting for the device\\W+1 s")
+  expect_no_match(shown, "rror in", fixed = TRUE)
 })
 
 test_that("long compiles have a name of their own", {
@@ -53,7 +61,7 @@ test_that("long compiles have a name of their own", {
     paste0("text <- ", paste(deparse(chain_program(25000)), collapse = "\n")), "message('be', 'gins')",
     "pjrt_compile(pjrt_program(text))"
   )
-  expect_match(in_terminal(lines, "compiling"), "compiling\\W+[0-9]+ s")
+  expect_match(shown_by(list(runs_in_terminal(lines)), "compiling"), "compiling\\W+[0-9]+ s")
 })
 
 test_that("bars of loads and saves begin after 2 seconds, and Ctrl-C ends these", {
@@ -76,7 +84,7 @@ test_that("bars of loads and saves begin after 2 seconds, and Ctrl-C ends these"
     "Sys.setenv(SLOW_DISK = '1')",
     "pjrt_save_safetensors(x, file.path(folder, 'slow.safetensors'))"
   )
-  shown <- in_terminal(lines, "s left", preload = library)
+  shown <- shown_by(list(runs_in_terminal(lines, preload = library)), "s left")
   expect_false(grepl("saving", sub("begins.*", "", shown), fixed = TRUE))
   expect_match(shown, "begins.*saving .*% of +80 MB, [0-9.]+ MB/s, [0-9]+ s left")
   expect_false(grepl("rror in", shown, fixed = TRUE))
@@ -84,29 +92,34 @@ test_that("bars of loads and saves begin after 2 seconds, and Ctrl-C ends these"
 })
 
 test_that("a terminal stays quiet where progress is not wanted", {
-  for (option in c("options(pjrt.progress = FALSE)", "options(knitr.in.progress = TRUE)")) {
-    shown <- in_terminal(c(option, endless_wait, "as_array(x)"))
-    expect_false(grepl("waiting for", shown, fixed = TRUE))
-  }
+  shown <- shown_by(list(
+    runs_in_terminal(c("options(pjrt.progress = FALSE)", endless_wait, "as_array(x)")),
+    runs_in_terminal(c("options(knitr.in.progress = TRUE)", endless_wait, "as_array(x)"))
+  ))
+  expect_no_match(shown, "waiting for", fixed = TRUE)
 })
 
 test_that("scripts are quiet, unless the option asks for progress", {
-  for (on in list(NULL, TRUE)) {
-    child <- start_child(bquote({
-      options(pjrt.progress = .(on))
+  waits <- function(option) {
+    start_child(bquote({
+      options(pjrt.progress = .(option))
       x <- pjrt_execute(compile(loop_program(Inf)), pjrt_scalar(1, "f64"))
       cat("begins\n")
       as_array(x)
     }), env = lone_session())
-    withr::defer(child$kill())
+  }
+  children <- list(waits(NULL), waits(TRUE))
+  withr::defer(for (child in children) child$kill())
+  for (child in children) {
+    on <- identical(child, children[[2L]])
     expect_identical(line_reader(child)(), "begins")
     said <- ""
-    end <- Sys.time() + if (isTRUE(on)) 60 else 3.5
+    end <- Sys.time() + if (on) 60 else 3.5
     while (Sys.time() < end && !grepl("waiting", said)) {
       child$poll_io(100)
       said <- paste0(said, child$read_error())
     }
-    expect_identical(grepl("waiting", said), isTRUE(on))
+    expect_identical(grepl("waiting", said), on)
     child$kill()
   }
 })
