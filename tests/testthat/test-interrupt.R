@@ -103,6 +103,8 @@ test_that("setTimeLimit() ends a wait with R's own error", {
     loop <- compile(loop_program(2e7))
     long <- pjrt_program(chain_program(6000))
     ends <- function(begun, wait) {
+      # only the wait is limited
+      force(begun)
       error <- tryCatch(
         {
           setTimeLimit(elapsed = 0.1)

@@ -274,6 +274,7 @@ pub fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
     not_of_class(x, argument, T::CLASS, T::IS_SENT)
 }
 
+/// What needs no type, compiled once.
 fn not_of_class(x: SEXP, argument: &str, wanted: &CStr, is_sent: bool) -> Failure {
     let class = wanted.to_string_lossy();
     if wanted == c"PJRTLoadedExecutable" && sexp::inherits(x, c"PJRTExecutable") {

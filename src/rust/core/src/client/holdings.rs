@@ -12,12 +12,13 @@ use std::sync::Arc;
 /// was for.
 #[cold]
 pub fn explain(error: Error, asked: impl FnOnce() -> String) -> Error {
-    match error.code() == Some(RESOURCE_EXHAUSTED) && error.hints().is_empty() {
-        true => explained(error, &asked()),
-        false => error,
+    if error.code() != Some(RESOURCE_EXHAUSTED) || !error.hints().is_empty() {
+        return error;
     }
+    explained(error, &asked())
 }
 
+/// What needs no type, compiled once.
 fn explained(error: Error, asked: &str) -> Error {
     let error = error.hint(format!("Asked for {asked}."));
     super::all().iter().fold(error, |error, client| error.hint(holdings(client))).hint(Reason::OutOfMemory)

@@ -33,6 +33,7 @@ impl Call<'_> {
         self.each_index(operations, &operands, &work)
     }
 
+    /// The same, compiled once for each type of the operands.
     fn each_index<'a, O: Operands + 'a>(
         &self,
         operations: f64,
