@@ -14,9 +14,11 @@ case "$*" in
 *) stop "usage: sh tools/test.sh [--r | --fast]" ;;
 esac
 install_base
+install_package &
+package=$!
 install_tests
 [ "$mode" ] || install_lint
-install_package
+wait "$package" || exit 1
 install_plugin
 install_python
 
