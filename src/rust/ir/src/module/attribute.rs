@@ -59,11 +59,36 @@ pub struct Algorithm {
     pub allow_imprecise: bool,
 }
 
-/// Where a reader finds the parts of an attribute, in their order.
-pub trait Parts {
-    type Error;
-    fn list(&mut self, name: &'static str) -> Result<Vec<i64>, Self::Error>;
-    fn number(&mut self, name: &'static str) -> Result<i64, Self::Error>;
+impl Algorithm {
+    /// The names of its parts in the portable form and in text.
+    pub const NAMES: [&'static str; 7] = [
+        "lhs_precision_type",
+        "rhs_precision_type",
+        "accumulation_type",
+        "lhs_component_count",
+        "rhs_component_count",
+        "num_primitive_operations",
+        "allow_imprecise_accumulation",
+    ];
+
+    /// The algorithm with these parts, in this order.
+    pub fn of(parts: &[Attribute]) -> Option<Algorithm> {
+        let [Attribute::Type(lhs), Attribute::Type(rhs), Attribute::Type(accumulation), counts @ .., Attribute::Bool(imprecise)] =
+            parts
+        else {
+            return None;
+        };
+        let counts = counts.iter().map(Attribute::as_integer).collect::<Option<Vec<_>>>()?;
+        let (lhs_precision, rhs_precision, accumulation) = (lhs.clone(), rhs.clone(), accumulation.clone());
+        let (counts, allow_imprecise) = (counts.try_into().ok()?, *imprecise);
+        Some(Algorithm { lhs_precision, rhs_precision, accumulation, counts, allow_imprecise })
+    }
+
+    pub fn parts(&self) -> Vec<(&'static str, Attribute)> {
+        let types = [&self.lhs_precision, &self.rhs_precision, &self.accumulation].map(|kind| kind.clone());
+        let values = types.map(Attribute::Type).into_iter().chain(self.counts.map(Attribute::number));
+        Self::NAMES.into_iter().zip(values.chain([Attribute::Bool(self.allow_imprecise)])).collect()
+    }
 }
 
 /// An attribute whose parts are lists and numbers, with their names in the portable form and in text.
@@ -76,8 +101,9 @@ macro_rules! dimensions {
         }
 
         impl $name {
-            pub fn read<P: Parts>(parts: &mut P) -> Result<Arc<Self>, P::Error> {
-                Ok(Arc::new($name { $($field: parts.$kind($key)?,)* }))
+            /// `part` finds the numbers of each part, by its name and whether it is a list.
+            pub fn read<E>(mut part: impl FnMut(&'static str, bool) -> Result<Vec<i64>, E>) -> Result<Arc<Self>, E> {
+                Ok(Arc::new($name { $($field: dimensions!($kind read part $key),)* }))
             }
 
             pub fn parts(&self) -> Vec<(&'static str, Attribute)> {
@@ -87,6 +113,8 @@ macro_rules! dimensions {
     };
     (list) => { Vec<i64> };
     (number) => { i64 };
+    (list read $part:ident $key:literal) => { $part($key, true)? };
+    (number read $part:ident $key:literal) => { $part($key, false)?.first().copied().unwrap_or_default() };
     (list $($value:tt)*) => { Attribute::Numbers($($value)*.as_slice().into()) };
     (number $($value:tt)*) => { Attribute::number($($value)*) };
 }

@@ -15,7 +15,7 @@ pub mod sizes;
 mod types;
 mod write;
 
-pub use attribute::{Algorithm, Attribute, Conv, Dense, Dot, Gather, Parts, Scatter};
+pub use attribute::{Algorithm, Attribute, Conv, Dense, Dot, Gather, Scatter};
 pub use operation::{is_elementwise, Block, Operation, Region, Value};
 pub use types::{Element, Tensor, Type};
 pub use write::{quoted, shown, shown_attribute, symbol_text};

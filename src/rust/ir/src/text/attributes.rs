@@ -2,27 +2,10 @@
 
 use super::end_of_item;
 use super::read::{utf8, Pairs, Reader, Result};
-use crate::module::choices::CHOICES;
-use crate::module::{Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Parts, Scatter, Type};
+use crate::module::choices;
+use crate::module::{Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Scatter, Type};
 use pjrt_data::dtype::DType;
-use std::convert::Infallible;
 use std::sync::Arc;
-
-/// The lists and numbers of an attribute, by name. Those that are not given are empty or zero.
-struct Fields<'a>(Vec<(&'a str, Vec<i64>)>);
-
-impl Parts for Fields<'_> {
-    type Error = Infallible;
-
-    fn list(&mut self, name: &'static str) -> std::result::Result<Vec<i64>, Infallible> {
-        let at = self.0.iter().position(|(key, _)| *key == name);
-        Ok(at.map(|at| self.0.remove(at).1).unwrap_or_default())
-    }
-
-    fn number(&mut self, name: &'static str) -> std::result::Result<i64, Infallible> {
-        self.list(name).map(|values| values.first().copied().unwrap_or(0))
-    }
-}
 
 impl Reader<'_> {
     /// A dictionary in braces.
@@ -155,19 +138,24 @@ impl Reader<'_> {
         }
         let kind = ["dot", "gather", "scatter"].into_iter().find(|kind| self.eat(&format!("#stablehlo.{kind}<")));
         let Some(kind) = kind else { return self.text_attribute() };
-        let mut fields = Fields(self.items(">", |this| {
+        let mut fields = self.items(">", |this| {
             let name = this.word();
             this.expect("=")?;
             Ok((name, if this.peek() == Some(b'[') { this.integers()? } else { vec![this.integer()?] }))
-        })?);
-        let read = match kind {
-            "dot" => Dot::read(&mut fields).map(Attribute::Dot),
-            "gather" => Gather::read(&mut fields).map(Attribute::Gather),
-            _ => Scatter::read(&mut fields).map(Attribute::Scatter),
+        })?;
+        // Those that are not given are empty or zero.
+        let part = |name, _| {
+            let at = fields.iter().position(|(key, _)| *key == name);
+            Ok(at.map(|at| fields.remove(at).1).unwrap_or_default())
         };
-        match (fields.0.first(), read) {
-            (None, Ok(found)) => Ok(found),
-            (name, _) => self.unknown(format_args!("'{}' in #stablehlo.{kind}", name.map_or("", |(name, _)| name))),
+        let found = match kind {
+            "dot" => Attribute::Dot(Dot::read(part)?),
+            "gather" => Attribute::Gather(Gather::read(part)?),
+            _ => Attribute::Scatter(Scatter::read(part)?),
+        };
+        match fields.first() {
+            None => Ok(found),
+            Some((name, _)) => self.unknown(format_args!("'{name}' in #stablehlo.{kind}")),
         }
     }
 
@@ -187,30 +175,15 @@ impl Reader<'_> {
             this.expect("=")?;
             this.attribute()
         })?;
-        let one = |attribute: &Attribute| attribute.as_integer();
-        match &fields[..] {
-            [Attribute::Type(lhs), Attribute::Type(rhs), Attribute::Type(accumulation), first, second, third, Attribute::Bool(allow_imprecise)] =>
-            {
-                let [Some(first), Some(second), Some(third)] = [one(first), one(second), one(third)] else {
-                    return self.unknown("an algorithm that is something else");
-                };
-                Ok(Attribute::Algorithm(Arc::new(Algorithm {
-                    lhs_precision: lhs.clone(),
-                    rhs_precision: rhs.clone(),
-                    accumulation: accumulation.clone(),
-                    counts: [first, second, third],
-                    allow_imprecise: *allow_imprecise,
-                })))
-            }
-            _ => self.unknown("an algorithm that is something else"),
+        match Algorithm::of(&fields) {
+            Some(algorithm) => Ok(Attribute::Algorithm(Arc::new(algorithm))),
+            None => self.unknown("an algorithm that is something else"),
         }
     }
 
     pub fn choice(&self, name: &str, value: &str) -> Result<Attribute> {
-        let found = CHOICES.iter().find(|(known, ..)| *known == name);
-        let found = found.and_then(|(name, _, values)| Some((*name, *values.iter().find(|known| **known == value)?)));
-        match found {
-            Some((name, value)) => Ok(Attribute::Choice(name, value)),
+        match choices::find(name, value) {
+            Some(((name, _, _, values), place)) => Ok(Attribute::Choice(name, values[place])),
             None => self.unknown(format_args!("'{name} {value}'")),
         }
     }

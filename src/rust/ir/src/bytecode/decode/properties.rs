@@ -5,8 +5,8 @@ use super::super::damaged;
 use super::super::reader::Reader;
 use super::entries::{name, Decoder};
 use super::stablehlo;
-use crate::module::{unknown, Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Parts, Scatter, Type};
-use pjrt_base::error::{Error, Result};
+use crate::module::{unknown, Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Scatter, Type};
+use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
 use std::sync::Arc;
 
@@ -357,60 +357,45 @@ fn of_portable<'a>(
         // Up to StableHLO 0.14, the attributes are in the dictionary.
         (found, others) = others.into_iter().partition(|(name, _)| keys(list).any(|key| key == &**name));
     }
-    let mut parts = Properties(found);
-    let mut attributes = combined(base, &mut parts)?;
-    for (key, value) in parts.0 {
+    let mut attributes = combined(base, &mut found)?;
+    for (key, value) in found {
         attributes.extend(of_stablehlo(base, &key, value)?.map(|value| (key, value)));
     }
     attributes.extend(others);
     Ok((full_name, attributes))
 }
 
-/// Attributes that become part of others.
-struct Properties(Attributes);
-
-impl Properties {
-    fn take(&mut self, name: &str) -> Option<Attribute> {
-        let at = self.0.iter().position(|(key, _)| &**key == name)?;
-        Some(self.0.remove(at).1)
-    }
-}
-
-impl Parts for Properties {
-    type Error = Error;
-
-    /// Empty if older versions do not have it.
-    fn list(&mut self, name: &'static str) -> Result<Vec<i64>> {
-        match self.take(name) {
-            Some(value) => value.as_numbers().ok_or_else(|| damaged("a list of dimensions is something else")),
-            None => Ok(Vec::new()),
-        }
-    }
-
-    fn number(&mut self, name: &'static str) -> Result<i64> {
-        let value = self.take(name).and_then(|value| value.as_integer());
-        value.ok_or_else(|| damaged("a number is something else"))
-    }
+/// Takes an attribute out of a list.
+fn take(attributes: &mut Attributes, name: &str) -> Option<Attribute> {
+    let at = attributes.iter().position(|(key, _)| &**key == name)?;
+    Some(attributes.remove(at).1)
 }
 
 /// The attributes of StableHLO that the portable form divides into several.
-fn combined(base: &str, parts: &mut Properties) -> Result<Attributes> {
+fn combined(base: &str, parts: &mut Attributes) -> Result<Attributes> {
     let mut attributes = Attributes::new();
     let mut add = |name: &str, value| attributes.push((name.into(), value));
+    // A list is empty if older versions do not have it.
+    let part = |name, is_list| match (take(parts, name), is_list) {
+        (Some(value), true) => value.as_numbers().ok_or_else(|| damaged("a list of dimensions is something else")),
+        (None, true) => Ok(Vec::new()),
+        (Some(Attribute::Integer(value, _)), false) => Ok(vec![value]),
+        (_, false) => Err(damaged("a number is something else")),
+    };
     match base {
-        "gather" | "dynamic_gather" => add("dimension_numbers", Attribute::Gather(Gather::read(parts)?)),
-        "scatter" => add("scatter_dimension_numbers", Attribute::Scatter(Scatter::read(parts)?)),
-        "convolution" | "dynamic_conv" => add("dimension_numbers", Attribute::Conv(Conv::read(parts)?)),
+        "gather" | "dynamic_gather" => add("dimension_numbers", Attribute::Gather(Gather::read(part)?)),
+        "scatter" => add("scatter_dimension_numbers", Attribute::Scatter(Scatter::read(part)?)),
+        "convolution" | "dynamic_conv" => add("dimension_numbers", Attribute::Conv(Conv::read(part)?)),
         "dot_general" => {
-            add("dot_dimension_numbers", Attribute::Dot(Dot::read(parts)?));
+            add("dot_dimension_numbers", Attribute::Dot(Dot::read(part)?));
             if let Some(algorithm) = algorithm(parts)? {
                 add("algorithm", Attribute::Algorithm(Arc::new(algorithm)));
             }
         }
         _ => {}
     }
-    if let Some(handle) = parts.take("channel_id").and_then(|value| value.as_integer()) {
-        let kind = parts.take("channel_type").and_then(|value| value.as_integer());
+    if let Some(handle) = take(parts, "channel_id").and_then(|value| value.as_integer()) {
+        let kind = take(parts, "channel_type").and_then(|value| value.as_integer());
         // Without a channel, it is zero.
         if handle != 0 || kind.is_some() {
             add("channel_handle", stablehlo::channel(handle, kind.unwrap_or(0)));
@@ -420,30 +405,15 @@ fn combined(base: &str, parts: &mut Properties) -> Result<Attributes> {
 }
 
 /// The algorithm of a product; types stand for what is not given.
-fn algorithm(parts: &mut Properties) -> Result<Option<Algorithm>> {
-    let kinds = ["lhs_precision_type", "rhs_precision_type", "accumulation_type"].map(|name| parts.take(name));
-    let counts =
-        ["lhs_component_count", "rhs_component_count", "num_primitive_operations"].map(|name| parts.take(name));
-    let imprecise = parts.take("allow_imprecise_accumulation");
-    let [Some(Attribute::Type(lhs)), Some(Attribute::Type(rhs)), Some(Attribute::Type(accumulation))] = kinds else {
-        return Ok(None);
-    };
-    if lhs == Type::None {
+fn algorithm(parts: &mut Attributes) -> Result<Option<Algorithm>> {
+    let parts = Algorithm::NAMES.map(|name| take(parts, name));
+    let is_given = |part: &Option<Attribute>| matches!(part, Some(Attribute::Type(_)));
+    if !parts[..3].iter().all(is_given) || parts[0] == Some(Attribute::Type(Type::None)) {
         return Ok(None);
     }
-    let count = |at: usize| counts[at].as_ref().and_then(Attribute::as_integer);
-    let (Some(first), Some(second), Some(third), Some(Attribute::Bool(allow_imprecise))) =
-        (count(0), count(1), count(2), imprecise)
-    else {
-        return Err(damaged("an algorithm is something else"));
-    };
-    Ok(Some(Algorithm {
-        lhs_precision: lhs,
-        rhs_precision: rhs,
-        accumulation,
-        counts: [first, second, third],
-        allow_imprecise,
-    }))
+    let parts = parts.into_iter().collect::<Option<Vec<_>>>();
+    let algorithm = parts.and_then(|parts| Algorithm::of(&parts));
+    algorithm.map(Some).ok_or_else(|| damaged("an algorithm is something else"))
 }
 
 fn all(value: &Attribute, number: i64) -> bool {

@@ -2,7 +2,7 @@
 
 use super::super::decode::vhlo;
 use super::{list, number, signed, Dialect, Writer};
-use crate::module::choices::CHOICES;
+use crate::module::choices;
 use crate::module::{shown, shown_attribute, Attribute, Dense, Element, Name, Type, Value};
 use crate::text;
 use pjrt_base::error::Result;
@@ -101,8 +101,9 @@ impl Writer<'_> {
                 number((*value).into(), out);
             }
             Attribute::Choice(name, value) => {
-                let (kind, place) = choice(name, value).ok_or_else(|| self.no_form("a newer attribute"))?;
-                number(kind, out);
+                let found = choices::find(name, value).ok_or_else(|| self.no_form("a newer attribute"))?;
+                let ((_, kind, ..), place) = found;
+                number(*kind as usize, out);
                 number(place, out);
             }
             Attribute::Dictionary(items) => {
@@ -198,7 +199,7 @@ impl Writer<'_> {
         let field = |name: &str| text.split_once(name)?.1.trim_start_matches([' ', '=']).split(',').next();
         let tolerance = |name: &str| field(name)?.trim().parse::<f64>().ok();
         let parts = || {
-            let (_, place) = choice("result_accuracy_mode", mode()?)?;
+            let (_, place) = choices::find("result_accuracy_mode", mode()?)?;
             Some((tolerance("atol")?, tolerance("rtol")?, field("ulps")?.trim().parse().ok()?, place))
         };
         let (absolute, relative, units, place) =
@@ -284,12 +285,6 @@ impl Writer<'_> {
         };
         bits.ok_or_else(|| self.no_form("a number of an unknown type"))
     }
-}
-
-/// The number of an enumeration, and of a value of it.
-fn choice(name: &str, value: &str) -> Option<(usize, usize)> {
-    let (_, kind, values) = CHOICES.iter().find(|(known, ..)| *known == name)?;
-    Some((*kind, values.iter().position(|known| *known == value)?))
 }
 
 /// The last bits of a number: a byte, or a number with a sign.

@@ -77,18 +77,7 @@ fn divided(key: &str, value: &Attribute) -> Option<Attributes> {
         Attribute::Scatter(scatter) => scatter.parts(),
         Attribute::Dot(dot) => dot.parts(),
         Attribute::Conv(conv) => conv.parts(),
-        Attribute::Algorithm(algorithm) => {
-            let [lhs, rhs, operations] = algorithm.counts;
-            vec![
-                ("lhs_precision_type", Attribute::Type(algorithm.lhs_precision.clone())),
-                ("rhs_precision_type", Attribute::Type(algorithm.rhs_precision.clone())),
-                ("accumulation_type", Attribute::Type(algorithm.accumulation.clone())),
-                ("lhs_component_count", Attribute::number(lhs)),
-                ("rhs_component_count", Attribute::number(rhs)),
-                ("num_primitive_operations", Attribute::number(operations)),
-                ("allow_imprecise_accumulation", Attribute::Bool(algorithm.allow_imprecise)),
-            ]
-        }
+        Attribute::Algorithm(algorithm) => algorithm.parts(),
         Attribute::Other(text) if key == "channel_handle" => {
             let number = |name: &str| {
                 let (_, rest) = text.split_once(name)?;
