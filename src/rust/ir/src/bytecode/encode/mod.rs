@@ -45,7 +45,17 @@ impl Module {
         let changed = casts::with_casts(self);
         let (module, plain) = changed.map_or((None, HashSet::new()), |(module, plain)| (Some(module), plain));
         let module = module.as_ref().unwrap_or(self);
-        let mut writer = Writer::new(module, plain);
+        let mut writer = Writer {
+            module,
+            plain,
+            strings: Numbered(HashMap::new()),
+            names: Numbered(HashMap::new()),
+            attributes: Numbered(HashMap::new()),
+            types: Numbered(HashMap::new()),
+            values: HashMap::new(),
+            place: module.root.name.clone(),
+            depth: 0,
+        };
         let mut operations = Vec::new();
         // The outermost block has one operation and no arguments.
         number(2, &mut operations);
@@ -86,21 +96,7 @@ struct Writer<'a> {
     depth: usize,
 }
 
-impl<'a> Writer<'a> {
-    fn new(module: &'a Module, plain: HashSet<Value>) -> Self {
-        Writer {
-            module,
-            plain,
-            strings: Numbered(HashMap::new()),
-            names: Numbered(HashMap::new()),
-            attributes: Numbered(HashMap::new()),
-            types: Numbered(HashMap::new()),
-            values: HashMap::new(),
-            place: module.root.name.clone(),
-            depth: 0,
-        }
-    }
-
+impl Writer<'_> {
     fn string(&mut self, text: &[u8]) -> usize {
         self.strings.number(text.to_vec())
     }
@@ -271,8 +267,21 @@ fn signed(value: i64, out: &mut Vec<u8>) {
     wide((value << 1 ^ value >> 63) as u64, out);
 }
 
+/// Numbers one after the other.
+fn numbers(items: &[usize]) -> Vec<u8> {
+    let mut out = Vec::new();
+    items.iter().for_each(|&item| number(item, &mut out));
+    out
+}
+
 /// A count, and as many numbers.
 fn list(items: &[usize], out: &mut Vec<u8>) {
     number(items.len(), out);
     items.iter().for_each(|&item| number(item, out));
+}
+
+/// The same with their signs.
+fn signed_list(items: impl ExactSizeIterator<Item = i64>, out: &mut Vec<u8>) {
+    number(items.len(), out);
+    items.for_each(|item| signed(item, out));
 }
