@@ -34,12 +34,8 @@ impl HloModuleProto {
         if !aliases.is_empty() {
             let _ = write!(out, ", input_output_alias={{ {} }}", aliases.join(", "));
         }
-        let donors: Vec<_> = self
-            .buffer_donor
-            .iter()
-            .flat_map(|d| &d.entries)
-            .map(|d| format!("({}, {})", d.parameter_number, braces(&d.parameter_shape_index)))
-            .collect();
+        let donor = |d: &DonorEntryProto| format!("({}, {})", d.parameter_number, braces(&d.parameter_shape_index));
+        let donors: Vec<_> = self.buffer_donor.iter().flat_map(|d| &d.entries).map(donor).collect();
         if !donors.is_empty() {
             let _ = write!(out, ", buffer_donor={{ {} }}", donors.join(", "));
         }
@@ -85,9 +81,7 @@ impl Context<'_> {
 
 impl HloComputationProto {
     fn write(&self, context: &Context, order: Option<&InstructionSequence>, out: &mut String) {
-        let mut parameters: Vec<_> = self.instructions.iter().filter(|i| i.opcode == "parameter").collect();
-        parameters.sort_by_key(|p| p.parameter_number);
-        let parameters = parameters.iter().map(|p| format!("{}: {}", p.name, p.shape_text(false)));
+        let parameters = self.parameters().into_iter().map(|p| format!("{}: {}", p.name, p.shape_text(false)));
         let parameters = parameters.collect::<Vec<_>>().join(", ");
         let result = context.instructions.get(&self.root_id).map(|root| root.shape_text(false)).unwrap_or_default();
         let _ = writeln!(out, "%{} ({parameters}) -> {result} {{", self.name);

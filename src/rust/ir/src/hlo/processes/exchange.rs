@@ -1,8 +1,8 @@
 //! What a collective operation becomes.
 
 use super::super::wire::damage;
-use super::super::{HloInstructionProto, HloModuleProto, LiteralProto, SliceDimensions, TUPLE};
-use super::block::{array, Block, Operand};
+use super::super::{HloInstructionProto, HloModuleProto, LiteralProto, ShapeProto, SliceDimensions, TUPLE};
+use super::block::{Block, Operand};
 use super::groups::Groups;
 use super::{is_collective, Process};
 use pjrt_base::error::Result;
@@ -78,7 +78,7 @@ impl Process {
 }
 
 fn number(block: &mut Block, of: &HloInstructionProto, number: usize) {
-    let shape = array(U32, &[]);
+    let shape = ShapeProto::row_major(U32, &[]);
     let made = block.add("constant", shape.clone(), &[]);
     made.literal = Some(LiteralProto { shape: Some(shape), u32s: vec![number as u32], ..Default::default() });
     block.name_as(of);
@@ -129,7 +129,7 @@ fn tuple_to_all(block: &mut Block, operands: &[Operand], groups: &Groups) -> Res
     let one = with(&first.dims, 0, 1);
     let rows: Vec<i64> = operands.iter().map(|x| block.reshape(x, &one).id).collect();
     let all = with(&first.dims, 0, operands.len() as i64);
-    let made = block.add("concatenate", array(first.element_type, &all), &rows);
+    let made = block.add("concatenate", ShapeProto::row_major(first.element_type, &all), &rows);
     made.dimensions = vec![0];
     let joined = Operand { id: made.id, element_type: first.element_type, dims: all.clone() };
     let parts = block.call("all_to_all", &groups.text(), &joined, &all);
@@ -139,7 +139,7 @@ fn tuple_to_all(block: &mut Block, operands: &[Operand], groups: &Groups) -> Res
             _ => SliceDimensions { start: 0, limit: dim, stride: 1 },
         };
         let ranges = parts.dims.iter().enumerate().map(range).collect();
-        let made = block.add("slice", array(parts.element_type, &one), &[parts.id]);
+        let made = block.add("slice", ShapeProto::row_major(parts.element_type, &one), &[parts.id]);
         made.slice_dimensions = ranges;
         let row = Operand { id: made.id, element_type: parts.element_type, dims: one.clone() };
         block.reshape(&row, &first.dims)
@@ -168,9 +168,9 @@ fn dimension(of: &HloInstructionProto, x: &Operand) -> Result<usize> {
 fn reducer(of: &HloInstructionProto, module: &HloModuleProto) -> Result<&'static str> {
     let called = of.called_computation_ids.first();
     let computation = module.computations.iter().find(|computation| Some(&computation.id) == called);
-    let root = computation.and_then(|c| c.instructions.iter().find(|i| i.id == c.root_id).map(|root| (c, root)));
+    let root = computation.and_then(|c| c.find(c.root_id).map(|root| (c, root)));
     let Some((computation, root)) = root else { return Err(damage("a reduction has no computation")) };
-    let is_parameter = |id: &i64| computation.instructions.iter().any(|i| i.id == *id && i.opcode == "parameter");
+    let is_parameter = |&id: &i64| computation.find(id).is_some_and(|i| i.opcode == "parameter");
     let is_plain = root.operand_ids.len() == 2
         && root.operand_ids.iter().all(is_parameter)
         && root.operand_ids[0] != root.operand_ids[1];
