@@ -4,6 +4,7 @@
 //! all of its parts, but only moves its operands and its result.
 
 use super::{HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto, Window, TUPLE};
+use crate::module::is_listed;
 use pjrt_data::dtype::DType;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -351,7 +352,7 @@ fn foreign(instruction: &HloInstructionProto, lhs: Option<&ShapeProto>, rhs: Opt
 pub fn is_transcendental(opcode: &str) -> bool {
     const NAMES: &str = "acos acosh asin asinh atan2 atanh cbrt cosh cosine erf exponential exponential-minus-one log \
         log-plus-one logistic power rsqrt sine sinh sqrt tan tanh";
-    NAMES.split(' ').any(|name| name == opcode)
+    is_listed(NAMES, opcode)
 }
 
 /// Other operations that compute each element.
@@ -360,7 +361,7 @@ fn is_arithmetic(opcode: &str) -> bool {
         "abs add and ceil clamp clz compare divide floor is-finite maximum minimum multiply negate not or popcnt \
         remainder round-nearest-afz round-nearest-even select shift-left shift-right-arithmetic \
         shift-right-logical sign subtract xor";
-    NAMES.split(' ').any(|name| name == opcode)
+    is_listed(NAMES, opcode)
 }
 
 #[cfg(test)]

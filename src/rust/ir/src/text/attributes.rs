@@ -10,8 +10,7 @@ use std::sync::Arc;
 impl Reader<'_> {
     /// A dictionary in braces.
     pub fn dictionary(&mut self) -> Result<Pairs> {
-        self.expect("{")?;
-        self.items("}", |this| {
+        self.list(["{", "}"], |this| {
             let name: Name = if this.peek() == Some(b'"') { (*this.name()?).into() } else { this.word().into() };
             let value = if this.eat("=") { this.item()? } else { Attribute::Unit };
             Ok((name, value))
@@ -40,10 +39,7 @@ impl Reader<'_> {
             b'"' => Attribute::String((*self.string()?).into()),
             b'{' => Attribute::Dictionary(self.dictionary()?.into()),
             b'@' => Attribute::symbol((*self.symbol()?).into()),
-            b'[' => {
-                self.expect("[")?;
-                Attribute::Array(self.items("]", Self::item)?.into())
-            }
+            b'[' => Attribute::Array(self.list(["[", "]"], Self::item)?.into()),
             b'(' => Attribute::Type(Type::Function(Arc::new(self.signature()?))),
             b'#' => return self.of_stablehlo(),
             b'-' | b'0'..=b'9' => return self.number(),
@@ -191,8 +187,7 @@ impl Reader<'_> {
     /// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
     pub fn conv(&mut self) -> Result<Conv> {
         let part = |this: &mut Self, letters: [&str; 2]| {
-            this.expect("[")?;
-            let names = this.items("]", |this| Ok(this.word()))?;
+            let names = this.list(["[", "]"], |this| Ok(this.word()))?;
             let place = |name: &str| names.iter().position(|known| *known == name).map(|at| at as i64);
             let spatial = (0..names.len().saturating_sub(2)).map(|i| place(&i.to_string())).collect::<Option<Vec<_>>>();
             match (place(letters[0]), place(letters[1]), spatial) {

@@ -5,7 +5,7 @@ use super::super::damaged;
 use super::super::reader::Reader;
 use super::entries::{name, Decoder};
 use super::stablehlo;
-use crate::module::{unknown, Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Scatter, Type};
+use crate::module::{is_listed, unknown, Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Scatter, Type};
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
 use std::sync::Arc;
@@ -213,10 +213,6 @@ const NONE: &str =
 const CHLO: &str =
     "acos acosh _asin_acos_kernel asin asinh atan atanh bessel_i1e broadcast_select conj cosh digamma erf \
     erf_inv erfc is_inf is_neg_inf is_pos_inf lgamma mulhi next_after polygamma sinh square tan zeta";
-
-fn is_listed(names: &str, name: &str) -> bool {
-    names.split_ascii_whitespace().any(|known| known == name)
-}
 
 fn listed(table: &[(&'static str, &'static str)], name: &str) -> Option<&'static str> {
     table.iter().find(|(names, _)| is_listed(names, name)).map(|(_, list)| *list)
