@@ -1,9 +1,7 @@
 //! Operations: functions, MLIR's generic form, and short forms.
 
 use super::read::{Constant, Pairs, Reader, Result, LONGEST_LIST};
-use crate::module::{
-    is_elementwise, is_listed, Attribute, Block, Dense, Dot, Element, Name, Operation, Region, Type, Value,
-};
+use crate::module::{is_listed, Attribute, Block, Dense, Dot, Element, Name, Operation, Region, Type, Value};
 use pjrt_data::dtype::DType;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -58,9 +56,10 @@ const SHORT: [&str; 76] = [
     "dynamic_update_slice", "exponential", "exponential_minus_one", "fft", "floor", "get_dimension_size", "imag",
     "iota", "is_finite", "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not",
     "optimization_barrier", "or", "pad", "partition_id", "popcnt", "power", "real", "real_dynamic_slice",
-    "reduce_precision", "remainder", "replica_id", "reshape", "reverse", "rng", "rng_bit_generator", "round_nearest_afz", "round_nearest_even", "rsqrt",
-    "select", "set_dimension_size", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sine",
-    "sqrt", "subtract", "tan", "tanh", "transpose", "tuple", "uniform_dequantize", "uniform_quantize", "xor",
+    "reduce_precision", "remainder", "replica_id", "reshape", "reverse", "rng", "rng_bit_generator",
+    "round_nearest_afz", "round_nearest_even", "rsqrt", "select", "set_dimension_size", "shift_left", "shift_right_arithmetic",
+    "shift_right_logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "transpose", "tuple", "uniform_dequantize",
+    "uniform_quantize", "xor",
 ];
 
 // Parts that are not inlined keep the frames small of what recursion goes through.

@@ -361,22 +361,17 @@ impl<'t, 'a> Decoder<'t, 'a> {
             b"vhlo" => vhlo::kind(self, kind, reader),
             b"stablehlo" if kind == 0 => Ok(Type::Token),
             b"stablehlo" if kind == 1 => Ok(Type::Future(self.next_types(reader)?.into())),
-            b"quant" if kind == 4 => quantized::by_array(self, reader),
-            b"quant" if kind == 5 => quantized::by_axis(self, reader),
+            b"quant" if matches!(kind, 4 | 5) => quantized::kind(self, reader, kind == 5),
             other => Err(unknown(format_args!("type {kind} of dialect {}", String::from_utf8_lossy(other)))),
         }
     }
 
     fn builtin_type(&mut self, kind: u64, reader: &mut Reader<'a>) -> Result<Type> {
-        let number = |dtype| Ok(Type::Number(Element::Number(dtype)));
         match kind {
             0 => integer_type(reader.number()?),
             1 => Ok(Type::Number(Element::Index)),
             2 => Ok(Type::Function(Arc::new((self.next_types(reader)?, self.next_types(reader)?)))),
-            3 => number(DType::BF16),
-            4 => number(DType::F16),
-            5 => number(DType::F32),
-            6 => number(DType::F64),
+            3..=6 => Ok(number_type(["bf16", "f16", "f32", "f64"][kind as usize - 3])),
             9 => complex(&self.next_element(reader)?),
             12 => Ok(Type::None),
             13 => self.encoded(reader, None),

@@ -108,8 +108,7 @@ pub(super) fn kind<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &mut Re
         25 => Ok(Type::Unranked(decoder.next_element(reader)?)),
         33 => Ok(Type::None),
         42 => Ok(Type::Future(decoder.next_types(reader)?.into())),
-        24 => quantized::by_array(decoder, reader),
-        30 => quantized::by_axis(decoder, reader),
+        24 | 30 => quantized::kind(decoder, reader, kind == 30),
         41 => {
             let (dims, element) = (reader.signed_numbers()?, decoder.next_element(reader)?);
             let dims: String = dims.iter().map(|dim| format!("{dim}x")).collect();

@@ -6,7 +6,7 @@ mod entries;
 mod properties;
 mod quantized;
 
-use super::{Section, MAGIC};
+use super::{DIALECTS, ENTRIES, MAGIC, OFFSETS, OPERATIONS, STRINGS};
 use crate::module::{Attribute, Block, Module, Name, Operation, Region, Value};
 use pjrt_base::error::{Error, Kind, Result};
 use std::collections::{HashMap, HashSet};
@@ -226,13 +226,13 @@ impl Writer<'_> {
         number(0, &mut file);
         file.extend_from_slice(PRODUCER);
         for (section, content) in [
-            (Section::DIALECTS, &named[..]),
-            (Section::ENTRIES, &entries),
-            (Section::OFFSETS, &offsets),
-            (Section::OPERATIONS, operations),
-            (Section::STRINGS, &text),
+            (DIALECTS, &named[..]),
+            (ENTRIES, &entries),
+            (OFFSETS, &offsets),
+            (OPERATIONS, operations),
+            (STRINGS, &text),
         ] {
-            file.push(section.0);
+            file.push(section);
             number(content.len(), &mut file);
             file.extend_from_slice(content);
         }
