@@ -169,6 +169,21 @@ impl Attribute {
         Attribute::Integer(value, Element::Number(DType::I64))
     }
 
+    /// A number of a type, from its bits; those above them do not count.
+    pub fn of_bits(bits: u64, element: Element) -> Attribute {
+        match element.dtype() {
+            Some(DType::Pred) => Attribute::Bool(bits != 0),
+            Some(dtype) if dtype.is_float() => Attribute::Float(bits, element),
+            Some(dtype) if dtype.info().bits < 64 => {
+                let shift = 64 - dtype.info().bits;
+                let value =
+                    if dtype.is_signed() { (bits as i64) << shift >> shift } else { (bits << shift >> shift) as i64 };
+                Attribute::Integer(value, element)
+            }
+            _ => Attribute::Integer(bits as i64, element),
+        }
+    }
+
     pub fn symbol(name: Name) -> Attribute {
         Attribute::Symbol([name].into())
     }

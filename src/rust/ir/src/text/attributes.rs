@@ -83,23 +83,11 @@ impl Reader<'_> {
         let default = if is_float { DType::F64 } else { DType::I64 };
         let kind = if self.eat(":") { self.kind()? } else { Type::Number(Element::Number(default)) };
         let Type::Number(element) = kind else { return self.unknown("a number of this type") };
-        let dtype = match &element {
-            Element::Index => DType::I64,
-            element => match element.dtype() {
-                Some(dtype) => dtype,
-                None => return self.unknown(format_args!("a number of type {element}")),
-            },
-        };
-        let Some(bits) = super::constant::bits(text, dtype) else { return self.unknown("a number of another type") };
-        Ok(match dtype {
-            DType::Pred => Attribute::Bool(bits != 0),
-            _ if dtype.is_float() => Attribute::Float(bits, element),
-            _ if dtype.is_signed() && dtype.info().bits < 64 => {
-                let shift = 64 - dtype.info().bits;
-                Attribute::Integer((bits as i64) << shift >> shift, element)
-            }
-            _ => Attribute::Integer(bits as i64, element),
-        })
+        let Some(dtype) = element.indexed() else { return self.unknown(format_args!("a number of type {element}")) };
+        match super::constant::bits(text, dtype) {
+            Some(bits) => Ok(Attribute::of_bits(bits, element)),
+            None => self.unknown("a number of another type"),
+        }
     }
 
     /// `array<i64: 1, 2>`, without its start.

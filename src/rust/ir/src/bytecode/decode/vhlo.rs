@@ -19,8 +19,7 @@ pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &m
         2 => Attribute::Bool(reader.number()? != 0),
         5 => Attribute::Integer(reader.index(5)? as i64, Element::Number(DType::I32)),
         6 => decoder.next_pairs(reader)?,
-        8 => decoder.next_number(reader, true)?,
-        9 => decoder.next_number(reader, false)?,
+        8 | 9 => decoder.next_number(reader)?,
         10 => alias(reader)?,
         14 => Attribute::String(decoder.next_bytes(reader)?.into()),
         15 => decoder.next_dense(reader)?,
@@ -98,11 +97,7 @@ pub(super) fn kind<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &mut Re
         1 => complex(&decoder.next_element(reader)?),
         8 => Ok(Type::Function(Arc::new((decoder.next_types(reader)?, decoder.next_types(reader)?)))),
         9 => Ok(Type::Number(Element::Index)),
-        20 => decoder.encoded(reader, None),
-        21 => {
-            let encoding = Some(decoder.next_attribute(reader)?);
-            decoder.encoded(reader, encoding)
-        }
+        20 | 21 => decoder.next_array(reader, kind == 21),
         22 => Ok(Type::Token),
         23 => Ok(Type::Tuple(decoder.next_types(reader)?.into())),
         25 => Ok(Type::Unranked(decoder.next_element(reader)?)),

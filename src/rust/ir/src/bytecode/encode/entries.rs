@@ -135,10 +135,7 @@ impl Writer<'_> {
     /// A number of a type: its last bits, as a byte or as a number with a sign.
     fn number(&mut self, kind: usize, value: u64, element: &Element) -> Result<Vec<u8>> {
         let mut out = numbers(&[kind, self.element(element)?]);
-        let bits = match element {
-            Element::Index => Some(64),
-            _ => element.dtype().map(|dtype| dtype.info().bits).filter(|&bits| bits <= 64),
-        };
+        let bits = element.indexed().map(|dtype| dtype.info().bits).filter(|&bits| bits <= 64);
         let bits = bits.ok_or_else(|| self.no_form("a number of an unknown type"))?;
         let value = if bits < 64 { value & ((1 << bits) - 1) } else { value };
         match bits {
