@@ -63,10 +63,14 @@ impl ShapeProto {
 
     /// The arrays of a result: those of a tuple, or the one array.
     pub fn specs(&self) -> Option<Vec<Spec>> {
-        if self.element_type == TUPLE {
-            self.tuple_shapes.iter().map(ShapeProto::spec).collect()
-        } else {
-            Some(vec![self.spec()?])
+        self.parts().iter().map(ShapeProto::spec).collect()
+    }
+
+    /// The shapes in a tuple, or the one shape.
+    fn parts(&self) -> &[ShapeProto] {
+        match self.element_type {
+            TUPLE => &self.tuple_shapes,
+            _ => std::slice::from_ref(self),
         }
     }
 

@@ -17,6 +17,14 @@ pub struct Operand {
     pub dims: Vec<i64>,
 }
 
+impl Operand {
+    pub fn of(made: &HloInstructionProto) -> Operand {
+        let (element_type, dims) =
+            made.shape.as_ref().map(|s| (s.element_type, s.dimensions.clone())).unwrap_or_default();
+        Operand { id: made.id, element_type, dims }
+    }
+}
+
 pub struct Block<'a> {
     computation: &'a HloComputationProto,
     /// What is made for an instruction, in order.
@@ -147,8 +155,7 @@ impl<'a> Block<'a> {
     }
 
     pub fn reshape(&mut self, x: &Operand, dims: &[i64]) -> Operand {
-        let id = self.add("reshape", ShapeProto::row_major(x.element_type, dims), &[x.id]).id;
-        Operand { id, element_type: x.element_type, dims: dims.into() }
+        Operand::of(self.add("reshape", ShapeProto::row_major(x.element_type, dims), &[x.id]))
     }
 
     /// Moves dimension `from` to `to`.
@@ -159,7 +166,7 @@ impl<'a> Block<'a> {
         let dims: Vec<i64> = order.iter().map(|&d| x.dims[d as usize]).collect();
         let made = self.add("transpose", ShapeProto::row_major(x.element_type, &dims), &[x.id]);
         made.dimensions = order;
-        Operand { id: made.id, element_type: x.element_type, dims }
+        Operand::of(made)
     }
 
     /// A call of a function that communicates. Only row-major arrays are passed.
@@ -181,13 +188,9 @@ impl<'a> Block<'a> {
 
     /// An operand of an instruction.
     pub fn operand(&self, id: i64) -> Result<Operand> {
-        let shape = self.computation.find(id).and_then(|i| i.shape.as_ref());
-        match shape {
-            Some(shape) if shape.spec().is_some() => {
-                Ok(Operand { id, element_type: shape.element_type, dims: shape.dimensions.clone() })
-            }
-            _ => Err(damage("a collective operation has an operand that is not an array")),
-        }
+        let found = self.computation.find(id).filter(|i| i.shape.as_ref().is_some_and(|shape| shape.spec().is_some()));
+        let not_array = || damage("a collective operation has an operand that is not an array");
+        found.map(Operand::of).ok_or_else(not_array)
     }
 }
 

@@ -20,9 +20,7 @@ impl Process {
             | "reduce-scatter"
             | "all-to-all"
             | "collective-permute"
-            | "collective-broadcast" => {
-                self.exchange(block, of, module)?;
-            }
+            | "collective-broadcast" => self.exchange(block, of, module)?,
             opcode if is_collective(of) => {
                 bail!(UnsupportedProgram, "The operation `{opcode}` cannot run in several processes.")
             }
@@ -131,7 +129,7 @@ fn tuple_to_all(block: &mut Block, operands: &[Operand], groups: &Groups) -> Res
     let all = with(&first.dims, 0, operands.len() as i64);
     let made = block.add("concatenate", ShapeProto::row_major(first.element_type, &all), &rows);
     made.dimensions = vec![0];
-    let joined = Operand { id: made.id, element_type: first.element_type, dims: all.clone() };
+    let joined = Operand::of(made);
     let parts = block.call("all_to_all", &groups.text(), &joined, &all);
     let part = |i: usize| {
         let range = |(d, &dim): (usize, &i64)| match d {
@@ -141,7 +139,7 @@ fn tuple_to_all(block: &mut Block, operands: &[Operand], groups: &Groups) -> Res
         let ranges = parts.dims.iter().enumerate().map(range).collect();
         let made = block.add("slice", ShapeProto::row_major(parts.element_type, &one), &[parts.id]);
         made.slice_dimensions = ranges;
-        let row = Operand { id: made.id, element_type: parts.element_type, dims: one.clone() };
+        let row = Operand::of(made);
         block.reshape(&row, &first.dims)
     };
     Ok((0..operands.len()).map(part).collect())
@@ -164,6 +162,17 @@ fn dimension(of: &HloInstructionProto, x: &Operand) -> Result<usize> {
     d.ok_or_else(|| damage("an operation has a dimension that its operand lacks"))
 }
 
+/// The operations that reduce, and the names of the reductions.
+const REDUCTIONS: [(&str, &str); 7] = [
+    ("add", "sum"),
+    ("multiply", "prod"),
+    ("maximum", "max"),
+    ("minimum", "min"),
+    ("and", "and"),
+    ("or", "or"),
+    ("xor", "xor"),
+];
+
 /// The name of an operation's reduction.
 fn reducer(of: &HloInstructionProto, module: &HloModuleProto) -> Result<&'static str> {
     let called = of.called_computation_ids.first();
@@ -174,23 +183,13 @@ fn reducer(of: &HloInstructionProto, module: &HloModuleProto) -> Result<&'static
     let is_plain = root.operand_ids.len() == 2
         && root.operand_ids.iter().all(is_parameter)
         && root.operand_ids[0] != root.operand_ids[1];
-    let name = match root.opcode.as_str() {
-        "add" => "sum",
-        "multiply" => "prod",
-        "maximum" => "max",
-        "minimum" => "min",
-        "and" => "and",
-        "or" => "or",
-        "xor" => "xor",
-        _ => "",
-    };
-    if name.is_empty() || !is_plain {
+    let Some((_, name)) = REDUCTIONS.iter().find(|(opcode, _)| *opcode == root.opcode && is_plain) else {
         bail!(
             UnsupportedProgram,
             "Processes reduce by a sum, product, maximum, minimum, and, or, or xor. The program's `{}` does something else.",
             of.opcode
         );
-    }
+    };
     Ok(name)
 }
 
