@@ -93,24 +93,19 @@ impl Reader<'_> {
     /// `array<i64: 1, 2>`, without its start.
     fn array(&mut self) -> Result<Attribute> {
         let Type::Number(element) = self.kind()? else { return self.unknown("a list of this type") };
-        if element == Element::Number(DType::Pred) {
-            self.eat(":");
-            let values = self.items(">", |this| Ok(this.word() == "true"))?;
-            return Ok(Attribute::Bools(values.into()));
-        }
         self.eat(":");
-        let values = self.items(">", Self::integer)?.into();
         Ok(match element {
-            Element::Number(DType::I64) => Attribute::Numbers(values),
-            _ => Attribute::Integers(values, element),
+            Element::Number(DType::Pred) => Attribute::Bools(self.items(">", |this| Ok(this.word() == "true"))?.into()),
+            Element::Number(DType::I64) => Attribute::Numbers(self.items(">", Self::integer)?.into()),
+            _ => Attribute::Integers(self.items(">", Self::integer)?.into(), element),
         })
     }
 
     fn of_stablehlo(&mut self) -> Result<Attribute> {
         if self.eat("#stablehlo<") {
-            let (name, value) = (self.word(), self.word());
-            self.expect(">")?;
-            return self.choice(name, value);
+            let name = self.word();
+            let choice = self.choice(name)?;
+            return self.expect(">").map(|()| choice);
         }
         if self.eat("#stablehlo.dot_algorithm<") {
             return self.algorithm();
@@ -165,7 +160,9 @@ impl Reader<'_> {
         }
     }
 
-    pub fn choice(&self, name: &str, value: &str) -> Result<Attribute> {
+    /// A value of an enumeration.
+    pub fn choice(&mut self, name: &str) -> Result<Attribute> {
+        let value = self.word();
         match choices::find(name, value) {
             Some(((name, _, _, values), place)) => Ok(Attribute::Choice(name, values[place])),
             None => self.unknown(format_args!("'{name} {value}'")),

@@ -326,15 +326,13 @@ impl<'a> Reader<'a> {
                 self.operands(operation)?;
             }
             (_, "compare") => {
-                let direction = self.word();
-                operation.set("comparison_direction", self.choice("comparison_direction", direction)?);
+                operation.set("comparison_direction", self.choice("comparison_direction")?);
                 self.expect(",")?;
                 self.operand(operation)?;
                 self.expect(",")?;
                 self.operand(operation)?;
                 if self.eat(",") {
-                    let kind = self.word();
-                    operation.set("compare_type", self.choice("comparison_type", kind)?);
+                    operation.set("compare_type", self.choice("comparison_type")?);
                 }
             }
             (_, "slice") => {
@@ -415,17 +413,8 @@ impl<'a> Reader<'a> {
             Setting::Number => Attribute::number(self.integer()?),
             Setting::Numbers => Attribute::Numbers(self.integers()?.into()),
             Setting::Bool => Attribute::Bool(self.word() == "true"),
-            Setting::Choice(of) => {
-                let word = self.word();
-                self.choice(of, word)?
-            }
-            Setting::Precision => {
-                let items = self.list(["[", "]"], |this| {
-                    let word = this.word();
-                    this.choice("precision", word)
-                })?;
-                Attribute::Array(items.into())
-            }
+            Setting::Choice(of) => self.choice(of)?,
+            Setting::Precision => Attribute::Array(self.list(["[", "]"], |this| this.choice("precision"))?.into()),
             Setting::Format => {
                 let bits = self.word().strip_prefix('e').and_then(|word| word.split_once('m'));
                 let bits = bits.and_then(|(exponent, mantissa)| Some([exponent.parse().ok()?, mantissa.parse().ok()?]));

@@ -110,16 +110,16 @@ impl Writer<'_> {
             Some(("chlo", _)) => Dialect::Chlo,
             _ => Dialect::Vhlo,
         };
-        let (name, attributes) = if dialect != Dialect::Vhlo {
-            let item = |(key, value): &(Name, Attribute)| Ok((key.clone(), self.plain(value)?));
-            let attributes = operation.attributes.iter().map(item).collect::<Result<Vec<_>>>()?;
-            ((dialect, operation.base().to_owned()), attributes)
-        } else {
-            let (name, attributes) = properties::portable(operation).ok_or_else(|| self.no_form("no portable form"))?;
-            let item = |(key, value): &(Name, Attribute)| Ok((key.clone(), self.property(key, value)?));
-            ((Dialect::Vhlo, name), attributes.iter().map(item).collect::<Result<Vec<_>>>()?)
+        let (name, attributes) = match dialect {
+            Dialect::Vhlo => properties::portable(operation).ok_or_else(|| self.no_form("no portable form"))?,
+            _ => (operation.base().to_owned(), operation.attributes.clone()),
         };
-        let name = (name.0, self.string(name.1.as_bytes()));
+        let item = |(key, value): (Name, Attribute)| {
+            let value = if dialect == Dialect::Vhlo { self.property(&key, &value)? } else { self.plain(&value)? };
+            Ok((key, value))
+        };
+        let attributes = attributes.into_iter().map(item).collect::<Result<Vec<_>>>()?;
+        let name = (dialect, self.string(name.as_bytes()));
         number(self.names.number(name), out);
         let parts = [
             (ATTRIBUTES, !attributes.is_empty()),
