@@ -14,7 +14,7 @@ pub(super) struct Entries<'a> {
 }
 
 pub(super) struct Entry<'a> {
-    dialect: &'a [u8],
+    pub dialect: &'a [u8],
     /// Written in the dialect's own way, and else as text.
     is_custom: bool,
     content: Reader<'a>,
@@ -141,10 +141,6 @@ impl<'a> Entries<'a> {
 }
 
 impl<'a> Entry<'a> {
-    pub fn dialect(&self) -> &'a [u8] {
-        self.dialect
-    }
-
     /// All of its bytes.
     pub fn content(&self) -> &'a [u8] {
         self.content.rest()

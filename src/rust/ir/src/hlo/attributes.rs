@@ -265,7 +265,8 @@ fn nth(words: &[&'static str], number: i32) -> &'static str {
 
 impl OpMetadata {
     fn text(&self, context: &Context) -> String {
-        let place = context.place(self.stack_frame_id).unwrap_or((&self.source_file, self.source_line));
+        let frame = context.source.and_then(|source| source.place(self.stack_frame_id));
+        let place = frame.unwrap_or((&self.source_file, self.source_line));
         let mut parts = Vec::new();
         for (name, value) in [("op_type", self.op_type.as_str()), ("op_name", &self.op_name), ("source_file", place.0)]
         {

@@ -61,7 +61,7 @@ pub(super) struct Context<'a> {
     /// Those of the computation.
     pub instructions: HashMap<i64, &'a HloInstructionProto>,
     computations: &'a HashMap<i64, &'a str>,
-    source: Option<&'a StackFrameIndex>,
+    pub source: Option<&'a StackFrameIndex>,
 }
 
 impl Context<'_> {
@@ -71,11 +71,6 @@ impl Context<'_> {
 
     pub fn computation(&self, id: i64) -> String {
         format!("%{}", self.computations.get(&id).unwrap_or(&"?"))
-    }
-
-    /// File and line of a stack frame.
-    pub fn place(&self, frame: i32) -> Option<(&str, i32)> {
-        self.source?.place(frame)
     }
 }
 
@@ -104,7 +99,10 @@ impl HloInstructionProto {
     fn write(&self, context: &Context, out: &mut String) {
         let operands = match self.opcode.as_str() {
             "parameter" => self.parameter_number.to_string(),
-            "constant" => self.constant_text(),
+            "constant" => match (&self.literal, &self.shape) {
+                (Some(literal), Some(shape)) => constant::text(literal, shape),
+                _ => "{...}".into(),
+            },
             _ => numbered(self.operand_ids.iter().map(|&id| context.instruction(id))),
         };
         let _ = write!(out, "%{} = {} {}({operands})", self.name, self.shape_text(true), self.opcode);
@@ -112,13 +110,6 @@ impl HloInstructionProto {
             let _ = write!(out, ", {attribute}");
         }
         out.push('\n');
-    }
-
-    fn constant_text(&self) -> String {
-        match (&self.literal, &self.shape) {
-            (Some(literal), Some(shape)) => constant::text(literal, shape),
-            _ => "{...}".into(),
-        }
     }
 
     fn shape_text(&self, with_layout: bool) -> String {

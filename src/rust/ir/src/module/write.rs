@@ -6,7 +6,7 @@ pub use attributes::{quoted, shown, shown_attribute, symbol_text};
 
 use super::operation::is_elementwise;
 use super::{unknown, Attribute, Block, Module, Name, Operation, Region, Type, Value};
-use attributes::{string, symbol};
+use attributes::{is_bare, string, symbol};
 use pjrt_base::error::Result;
 use pjrt_base::room;
 use std::collections::{HashMap, HashSet};
@@ -154,10 +154,7 @@ impl Writer<'_> {
 
     /// Names a function's arguments as in the source, if these names are unique and can be written.
     fn name_arguments(&mut self, block: &Block) {
-        let is_name = |name: &str| {
-            name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        };
+        let is_name = |name: &str| is_bare(name) && !name.contains(['$', '.']);
         let mut used = HashSet::new();
         for (i, &argument) in block.arguments.iter().enumerate() {
             let name = block.names.get(i).cloned().flatten();

@@ -227,7 +227,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
         for number in 0..self.attributes.len() {
             let entry = self.tables.entries.attribute_number(number);
             let Some((kind, mut reader)) = entry.kind()? else { continue };
-            match (entry.dialect(), kind) {
+            match (entry.dialect, kind) {
                 (b"vhlo", 8 | 9) => {
                     let fits = match self.next_type(&mut reader)? {
                         Type::Number(Element::Number(dtype)) => dtype.is_float() == (kind == 8) && !dtype.is_complex(),
@@ -259,7 +259,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
     fn decode_attribute(&mut self, entry: &Entry<'a>) -> Result<Attribute> {
         let Some((kind, mut reader)) = entry.kind()? else { return text_attribute(entry) };
         let reader = &mut reader;
-        match entry.dialect() {
+        match entry.dialect {
             b"builtin" => self.builtin_attribute(kind, reader),
             b"vhlo" => vhlo::attribute(self, kind, reader),
             b"stablehlo" => stablehlo::attribute(self, kind, reader),
@@ -344,7 +344,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
     fn decode_type(&mut self, entry: &Entry<'a>) -> Result<Type> {
         let Some((kind, mut reader)) = entry.kind()? else { return text_type(entry) };
         let reader = &mut reader;
-        match entry.dialect() {
+        match entry.dialect {
             b"builtin" => self.builtin_type(kind, reader),
             b"vhlo" => vhlo::kind(self, kind, reader),
             b"stablehlo" if kind == 0 => Ok(Type::Token),

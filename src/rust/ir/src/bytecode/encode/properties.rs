@@ -19,8 +19,9 @@ pub(super) fn portable(operation: &Operation) -> Option<(String, Attributes)> {
     for (key, value) in &operation.attributes {
         match divided(key, value) {
             // Those that older versions do not have are empty, except for the type of a channel.
-            Some(parts) => given.extend(parts.into_iter().filter(|(part, _)| is_listed(list, part))),
-            None => given.push((key.clone(), whole(value))),
+            Some(parts) => given.extend(parts.into_iter().filter(|(part, _)| keys(list).any(|key| key == &**part))),
+            None if *value == Attribute::Unit => given.push((key.clone(), Attribute::Bool(true))),
+            None => given.push((key.clone(), value.clone())),
         }
     }
     let is_given = |key: &str| given.iter().any(|(known, _)| &**known == key);
@@ -30,10 +31,6 @@ pub(super) fn portable(operation: &Operation) -> Option<(String, Attributes)> {
     }
     given.sort_by(|(a, _), (b, _)| a.cmp(b));
     Some((name, given))
-}
-
-fn is_listed(list: &str, name: &str) -> bool {
-    keys(list).any(|key| key == name)
 }
 
 /// The oldest version of an operation that has all that is said here.
@@ -60,14 +57,6 @@ fn version(base: &str, operation: &Operation) -> u8 {
         _ => has("result_accuracy"),
     };
     1 + u8::from(is_newer)
-}
-
-/// An attribute that is the same in the portable form.
-fn whole(value: &Attribute) -> Attribute {
-    match value {
-        Attribute::Unit => Attribute::Bool(true),
-        _ => value.clone(),
-    }
 }
 
 /// The parts of an attribute that the portable form divides.

@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// Operations may share a large attribute, which is written for each of them. R's strings are not longer.
 const MAX_TEXT: usize = i32::MAX as usize;
 
-fn is_bare(name: &str) -> bool {
+pub(super) fn is_bare(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_$.".contains(&byte))
 }
