@@ -73,15 +73,19 @@ impl Algorithm {
 
     /// The algorithm with these parts, in this order.
     pub fn of(parts: &[Attribute]) -> Option<Algorithm> {
-        let [Attribute::Type(lhs), Attribute::Type(rhs), Attribute::Type(accumulation), counts @ .., Attribute::Bool(imprecise)] =
-            parts
-        else {
-            return None;
+        let [lhs, rhs, accumulation, counts @ .., Attribute::Bool(allow_imprecise)] = parts else { return None };
+        let kind = |part: &Attribute| match part {
+            Attribute::Type(kind) => Some(kind.clone()),
+            _ => None,
         };
         let counts = counts.iter().map(Attribute::as_integer).collect::<Option<Vec<_>>>()?;
-        let (lhs_precision, rhs_precision, accumulation) = (lhs.clone(), rhs.clone(), accumulation.clone());
-        let (counts, allow_imprecise) = (counts.try_into().ok()?, *imprecise);
-        Some(Algorithm { lhs_precision, rhs_precision, accumulation, counts, allow_imprecise })
+        Some(Algorithm {
+            lhs_precision: kind(lhs)?,
+            rhs_precision: kind(rhs)?,
+            accumulation: kind(accumulation)?,
+            counts: counts.try_into().ok()?,
+            allow_imprecise: *allow_imprecise,
+        })
     }
 
     pub fn parts(&self) -> Vec<(&'static str, Attribute)> {

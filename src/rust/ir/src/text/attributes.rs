@@ -113,7 +113,7 @@ impl Reader<'_> {
         if self.eat("#stablehlo.conv<") {
             let conv = self.conv()?;
             self.expect(">")?;
-            return Ok(Attribute::Conv(Arc::new(conv)));
+            return Ok(Attribute::Conv(conv));
         }
         let kind = ["dot", "gather", "scatter"].into_iter().find(|kind| self.eat(&format!("#stablehlo.{kind}<")));
         let Some(kind) = kind else { return self.text_attribute() };
@@ -170,31 +170,19 @@ impl Reader<'_> {
     }
 
     /// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
-    pub fn conv(&mut self) -> Result<Conv> {
-        let part = |this: &mut Self, letters: [&str; 2]| {
-            let names = this.list(["[", "]"], |this| Ok(this.word()))?;
+    pub fn conv(&mut self) -> Result<Arc<Conv>> {
+        let mut places = Vec::new();
+        for (sign, letters) in [("", ["b", "f"]), ("x", ["i", "o"]), ("->", ["b", "f"])] {
+            self.expect(sign)?;
+            let names = self.list(["[", "]"], |this| Ok(this.word()))?;
             let place = |name: &str| names.iter().position(|known| *known == name).map(|at| at as i64);
             let spatial = (0..names.len().saturating_sub(2)).map(|i| place(&i.to_string())).collect::<Option<Vec<_>>>();
             match (place(letters[0]), place(letters[1]), spatial) {
-                (Some(first), Some(second), Some(spatial)) => Ok((first, second, spatial)),
-                _ => this.unknown("other dimensions of a convolution"),
+                (Some(first), Some(second), Some(spatial)) => places.extend([vec![first], vec![second], spatial]),
+                _ => return self.unknown("other dimensions of a convolution"),
             }
-        };
-        let (input_batch, input_feature, input_spatial) = part(self, ["b", "f"])?;
-        self.expect("x")?;
-        let (kernel_input_feature, kernel_output_feature, kernel_spatial) = part(self, ["i", "o"])?;
-        self.expect("->")?;
-        let (output_batch, output_feature, output_spatial) = part(self, ["b", "f"])?;
-        Ok(Conv {
-            input_batch,
-            input_feature,
-            input_spatial,
-            kernel_input_feature,
-            kernel_output_feature,
-            kernel_spatial,
-            output_batch,
-            output_feature,
-            output_spatial,
-        })
+        }
+        let mut places = places.into_iter();
+        Conv::read(|_, _| Ok(places.next().unwrap_or_default()))
     }
 }

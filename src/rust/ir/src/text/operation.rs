@@ -467,7 +467,7 @@ impl<'a> Reader<'a> {
     fn convolution(&mut self, operation: &mut Operation) -> Result<()> {
         self.operands(operation)?;
         self.key("dim_numbers")?;
-        operation.set("dimension_numbers", Attribute::Conv(Arc::new(self.conv()?)));
+        operation.set("dimension_numbers", Attribute::Conv(self.conv()?));
         self.expect(",")?;
         self.key("window")?;
         self.list(["{", "}"], |this| {

@@ -42,7 +42,6 @@ pub fn decode(code: &[u8], is_lenient: bool) -> Result<Module> {
 type Scope = Vec<Option<Value>>;
 
 struct Builder<'t, 'a> {
-    tables: &'t Tables<'a>,
     entries: Decoder<'t, 'a>,
     names: Vec<Name>,
     types: Vec<Type>,
@@ -61,7 +60,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         };
         let entries = Decoder::new(tables, is_lenient);
         let names = (0..tables.operations.len()).map(name).collect::<Result<_>>()?;
-        Ok(Builder { tables, entries, names, types: Vec::new(), defined: Vec::new() })
+        Ok(Builder { entries, names, types: Vec::new(), defined: Vec::new() })
     }
 
     /// The module is the only operation of the outermost block.
@@ -115,7 +114,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         if depth > MAX_NESTING {
             return Err(too_deep());
         }
-        let parts = Parts::read(reader, self.tables)?;
+        let parts = Parts::read(reader, self.entries.tables)?;
         let name = self.names[parts.name].clone();
         let found = dictionary(&mut self.entries, parts.attributes)?;
         let mut results = Vec::new();
@@ -181,7 +180,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         depth: usize,
         in_function: bool,
     ) -> Result<Block> {
-        let head = operations::head(reader, self.tables)?;
+        let head = operations::head(reader, self.entries.tables)?;
         let mut block = Block::default();
         for (kind, location) in head.arguments {
             let kind = self.entries.kind(kind)?;
