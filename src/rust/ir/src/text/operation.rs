@@ -17,6 +17,12 @@ enum Setting {
     /// `e5m7`: the bits of a float's exponent and of its mantissa.
     Format,
     Algorithm,
+    Conv,
+    /// Settings in braces.
+    Window,
+    /// Pairs of integers.
+    Rows,
+    Bools,
     /// Dimensions of both sides of a product: `[0] x [1]`.
     Batching,
     Contracting,
@@ -45,6 +51,13 @@ const SETTINGS: &[(&str, &str, &str, Setting)] = &[
     ("dot_general", "batching_dims", "dot_dimension_numbers", Setting::Batching),
     ("dot_general", "contracting_dims", "dot_dimension_numbers", Setting::Contracting),
     ("reduce_precision", "format", "", Setting::Format),
+    ("convolution", "dim_numbers", "dimension_numbers", Setting::Conv),
+    ("convolution", "window", "", Setting::Window),
+    ("convolution", "stride", "window_strides", Setting::Numbers),
+    ("convolution", "pad", "padding", Setting::Rows),
+    ("convolution", "lhs_dilate", "lhs_dilation", Setting::Numbers),
+    ("convolution", "rhs_dilate", "rhs_dilation", Setting::Numbers),
+    ("convolution", "reverse", "window_reversal", Setting::Bools),
 ];
 
 /// Operations whose short form has operands, settings and types alone, in alphabetical order.
@@ -169,8 +182,7 @@ impl<'a> Reader<'a> {
             match self.peek() {
                 None if self.is_lenient => break,
                 Some(b'^') if self.is_lenient || block.operations.is_empty() => {
-                    let read = self.label(block);
-                    self.if_known(read)?;
+                    self.if_known(|this| this.label(block))?;
                 }
                 _ => match self.operation() {
                     Ok(operation) => block.operations.push(operation),
@@ -219,18 +231,14 @@ impl<'a> Reader<'a> {
         let visibility = ["public", "private", "nested"].into_iter().find(|word| self.eat(word));
         let name = self.symbol()?;
         let attributes = |this: &mut Self| match this.peek() {
-            Some(b'{') => {
-                let read = this.dictionary();
-                this.if_known(read)
-            }
+            Some(b'{') => this.if_known(Self::dictionary),
             _ => Ok(Vec::new()),
         };
         let inputs = self.list(["(", ")"], |this| {
             let mut name = "";
             if !this.is_lenient || this.peek() == Some(b'%') {
                 name = this.value_name()?.0;
-                let read = this.expect(":");
-                this.if_known(read)?;
+                this.if_known(|this| this.expect(":"))?;
             }
             Ok((name, this.kind()?, attributes(this)?, this.named_location()?))
         })?;
@@ -350,7 +358,11 @@ impl<'a> Reader<'a> {
                 let dimensions = dimensions.unwrap_or_else(|| Attribute::Dot(Arc::default()));
                 operation.set("dot_dimension_numbers", dimensions);
             }
-            (_, "convolution") => self.convolution(operation)?,
+            // `(%x, %k) dim_numbers = .., window = {stride = [..], pad = [[..]], lhs_dilate = [..], reverse = [..]}`
+            (_, "convolution") => {
+                self.operands(operation)?;
+                self.parts(operation)?;
+            }
             (_, "reduce") => return self.reduce(operation),
             (_, "while") => return self.while_loop(operation),
             (_, "composite") => {
@@ -389,15 +401,20 @@ impl<'a> Reader<'a> {
             if self.peek() == Some(b'%') {
                 self.operand(operation)?;
             } else {
-                let key = self.word();
-                self.expect("=")?;
-                self.setting(key, operation)?;
+                self.keyed(operation)?;
             }
             if !self.eat(",") {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// A key, an equals sign, and a setting.
+    fn keyed(&mut self, operation: &mut Operation) -> Result<()> {
+        let key = self.word();
+        self.expect("=")?;
+        self.setting(key, operation)
     }
 
     #[inline(never)]
@@ -423,6 +440,19 @@ impl<'a> Reader<'a> {
                     operation.set(key, Attribute::Integer(bits, Element::Number(DType::I32)));
                 }
                 return Ok(());
+            }
+            Setting::Conv => Attribute::Conv(self.conv()?),
+            Setting::Window => {
+                return self.deeper(|this| this.list(["{", "}"], |this| this.keyed(operation))).map(|_| ());
+            }
+            Setting::Rows => {
+                let rows = self.list(["[", "]"], Self::integers)?;
+                let dims = vec![rows.len() as i64, 2];
+                Attribute::Dense(Arc::new(Dense::of_integers(dims, Element::Number(DType::I64), &rows.concat())))
+            }
+            Setting::Bools => {
+                let values = self.list(["[", "]"], |this| Ok(matches!(this.word(), "true" | "1")))?;
+                Attribute::Bools(values.into())
             }
             Setting::Algorithm => {
                 self.expect("<")?;
@@ -459,43 +489,6 @@ impl<'a> Reader<'a> {
         for (i, key) in ["start_indices", "limit_indices", "strides"].into_iter().enumerate() {
             operation.set(key, Attribute::Numbers(slices.iter().map(|slice| slice[i]).collect()));
         }
-        Ok(())
-    }
-
-    /// `(%x, %k) dim_numbers = .., window = {stride = [..], pad = [[..]], lhs_dilate = [..], rhs_dilate = [..], reverse = [..]}`.
-    #[inline(never)]
-    fn convolution(&mut self, operation: &mut Operation) -> Result<()> {
-        self.operands(operation)?;
-        self.key("dim_numbers")?;
-        operation.set("dimension_numbers", Attribute::Conv(self.conv()?));
-        self.expect(",")?;
-        self.key("window")?;
-        self.list(["{", "}"], |this| {
-            let key = this.word();
-            this.expect("=")?;
-            match key {
-                "pad" => {
-                    let rows = this.list(["[", "]"], Self::integers)?;
-                    let dims = vec![rows.len() as i64, 2];
-                    let dense = Dense::of_integers(dims, Element::Number(DType::I64), &rows.concat());
-                    operation.set("padding", Attribute::Dense(Arc::new(dense)));
-                }
-                "reverse" => {
-                    let values = this.list(["[", "]"], |this| Ok(matches!(this.word(), "true" | "1")))?;
-                    operation.set("window_reversal", Attribute::Bools(values.into()));
-                }
-                _ => {
-                    let name = match key {
-                        "stride" => "window_strides",
-                        "lhs_dilate" => "lhs_dilation",
-                        "rhs_dilate" => "rhs_dilation",
-                        _ => return this.unknown(format_args!("the setting '{key}'")),
-                    };
-                    operation.set(name, Attribute::Numbers(this.integers()?.into()));
-                }
-            }
-            Ok(())
-        })?;
         Ok(())
     }
 

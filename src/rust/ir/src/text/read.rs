@@ -292,8 +292,8 @@ impl<'a> Reader<'a> {
     }
 
     /// What is read, or nothing if it is not known and may be left out.
-    pub fn if_known<T: Default>(&self, read: Result<T>) -> Result<T> {
-        match read {
+    pub fn if_known<T: Default>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        match read(self) {
             Err(_) if self.is_lenient => Ok(T::default()),
             read => read,
         }
@@ -313,7 +313,7 @@ impl<'a> Reader<'a> {
             {
                 self.at += end_of_item(self.rest());
             }
-            items.extend(self.if_known(read.map(Some))?);
+            items.extend(self.if_known(|_| read.map(Some))?);
             if self.eat(end) {
                 return Ok(items);
             }

@@ -18,13 +18,8 @@ impl Writer<'_> {
     /// The location of an argument with a name, or an unknown one.
     pub fn location(&mut self, name: Option<&Name>) -> usize {
         let unknown = self.entry(Dialect::Builtin, 15, &[]);
-        match name {
-            None => unknown,
-            Some(name) => {
-                let name = self.text(name);
-                self.entry(Dialect::Builtin, 14, &[name, unknown])
-            }
-        }
+        let Some(name) = name.map(|name| self.text(name)) else { return unknown };
+        self.entry(Dialect::Builtin, 14, &[name, unknown])
     }
 
     /// A string of MLIR itself.
