@@ -103,9 +103,9 @@ impl Reader<'_> {
 
     fn of_stablehlo(&mut self) -> Result<Attribute> {
         if self.eat("#stablehlo<") {
-            let name = self.word();
-            let choice = self.choice(name)?;
-            return self.expect(">").map(|()| choice);
+            let (name, value) = (self.word(), self.word());
+            self.expect(">")?;
+            return self.named_choice(name, value);
         }
         if self.eat("#stablehlo.dot_algorithm<") {
             return self.algorithm();
@@ -163,6 +163,10 @@ impl Reader<'_> {
     /// A value of an enumeration.
     pub fn choice(&mut self, name: &str) -> Result<Attribute> {
         let value = self.word();
+        self.named_choice(name, value)
+    }
+
+    fn named_choice(&self, name: &str, value: &str) -> Result<Attribute> {
         match choices::find(name, value) {
             Some(((name, _, _, values), place)) => Ok(Attribute::Choice(name, values[place])),
             None => self.unknown(format_args!("'{name} {value}'")),
