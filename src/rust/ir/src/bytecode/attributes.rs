@@ -14,7 +14,7 @@ pub(super) struct Entries<'a> {
 }
 
 pub(super) struct Entry<'a> {
-    dialect: &'a [u8],
+    pub dialect: &'a [u8],
     /// Written in the dialect's own way, and else as text.
     is_custom: bool,
     content: Reader<'a>,
@@ -64,79 +64,66 @@ impl<'a> Entries<'a> {
 
     /// The entries that an entry refers to, as far as its encoding is known here.
     fn references(&self, entry: usize, strings: &[&[u8]]) -> Result<Vec<usize>> {
-        let is_attribute = entry < self.attributes;
+        let (attributes, types) = self.counts();
+        let Entry { dialect, content, .. } = &self.entries[entry];
         let mut found = Vec::new();
         let Some((kind, mut reader)) = self.entries[entry].kind()? else {
-            text::check(self.entries[entry].content.rest())?;
+            text::check(content.rest())?;
             return Ok(found);
         };
-        for field in kinds::fields(self.entries[entry].dialect, is_attribute, kind) {
-            self.follow(*field, &mut reader, strings, &mut found)?;
+        for field in kinds::fields(dialect, entry < attributes, kind) {
+            match field {
+                Field::Attribute => found.push(reader.index(attributes)?),
+                Field::OptionalAttribute => {
+                    let (index, is_there) = reader.flagged()?;
+                    if is_there {
+                        found.push(Reader::within(index, attributes)?);
+                    }
+                }
+                Field::GivenAttribute => {
+                    reader.byte()?;
+                    if !reader.is_empty() {
+                        found.push(reader.index(attributes)?);
+                    }
+                }
+                Field::Type => found.push(attributes + reader.index(types)?),
+                Field::Attributes(each) => {
+                    for _ in 0..each * reader.count()? {
+                        found.push(reader.index(attributes)?);
+                    }
+                }
+                Field::Types => {
+                    for _ in 0..reader.count()? {
+                        found.push(attributes + reader.index(types)?);
+                    }
+                }
+                Field::String => _ = reader.index(strings.len())?,
+                Field::Name => {
+                    let name = strings[reader.index(strings.len())?];
+                    if !name.iter().all(|&byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\') {
+                        return Err(damaged("the name of an axis has invalid characters"));
+                    }
+                }
+                Field::Size => {
+                    if !matches!(reader.flagged()?, (1.., false)) {
+                        return Err(damaged("an axis has no size"));
+                    }
+                }
+                Field::Number => _ = reader.number()?,
+                Field::Numbers => {
+                    let numbers = reader.count()?;
+                    if numbers > MAX_NESTING {
+                        return Err(damaged("an array has too many dimensions"));
+                    }
+                    for _ in 0..numbers {
+                        reader.number()?;
+                    }
+                }
+            }
         }
         Ok(found)
     }
 
-    fn follow(&self, field: Field, reader: &mut Reader<'_>, strings: &[&[u8]], found: &mut Vec<usize>) -> Result<()> {
-        let types = self.entries.len() - self.attributes;
-        match field {
-            Field::Attribute => found.push(reader.index(self.attributes)?),
-            Field::OptionalAttribute => {
-                let (index, is_there) = reader.flagged()?;
-                if is_there {
-                    found.push(Reader::within(index, self.attributes)?);
-                }
-            }
-            Field::GivenAttribute => {
-                reader.byte()?;
-                if !reader.is_empty() {
-                    found.push(reader.index(self.attributes)?);
-                }
-            }
-            Field::Type => found.push(self.attributes + reader.index(types)?),
-            Field::Attributes(each) => {
-                for _ in 0..reader.count()? {
-                    for _ in 0..each {
-                        found.push(reader.index(self.attributes)?);
-                    }
-                }
-            }
-            Field::Types => {
-                for _ in 0..reader.count()? {
-                    found.push(self.attributes + reader.index(types)?);
-                }
-            }
-            Field::String => {
-                reader.index(strings.len())?;
-            }
-            Field::Name => {
-                let name = strings[reader.index(strings.len())?];
-                if !name.iter().all(|&byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\') {
-                    return Err(damaged("the name of an axis has invalid characters"));
-                }
-            }
-            Field::Size => {
-                if !matches!(reader.flagged()?, (1.., false)) {
-                    return Err(damaged("an axis has no size"));
-                }
-            }
-            Field::Number => {
-                reader.number()?;
-            }
-            Field::Numbers => {
-                let numbers = reader.count()?;
-                if numbers > MAX_NESTING {
-                    return Err(damaged("an array has too many dimensions"));
-                }
-                for _ in 0..numbers {
-                    reader.number()?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl<'a> Entries<'a> {
     /// The attribute that comes next.
     pub fn attribute(&self, reader: &mut Reader<'_>) -> Result<&Entry<'a>> {
         Ok(&self.entries[reader.index(self.attributes)?])
@@ -154,10 +141,6 @@ impl<'a> Entries<'a> {
 }
 
 impl<'a> Entry<'a> {
-    pub fn dialect(&self) -> &'a [u8] {
-        self.dialect
-    }
-
     /// All of its bytes.
     pub fn content(&self) -> &'a [u8] {
         self.content.rest()

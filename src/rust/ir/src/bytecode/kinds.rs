@@ -25,129 +25,62 @@ use Field::{
     Attribute, Attributes, GivenAttribute, Name, Number, Numbers, OptionalAttribute, Size, String, Type, Types,
 };
 
-/// The parts of an entry of a kind, up to the last reference; `None` for an unknown kind.
+/// The parts of an entry of a kind, up to the last reference; empty for an unknown kind.
 pub(super) fn fields(dialect: &[u8], is_attribute: bool, kind: u64) -> &'static [Field] {
-    match (dialect, is_attribute) {
-        (b"builtin", true) => builtin_attribute(kind),
-        (b"builtin", false) => builtin_type(kind),
-        (b"vhlo", true) => portable_attribute(kind),
-        (b"vhlo", false) => portable_type(kind),
-        (b"stablehlo", true) => stablehlo_attribute(kind),
-        (b"sdy", true) => shardy_attribute(kind),
-        _ => &[],
-    }
-}
-
-fn builtin_attribute(kind: u64) -> &'static [Field] {
-    match kind {
+    match (dialect, is_attribute, kind) {
         // Arrays and dictionaries.
-        0 => &[Attributes(1)],
-        1 => &[Attributes(2)],
+        (b"builtin", true, 0) | (b"vhlo", true, 1) => &[Attributes(1)],
+        (b"builtin", true, 1) | (b"vhlo", true, 6) => &[Attributes(2)],
         // Strings, without and with a type.
-        2 => &[String],
-        3 => &[String, Type],
+        (b"builtin", true, 2) | (b"vhlo", true, 14) => &[String],
+        (b"builtin", true, 3) => &[String, Type],
         // References to symbols, flat and nested.
-        4 => &[Attribute],
-        5 => &[Attribute, Attributes(1)],
-        // Types, integers, floats.
-        6 | 8 | 9 => &[Type],
+        (b"builtin", true, 4) => &[Attribute],
+        (b"builtin", true, 5) => &[Attribute, Attributes(1)],
+        // Types, integers, floats, and constants: a resource, arrays, elements, strings, sparse elements.
+        (b"builtin", true, 6 | 8 | 9 | 16..=19) | (b"vhlo", true, 8 | 9 | 15 | 17) => &[Type],
+        (b"builtin", true, 20) => &[Type, Attribute, Attribute],
         // Locations: call site, line of a file, fused without and with metadata, name, range of a file.
-        10 | 14 => &[Attribute, Attribute],
-        11 | 22 => &[Attribute],
-        12 => &[Attributes(1)],
-        13 => &[Attributes(1), Attribute],
+        (b"builtin", true, 10 | 14) => &[Attribute, Attribute],
+        (b"builtin", true, 11 | 22) => &[Attribute],
+        (b"builtin", true, 12) => &[Attributes(1)],
+        (b"builtin", true, 13) => &[Attributes(1), Attribute],
         // A unique one, equal to no other.
-        21 => &[Attribute],
-        // Constants: a resource, arrays, elements, strings, sparse elements.
-        16..=19 => &[Type],
-        20 => &[Type, Attribute, Attribute],
-        _ => &[],
-    }
-}
-
-fn builtin_type(kind: u64) -> &'static [Field] {
-    match kind {
-        // Functions, complex numbers, tuples.
-        2 => &[Types, Types],
-        9 => &[Type],
-        15 => &[Types],
-        // References to memory, without and with a memory space.
-        10 => &[Numbers, Type, Attribute],
-        11 => &[Attribute, Numbers, Type, Attribute],
-        // Arrays without and with an encoding, and without a rank.
-        13 | 19 => &[Numbers, Type],
-        14 => &[Attribute, Numbers, Type],
-        16 | 18 => &[Type],
-        17 => &[Attribute, Type],
-        _ => &[],
-    }
-}
-
-fn portable_attribute(kind: u64) -> &'static [Field] {
-    match kind {
-        // Arrays and dictionaries.
-        1 => &[Attributes(1)],
-        6 => &[Attributes(2)],
-        // Floats, integers, constants, types.
-        8 | 9 | 15 | 17 => &[Type],
-        14 => &[String],
+        (b"builtin", true, 21) => &[Attribute],
+        // The algorithms of products.
+        (b"stablehlo", true, 15) => &[Type, Type, Type],
         // Axes, groups of devices along them, and meshes.
-        22 => &[Attribute, GivenAttribute],
-        23 => &[Attribute, Attribute],
-        24 => &[Attribute],
-        25 => &[Attribute, OptionalAttribute],
-        _ => &[],
-    }
-}
-
-fn stablehlo_attribute(kind: u64) -> &'static [Field] {
-    match kind {
-        // The same, and the algorithms of products.
-        15 => &[Type, Type, Type],
-        18 => &[Attribute, Attributes(1)],
-        20 => &[String, GivenAttribute],
-        22 => &[Attribute, OptionalAttribute],
-        _ => &[],
-    }
-}
-
-fn portable_type(kind: u64) -> &'static [Field] {
-    match kind {
-        // Complex numbers, functions, tuples.
-        1 => &[Type],
-        8 => &[Types, Types],
-        23 => &[Types],
+        (b"vhlo", true, 22) => &[Attribute, GivenAttribute],
+        (b"vhlo", true, 23) => &[Attribute, Attribute],
+        (b"vhlo", true, 24) => &[Attribute],
+        (b"stablehlo", true, 20) => &[String, GivenAttribute],
+        (b"stablehlo", true, 18) => &[Attribute, Attributes(1)],
+        (b"vhlo", true, 25) | (b"stablehlo", true, 22) => &[Attribute, OptionalAttribute],
+        // Of Shardy: axes of a mesh, and references to an axis or to part of it.
+        (b"sdy", true, 1) => &[Name, Size],
+        (b"sdy", true, 4) => &[Name, OptionalAttribute],
+        // Names of axes, meshes, shardings of a dimension and of several arrays, rules for operations, lists of axes, and what moves
+        // between them.
+        (b"sdy", true, 0 | 2 | 5 | 7 | 9 | 11..=14) => &[Attributes(1)],
+        (b"sdy", true, 10) => &[Numbers, Attributes(1), Attributes(1)],
+        // Shardings of an array; 15 is a newer form.
+        (b"sdy", true, 6) => &[Attribute, Attributes(1), Attributes(1)],
+        (b"sdy", true, 15) => &[Attribute, Attributes(1), Attributes(1), Attributes(1)],
+        // Types: functions, complex numbers, tuples, and what is still to come.
+        (b"builtin", false, 2) | (b"vhlo", false, 8) => &[Types, Types],
+        (b"builtin", false, 9) | (b"vhlo", false, 1) => &[Type],
+        (b"builtin", false, 15) | (b"vhlo", false, 23 | 42) => &[Types],
+        // References to memory, without and with a memory space.
+        (b"builtin", false, 10) => &[Numbers, Type, Attribute],
+        (b"builtin", false, 11) => &[Attribute, Numbers, Type, Attribute],
+        (b"vhlo", false, 41) => &[Numbers, Type],
         // Arrays without and with an encoding, and without a rank.
-        20 => &[Numbers, Type],
-        21 => &[Attribute, Numbers, Type],
-        25 => &[Type],
+        (b"builtin", false, 13 | 19) | (b"vhlo", false, 20) => &[Numbers, Type],
+        (b"builtin", false, 14) | (b"vhlo", false, 21) => &[Attribute, Numbers, Type],
+        (b"builtin", false, 16 | 18) | (b"vhlo", false, 25) => &[Type],
+        (b"builtin", false, 17) => &[Attribute, Type],
         // Quantized numbers, by array and by axis.
-        24 | 30 => &[Number, Type, Type],
-        // Memory, and what is still to come.
-        41 => &[Numbers, Type],
-        42 => &[Types],
-        _ => &[],
-    }
-}
-
-fn shardy_attribute(kind: u64) -> &'static [Field] {
-    match kind {
-        // Names of axes.
-        0 => &[Attributes(1)],
-        // Axes of a mesh, and meshes.
-        1 => &[Name, Size],
-        2 => &[Attributes(1)],
-        // References to an axis or to part of it.
-        4 => &[Name, OptionalAttribute],
-        // Shardings of a dimension, an array and several; 15 is a newer form.
-        5 | 7 => &[Attributes(1)],
-        6 => &[Attribute, Attributes(1), Attributes(1)],
-        15 => &[Attribute, Attributes(1), Attributes(1), Attributes(1)],
-        // Rules for operations.
-        9 => &[Attributes(1)],
-        10 => &[Numbers, Attributes(1), Attributes(1)],
-        // Lists of axes, and what moves between them.
-        11..=14 => &[Attributes(1)],
+        (b"vhlo", false, 24 | 30) => &[Number, Type, Type],
         _ => &[],
     }
 }

@@ -36,22 +36,17 @@ const PROPERTIES: u64 = 5;
 /// The limit of nesting: MLIR and XLA use recursion.
 const MAX_NESTING: usize = 1000;
 
-/// The number of a section, which identifies its content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Section(u8);
-
-impl Section {
-    const STRINGS: Section = Section(0);
-    const DIALECTS: Section = Section(1);
-    const ENTRIES: Section = Section(2);
-    const OFFSETS: Section = Section(3);
-    const OPERATIONS: Section = Section(4);
-    const RESOURCES: Section = Section(5);
-    const RESOURCE_OFFSETS: Section = Section(6);
-    const DIALECT_VERSIONS: Section = Section(7);
-    const PROPERTIES: Section = Section(8);
-    const COUNT: usize = 9;
-}
+/// The numbers of sections.
+const STRINGS: u8 = 0;
+const DIALECTS: u8 = 1;
+const ENTRIES: u8 = 2;
+const OFFSETS: u8 = 3;
+const OPERATIONS: u8 = 4;
+const RESOURCES: u8 = 5;
+const RESOURCE_OFFSETS: u8 = 6;
+const VERSION_OF_DIALECT: u8 = 7;
+const PROPERTY_SECTION: u8 = 8;
+const SECTIONS: usize = 9;
 
 /// The contents of the sections before the operations.
 struct Tables<'a> {
@@ -116,18 +111,16 @@ fn visit(
     check: impl FnOnce(&mut Decoder<'_, '_>) -> Result<()>,
     mut visit: impl FnMut(Operation),
 ) -> Result<()> {
-    read(code, |tables, operations| {
-        let mut decoder = Decoder::new(tables, true);
-        check(&mut decoder)?;
-        let wanted: Vec<bool> = (0..tables.operations.len()).map(|name| is_wanted(tables, name)).collect();
-        operations::check(operations, &mut decoder, &mut |decoder, parts, body| {
-            if wanted[parts.name] {
-                if let Ok(operation) = decode::alone(decoder, parts, body) {
-                    visit(operation);
-                }
+    let Some((tables, operations)) = read(code)? else { return Ok(()) };
+    let mut decoder = Decoder::new(&tables, true);
+    check(&mut decoder)?;
+    let wanted: Vec<bool> = (0..tables.operations.len()).map(|name| is_wanted(&tables, name)).collect();
+    operations::check(operations, &mut decoder, &mut |decoder, parts, body| {
+        if wanted[parts.name] {
+            if let Ok(operation) = decode::alone(decoder, parts, body) {
+                visit(operation);
             }
-            Ok(())
-        })
+        }
     })
 }
 
@@ -136,47 +129,43 @@ fn visit(
 /// # Errors
 /// The errors of [`check`].
 pub fn has_narrow_arrays(code: &[u8]) -> Result<bool> {
-    let mut has_any = false;
-    read(code, |tables, _| {
-        let mut decoder = Decoder::new(tables, true);
-        let (_, types) = tables.entries.counts();
-        let is_narrow = |kind: Type| kind.as_tensor()?.element.dtype().map(|dtype| dtype.is_packed());
-        has_any = (0..types).any(|number| decoder.kind(number).ok().and_then(is_narrow) == Some(true));
-        Ok(())
-    })?;
-    Ok(has_any)
+    let Some((tables, _)) = read(code)? else { return Ok(false) };
+    let mut decoder = Decoder::new(&tables, true);
+    let (_, types) = tables.entries.counts();
+    let is_narrow = |kind: Type| kind.as_tensor()?.element.dtype().map(|dtype| dtype.is_packed());
+    Ok((0..types).any(|number| decoder.kind(number).ok().and_then(is_narrow) == Some(true)))
 }
 
-/// Reads the sections before the operations, unless the encoding is too new.
-fn read<'a>(code: &'a [u8], use_them: impl FnOnce(&Tables<'a>, Reader<'a>) -> Result<()>) -> Result<()> {
+/// Reads the sections before the operations, and finds these. `None` if the encoding is too new.
+fn read(code: &[u8]) -> Result<Option<(Tables<'_>, Reader<'_>)>> {
     let mut reader = Reader::after_magic(code);
     let version = reader.number()?;
     if version > NEWEST {
-        return Ok(());
+        return Ok(None);
     }
     reader.text()?;
-    let mut sections = [None; Section::COUNT];
+    let mut sections = [None; SECTIONS];
     while !reader.is_empty() {
         let (section, content) = reader.section()?;
-        match sections.get_mut(section.0 as usize) {
+        match sections.get_mut(usize::from(section)) {
             Some(place @ None) => *place = Some(content),
             _ => return Err(damaged("a section is duplicated or of unknown kind")),
         }
     }
-    let optional = |section: Section| sections[section.0 as usize];
-    let section = |section: Section| optional(section).ok_or_else(|| damaged("a section is missing"));
+    let optional = |section: u8| sections[usize::from(section)];
+    let section = |section: u8| optional(section).ok_or_else(|| damaged("a section is missing"));
 
-    let strings = strings(section(Section::STRINGS)?)?;
-    let (dialects, operations) = dialects(section(Section::DIALECTS)?, version, &strings)?;
-    let properties = optional(Section::PROPERTIES).map_or(Ok(Vec::new()), properties)?;
+    let strings = strings(section(STRINGS)?)?;
+    let (dialects, operations) = dialects(section(DIALECTS)?, version, &strings)?;
+    let properties = optional(PROPERTY_SECTION).map_or(Ok(Vec::new()), properties)?;
     let mut blocks = Vec::new();
-    if let (Some(offsets), Some(resources)) = (optional(Section::RESOURCE_OFFSETS), optional(Section::RESOURCES)) {
+    if let (Some(offsets), Some(resources)) = (optional(RESOURCE_OFFSETS), optional(RESOURCES)) {
         blocks = read_resources(offsets, resources, strings.len(), dialects.len())?;
     }
-    let entries = Entries::read(section(Section::OFFSETS)?, section(Section::ENTRIES)?, &dialects)?;
+    let entries = Entries::read(section(OFFSETS)?, section(ENTRIES)?, &dialects)?;
     let tables =
         Tables { size: code.len(), version, strings, dialects, operations, entries, properties, resources: blocks };
-    use_them(&tables, section(Section::OPERATIONS)?)
+    Ok(Some((tables, section(OPERATIONS)?)))
 }
 
 /// The strings: their sizes from the last to the first, with the zero at the end of each, and then all of them.
@@ -210,7 +199,7 @@ fn dialects<'a>(mut reader: Reader<'_>, version: u64, strings: &[&'a [u8]]) -> R
         let (name, has_version) =
             if version < DIALECT_VERSIONS { (reader.number()?, false) } else { reader.flagged()? };
         dialects.push(strings[Reader::within(name, strings.len())?]);
-        if has_version && reader.section()?.0 != Section::DIALECT_VERSIONS {
+        if has_version && reader.section()?.0 != VERSION_OF_DIALECT {
             return Err(damaged("a dialect's version is misplaced"));
         }
     }

@@ -2,7 +2,9 @@
 
 use super::decode::{properties, Decoder};
 use super::reader::Reader;
-use super::{damaged, too_deep, Section, Tables, ISOLATED_SECTIONS, MAX_NESTING, OPTIONAL_LOCATIONS, USE_LIST_ORDERS};
+use super::{
+    damaged, too_deep, Tables, ISOLATED_SECTIONS, MAX_NESTING, OPERATIONS, OPTIONAL_LOCATIONS, USE_LIST_ORDERS,
+};
 use pjrt_base::error::{Error, Kind, Result};
 use smallvec::SmallVec;
 
@@ -16,6 +18,7 @@ const USE_LISTS: u8 = 0x20;
 const OWN_PROPERTIES: u8 = 0x40;
 
 /// An operation up to its regions. Attributes, types and locations are numbers.
+#[derive(Default)]
 pub(super) struct Parts<'a> {
     /// The number of its name.
     pub name: usize,
@@ -45,17 +48,7 @@ impl<'a> Parts<'a> {
         let parts = reader.byte()?;
         // Its location.
         reader.index(attributes)?;
-        let mut found = Parts {
-            name,
-            attributes: None,
-            properties: None,
-            results: SmallVec::new(),
-            operands: SmallVec::new(),
-            has_successors: false,
-            regions: 0,
-            is_isolated: false,
-            apart: None,
-        };
+        let mut found = Parts { name, ..Parts::default() };
         if parts & ATTRIBUTES != 0 {
             found.attributes = Some(reader.index(attributes)?);
         }
@@ -86,7 +79,7 @@ impl<'a> Parts<'a> {
             (found.regions, found.is_isolated) = (reader.bounded(regions)?, is_isolated);
             if found.regions > 0 && is_isolated && tables.version >= ISOLATED_SECTIONS {
                 let (section, content) = reader.section()?;
-                if section != Section::OPERATIONS {
+                if section != OPERATIONS {
                     return Err(damaged("a region is misplaced"));
                 }
                 found.apart = Some(content);
@@ -107,12 +100,12 @@ struct Open<'a> {
 }
 
 /// Called for each operation with its parts, and the head of a function's body.
-pub(super) type Visit<'a, 'b> = &'a mut dyn FnMut(&mut Decoder<'_, 'b>, &Parts<'b>, Option<Head>) -> Result<()>;
+pub(super) type Visit<'a, 'b> = &'a mut dyn FnMut(&mut Decoder<'_, 'b>, &Parts<'b>, Option<Head>);
 
 /// Checks the section of the operations.
 ///
 /// # Errors
-/// `InvalidInput`, and the errors of `visit`.
+/// `InvalidFile` and `InvalidInput`.
 pub(super) fn check<'a>(mut reader: Reader<'a>, decoder: &mut Decoder<'_, 'a>, visit: Visit<'_, 'a>) -> Result<()> {
     let tables = decoder.tables;
     let (operations, has_arguments) = reader.flagged()?;
@@ -173,7 +166,7 @@ fn operation<'a>(
         }
         body = Some(head(&mut first, tables)?);
     }
-    visit(decoder, &found, body)?;
+    visit(decoder, &found, body);
     let is_nested = found.regions > 0;
     Ok(is_nested.then_some(Open { apart: found.apart, regions: found.regions, blocks: 0, operations: 0 }))
 }
@@ -202,9 +195,8 @@ pub(super) fn head(reader: &mut Reader<'_>, tables: &Tables<'_>) -> Result<Head>
         for _ in 0..reader.count()? {
             let (kind, has_location) =
                 if tables.version >= OPTIONAL_LOCATIONS { reader.flagged()? } else { (reader.number()?, true) };
-            let location = |reader: &mut Reader<'_>| reader.index(attributes).map(Some);
             let kind = Reader::within(kind, types)?;
-            arguments.push((kind, if has_location { location(reader)? } else { None }));
+            arguments.push((kind, if has_location { Some(reader.index(attributes)?) } else { None }));
         }
         if tables.version >= USE_LIST_ORDERS && reader.byte()? != 0 {
             use_lists(reader, arguments.len())?;

@@ -1,6 +1,6 @@
 //! The primitives of MLIR bytecode: bytes, numbers of variable length, and sections.
 
-use super::{damaged, Section};
+use super::damaged;
 use pjrt_base::error::Result;
 
 /// The remaining bytes.
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         Ok(&rest[..end])
     }
 
-    pub fn section(&mut self) -> Result<(Section, Reader<'a>)> {
+    pub fn section(&mut self) -> Result<(u8, Reader<'a>)> {
         const ALIGNED: u8 = 0x80;
         let id = self.byte()?;
         let len = self.number()?;
@@ -134,7 +134,7 @@ impl<'a> Reader<'a> {
             self.bytes(padding)?;
         }
         let len = self.bounded(len)?;
-        Ok((Section(id & !ALIGNED), Reader::new(self.bytes(len)?)))
+        Ok((id & !ALIGNED, Reader::new(self.bytes(len)?)))
     }
 }
 

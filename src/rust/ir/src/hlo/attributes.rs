@@ -16,15 +16,13 @@ impl HloInstructionProto {
 
     fn add_own(&self, all: &mut Attributes) {
         match self.opcode.as_str() {
-            "broadcast" | "reduce" | "reverse" | "transpose" | "concatenate" | "map" => {
-                all.list("dimensions", &self.dimensions);
-            }
+            "broadcast" | "reduce" | "reverse" | "transpose" | "concatenate" | "map" | "get-dimension-size"
+            | "set-dimension-size" => all.list("dimensions", &self.dimensions),
             "sort" => {
                 all.list("dimensions", &self.dimensions);
                 all.flag("is_stable", self.is_stable);
             }
             "iota" => all.add("iota_dimension", join(&self.dimensions)),
-            "get-dimension-size" | "set-dimension-size" => all.list("dimensions", &self.dimensions),
             "get-tuple-element" => all.add("index", self.tuple_index),
             "slice" => all.add("slice", slice(&self.slice_dimensions)),
             "dynamic-slice" => all.list("dynamic_slice_sizes", &self.dynamic_slice_sizes),
@@ -40,15 +38,15 @@ impl HloInstructionProto {
             "gather" => self.add_gather(all),
             "scatter" => self.add_scatter(all),
             "custom-call" => self.add_custom_call(all),
-            "rng" => all.add("distribution", ["rng_invalid", "rng_uniform", "rng_normal"].nth(self.distribution)),
+            "rng" => all.add("distribution", nth(&["rng_invalid", "rng_uniform", "rng_normal"], self.distribution)),
             "rng-bit-generator" => {
-                all.add("algorithm", ["rng_default", "rng_three_fry", "rng_philox"].nth(self.rng_algorithm));
+                all.add("algorithm", nth(&["rng_default", "rng_three_fry", "rng_philox"], self.rng_algorithm));
             }
             "rng-get-and-update-state" => all.add("delta", self.delta),
             "cholesky" => all.flag("lower", self.cholesky_options.as_ref().is_some_and(|o| o.lower)),
             "triangular-solve" => self.add_triangular_solve(all),
             "fft" => {
-                all.add("fft_type", ["FFT", "IFFT", "RFFT", "IRFFT"].nth(self.fft_type));
+                all.add("fft_type", nth(&["FFT", "IFFT", "RFFT", "IRFFT"], self.fft_type));
                 all.list("fft_length", &self.fft_length);
             }
             "reduce-precision" => {
@@ -74,11 +72,8 @@ impl HloInstructionProto {
     fn add_convolution(&self, all: &mut Attributes) {
         self.add_window(all);
         all.some("dim_labels", self.convolution_dimension_numbers.as_ref().map(dim_labels));
-        for (name, count) in
-            [("feature_group_count", self.feature_group_count), ("batch_group_count", self.batch_group_count)]
-        {
-            all.some(name, Some(count).filter(|&n| n > 1));
-        }
+        all.some("feature_group_count", Some(self.feature_group_count).filter(|&n| n > 1));
+        all.some("batch_group_count", Some(self.batch_group_count).filter(|&n| n > 1));
         self.add_precision(all);
     }
 
@@ -95,7 +90,7 @@ impl HloInstructionProto {
     fn add_precision(&self, all: &mut Attributes) {
         let precision = self.precision_config.as_ref().map(|p| p.operand_precision.as_slice()).unwrap_or_default();
         if precision.iter().any(|&p| p != 0) {
-            let names: Vec<_> = precision.iter().map(|&p| ["default", "high", "highest"].nth(p)).collect();
+            let names: Vec<_> = precision.iter().map(|&p| nth(&["default", "high", "highest"], p)).collect();
             all.list("operand_precision", &names);
         }
     }
@@ -134,19 +129,16 @@ impl HloInstructionProto {
             all.add("operand_layout_constraints", format!("{{{shapes}}}"));
         }
         all.flag("custom_call_has_side_effect", self.custom_call_has_side_effect);
-        let aliases: Vec<_> = self
-            .output_operand_aliasing
-            .iter()
-            .map(|a| {
-                let (output, operand) = (braces(&a.output_shape_index), braces(&a.operand_shape_index));
-                format!("{output}: ({}, {operand})", a.operand_index)
-            })
-            .collect();
+        let alias = |a: &OutputOperandAliasing| {
+            let (output, operand) = (braces(&a.output_shape_index), braces(&a.operand_shape_index));
+            format!("{output}: ({}, {operand})", a.operand_index)
+        };
+        let aliases: Vec<_> = self.output_operand_aliasing.iter().map(alias).collect();
         if !aliases.is_empty() {
             all.add("output_to_operand_aliasing", format!("{{{}}}", aliases.join(", ")));
         }
         let versions = ["", "", "STATUS_RETURNING", "STATUS_RETURNING_UNIFIED", "TYPED_FFI"];
-        let version = Some(versions.nth(self.custom_call_api_version)).filter(|v| !v.is_empty());
+        let version = Some(nth(&versions, self.custom_call_api_version)).filter(|v| !v.is_empty());
         all.some("api_version", version.map(|v| format!("API_VERSION_{v}")));
     }
 
@@ -155,7 +147,7 @@ impl HloInstructionProto {
             all.flag("left_side", options.left_side);
             all.flag("lower", options.lower);
             all.flag("unit_diagonal", options.unit_diagonal);
-            let transposed = ["TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"].nth(options.transpose_a);
+            let transposed = nth(&["TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"], options.transpose_a);
             all.add("transpose_a", transposed);
         }
     }
@@ -209,9 +201,8 @@ impl HloInstructionProto {
                 all.add("false_computation", no);
             }
             ("conditional", _) => all.add("branch_computations", format!("{{{}}}", called.join(", "))),
-            ("custom-call", _) => all.add("called_computations", format!("{{{}}}", called.join(", "))),
             ("fusion" | "async-start" | "async-update" | "async-done", [one]) => all.add("calls", one),
-            (_, [one]) => all.add("to_apply", one),
+            (opcode, [one]) if opcode != "custom-call" => all.add("to_apply", one),
             _ => all.add("called_computations", format!("{{{}}}", called.join(", "))),
         }
     }
@@ -268,19 +259,14 @@ impl Attributes {
 }
 
 /// The word for a number of an enumeration, empty for one unknown.
-trait Nth {
-    fn nth(&self, number: i32) -> &'static str;
-}
-
-impl<const N: usize> Nth for [&'static str; N] {
-    fn nth(&self, number: i32) -> &'static str {
-        usize::try_from(number).ok().and_then(|i| self.get(i)).copied().unwrap_or_default()
-    }
+fn nth(words: &[&'static str], number: i32) -> &'static str {
+    usize::try_from(number).ok().and_then(|i| words.get(i)).copied().unwrap_or_default()
 }
 
 impl OpMetadata {
     fn text(&self, context: &Context) -> String {
-        let place = context.place(self.stack_frame_id).unwrap_or((&self.source_file, self.source_line));
+        let frame = context.source.and_then(|source| source.place(self.stack_frame_id));
+        let place = frame.unwrap_or((&self.source_file, self.source_line));
         let mut parts = Vec::new();
         for (name, value) in [("op_type", self.op_type.as_str()), ("op_name", &self.op_name), ("source_file", place.0)]
         {
@@ -335,7 +321,7 @@ impl OpSharding {
             return String::new();
         }
         let names = ["replicated", "maximal", "tuple", "other", "manual", "unknown", "unreduced"];
-        let names: Vec<_> = self.last_tile_dims.iter().map(|&kind| names.nth(kind)).collect();
+        let names: Vec<_> = self.last_tile_dims.iter().map(|&kind| nth(&names, kind)).collect();
         format!(" last_tile_dims={{{}}}", names.join(", "))
     }
 }

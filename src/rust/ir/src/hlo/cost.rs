@@ -4,6 +4,7 @@
 //! all of its parts, but only moves its operands and its result.
 
 use super::{HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto, Window, TUPLE};
+use crate::module::is_listed;
 use pjrt_data::dtype::DType;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -85,13 +86,6 @@ impl<'a> Computation<'a> {
 
     fn operand(&self, instruction: &HloInstructionProto, number: usize) -> Option<&'a ShapeProto> {
         self.instructions.get(instruction.operand_ids.get(number)?)?.shape.as_ref()
-    }
-
-    fn operands(&self, instruction: &HloInstructionProto) -> impl Iterator<Item = &'a ShapeProto> + '_ {
-        (0..instruction.operand_ids.len())
-            .filter_map(|number| self.operand(instruction, number))
-            .collect::<Vec<_>>()
-            .into_iter()
     }
 }
 
@@ -175,17 +169,12 @@ impl Estimate<'_> {
                 Some(flops) => known(flops),
                 None => (Totals::default(), false),
             },
-            "fusion" | "map" | "call" => match instruction.opcode.as_str() {
-                "map" => each(result),
-                _ => each(1.0),
-            },
-            "reduce" | "all-reduce" | "reduce-scatter" => {
+            "map" => each(result),
+            "fusion" | "call" => each(1.0),
+            name @ ("reduce" | "all-reduce" | "reduce-scatter") => {
                 let inputs = instruction.operand_ids.len().div_ceil(2).max(1) as f64;
-                let outputs = if result > 0.0 { result / inputs } else { 0.0 };
-                each(match instruction.opcode.as_str() {
-                    "reduce" => elements(operand(0)) - outputs,
-                    _ => elements(operand(0)),
-                })
+                let outputs = if name == "reduce" && result > 0.0 { result / inputs } else { 0.0 };
+                each(elements(operand(0)) - outputs)
             }
             "reduce-window" => each(first(result, instruction) * (window(instruction.window.as_ref()) - 1.0)),
             "select-and-scatter" => each(elements(operand(1)) * window(instruction.window.as_ref())),
@@ -234,7 +223,6 @@ impl Estimate<'_> {
 fn bytes(computation: &Computation, instruction: &HloInstructionProto) -> Option<f64> {
     let result = instruction.shape.as_ref().map_or(0.0, size);
     let operand = |number: usize| computation.operand(instruction, number).map_or(0.0, size);
-    let all = || computation.operands(instruction).map(size).sum::<f64>();
     Some(match instruction.opcode.as_str() {
         "parameter" | "constant" | "tuple" | "get-tuple-element" | "bitcast" | "after-all" | "opt-barrier"
         | "domain" | "partition-id" | "replica-id" | "add-dependency" | "async-done" | "async-update" => return None,
@@ -246,7 +234,7 @@ fn bytes(computation: &Computation, instruction: &HloInstructionProto) -> Option
             let inputs = instruction.operand_ids.len() / 2;
             operand(inputs) + (inputs + 1..instruction.operand_ids.len()).map(|i| 3.0 * operand(i)).sum::<f64>()
         }
-        _ => all() + result,
+        _ => (0..instruction.operand_ids.len()).map(operand).sum::<f64>() + result,
     })
 }
 
@@ -364,7 +352,7 @@ fn foreign(instruction: &HloInstructionProto, lhs: Option<&ShapeProto>, rhs: Opt
 pub fn is_transcendental(opcode: &str) -> bool {
     const NAMES: &str = "acos acosh asin asinh atan2 atanh cbrt cosh cosine erf exponential exponential-minus-one log \
         log-plus-one logistic power rsqrt sine sinh sqrt tan tanh";
-    NAMES.split(' ').any(|name| name == opcode)
+    is_listed(NAMES, opcode)
 }
 
 /// Other operations that compute each element.
@@ -373,7 +361,7 @@ fn is_arithmetic(opcode: &str) -> bool {
         "abs add and ceil clamp clz compare divide floor is-finite maximum minimum multiply negate not or popcnt \
         remainder round-nearest-afz round-nearest-even select shift-left shift-right-arithmetic \
         shift-right-logical sign subtract xor";
-    NAMES.split(' ').any(|name| name == opcode)
+    is_listed(NAMES, opcode)
 }
 
 #[cfg(test)]

@@ -43,23 +43,34 @@ impl ShapeProto {
 
     /// The shape of an array.
     pub fn of(spec: &Spec) -> ShapeProto {
-        let row_major = || (0..spec.dims.len() as i64).rev().collect();
-        let minor_to_major = spec.minor_to_major.as_ref().map_or_else(row_major, |order| order.to_vec());
+        let mut shape = ShapeProto::row_major(spec.dtype.info().xla_code, &spec.dims);
+        if let (Some(layout), Some(order)) = (&mut shape.layout, &spec.minor_to_major) {
+            layout.minor_to_major = order.to_vec();
+        }
+        shape
+    }
+
+    fn row_major(element_type: i32, dims: &[i64]) -> ShapeProto {
+        let minor_to_major = (0..dims.len() as i64).rev().collect();
         ShapeProto {
-            element_type: spec.dtype.info().xla_code,
-            dimensions: spec.dims.to_vec(),
+            element_type,
+            dimensions: dims.into(),
             layout: Some(LayoutProto { minor_to_major, ..Default::default() }),
-            is_dynamic_dimension: vec![false; spec.dims.len()],
+            is_dynamic_dimension: vec![false; dims.len()],
             ..Default::default()
         }
     }
 
     /// The arrays of a result: those of a tuple, or the one array.
     pub fn specs(&self) -> Option<Vec<Spec>> {
-        if self.element_type == TUPLE {
-            self.tuple_shapes.iter().map(ShapeProto::spec).collect()
-        } else {
-            Some(vec![self.spec()?])
+        self.parts().iter().map(ShapeProto::spec).collect()
+    }
+
+    /// The shapes in a tuple, or the one shape.
+    fn parts(&self) -> &[ShapeProto] {
+        match self.element_type {
+            TUPLE => &self.tuple_shapes,
+            _ => std::slice::from_ref(self),
         }
     }
 
@@ -105,14 +116,24 @@ impl HloModuleProto {
     /// `InvalidInput`.
     pub fn check_sizes(&self) -> Result<()> {
         let of_program = self.host_program_shape.iter().flat_map(|shape| shape.parameters.iter().chain(&shape.result));
-        let instructions = self.computations.iter().flat_map(|computation| &computation.instructions);
-        let shapes = instructions.filter_map(|instruction| instruction.shape.as_ref());
+        let shapes = self.instructions().filter_map(|instruction| instruction.shape.as_ref());
         shapes.chain(of_program).try_for_each(ShapeProto::check_sizes)
+    }
+
+    /// The instructions of all computations.
+    fn instructions(&self) -> impl Iterator<Item = &HloInstructionProto> {
+        self.computations.iter().flat_map(|computation| &computation.instructions)
+    }
+
+    /// The calls of functions by name, with their computations.
+    fn calls(&self) -> impl Iterator<Item = (&HloComputationProto, &HloInstructionProto)> {
+        let all = self.computations.iter().flat_map(|c| c.instructions.iter().map(move |i| (c, i)));
+        all.filter(|(_, instruction)| instruction.opcode == "custom-call")
     }
 
     /// Whether any computation holds an instruction with this opcode.
     pub fn has_opcode(&self, opcode: &str) -> bool {
-        self.computations.iter().flat_map(|c| &c.instructions).any(|i| i.opcode == opcode)
+        self.instructions().any(|i| i.opcode == opcode)
     }
 
     /// Whether the duration of a run hardly depends on the inputs: the compiler knows the number of iterations of every
@@ -123,7 +144,7 @@ impl HloModuleProto {
             "conditional" | "custom-call" => false,
             _ => true,
         };
-        self.computations.iter().flat_map(|c| &c.instructions).all(known)
+        self.instructions().all(known)
     }
 
     /// The functions that the program calls by name and that do not come with XLA's plugins, judged by name: they may be
@@ -132,31 +153,21 @@ impl HloModuleProto {
         const PREFIXES: [&str; 2] = ["__", "xla."];
         const NAMES: [&str; 5] = ["MoveToDevice", "MoveToHost", "Sharding", "TopK", "annotate_device_placement"];
         let is_known = |name: &str| NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-        let instructions = self.computations.iter().flat_map(|computation| &computation.instructions);
-        let calls = instructions.filter(|i| i.opcode == "custom-call").map(|i| i.custom_call_target.as_str());
-        calls.filter(move |name| !is_known(name))
+        self.calls().map(|(_, call)| call.custom_call_target.as_str()).filter(move |name| !is_known(name))
     }
 
     /// The functions that the program calls with an operand or result that is not row-major.
     pub fn functions_in_other_layouts(&self) -> impl Iterator<Item = &str> {
-        let calls = self.computations.iter().flat_map(|computation| {
-            let calls = computation.instructions.iter().filter(|i| i.opcode == "custom-call");
-            calls.filter(|call| {
-                let operand = |id: &i64| computation.instructions.iter().find(|i| i.id == *id);
-                let operands = call.operand_ids.iter().filter_map(operand);
-                !operands.chain([*call]).filter_map(|i| i.shape.as_ref()).all(ShapeProto::is_row_major)
-            })
+        let calls = self.calls().filter(|(computation, call)| {
+            let operands = call.operand_ids.iter().filter_map(|&id| computation.find(id));
+            !operands.chain([*call]).filter_map(|i| i.shape.as_ref()).all(ShapeProto::is_row_major)
         });
-        calls.map(|call| call.custom_call_target.as_str())
+        calls.map(|(_, call)| call.custom_call_target.as_str())
     }
 
     /// The calls of functions by name, with the numbers of elements of their operands and results if these are known.
     pub fn custom_calls(&self) -> impl Iterator<Item = (&str, Option<Vec<usize>>)> {
-        let calls = self.computations.iter().flat_map(|computation| {
-            let calls = computation.instructions.iter().filter(|i| i.opcode == "custom-call");
-            calls.map(move |call| (computation, call))
-        });
-        calls.map(|(computation, call)| (call.custom_call_target.as_str(), computation.sizes(call)))
+        self.calls().map(|(computation, call)| (call.custom_call_target.as_str(), computation.sizes(call)))
     }
 
     /// The entry computation.
@@ -171,12 +182,11 @@ impl HloModuleProto {
             (Some(declared), Some(own)) => declared.is_structured_as(own),
             _ => false,
         };
-        let parameters = || entry.instructions.iter().filter(|instruction| instruction.opcode == "parameter");
-        let root = entry.instructions.iter().find(|instruction| instruction.id == entry.root_id);
+        let parameters = entry.parameters();
         let declared = |number: i64| program.parameters.get(usize::try_from(number).ok()?);
-        parameters().count() == program.parameters.len()
-            && parameters().all(|parameter| agree(declared(parameter.parameter_number), &parameter.shape))
-            && root.is_some_and(|root| agree(program.result.as_ref(), &root.shape))
+        parameters.len() == program.parameters.len()
+            && parameters.iter().all(|parameter| agree(declared(parameter.parameter_number), &parameter.shape))
+            && entry.find(entry.root_id).is_some_and(|root| agree(program.result.as_ref(), &root.shape))
     }
 
     /// File and line of an instruction's source, if a compiler recorded them.
@@ -190,22 +200,17 @@ impl HloModuleProto {
 
     /// The names of the inputs: those of the source if a compiler recorded them, otherwise the parameters' own.
     pub fn input_names(&self) -> Vec<String> {
-        let parameters = self.parameters();
-        parameters.into_iter().map(|p| p.name_in_source().unwrap_or(&p.name).replace('\0', "\u{fffd}")).collect()
+        self.parameters().map(|p| p.name_in_source().unwrap_or(&p.name).replace('\0', "\u{fffd}")).collect()
     }
 
     /// The names of the inputs in the source, if a compiler recorded them.
     pub fn recorded_names(&self) -> Vec<Option<String>> {
-        let parameters = self.parameters();
-        parameters.into_iter().map(|p| p.name_in_source().map(str::to_owned)).collect()
+        self.parameters().map(|p| p.name_in_source().map(str::to_owned)).collect()
     }
 
     /// The parameters of the entry computation in their order.
-    fn parameters(&self) -> Vec<&HloInstructionProto> {
-        let instructions = self.entry().map(|c| c.instructions.as_slice()).unwrap_or_default();
-        let mut parameters: Vec<_> = instructions.iter().filter(|i| i.opcode == "parameter").collect();
-        parameters.sort_by_key(|p| p.parameter_number);
-        parameters
+    fn parameters(&self) -> impl Iterator<Item = &HloInstructionProto> {
+        self.entry().into_iter().flat_map(HloComputationProto::parameters)
     }
 
     /// The module's annotations about devices. Their number is not one of them.
@@ -218,13 +223,11 @@ impl HloModuleProto {
             has_sharding: sharding.is_some(),
             ..Array::default()
         };
-        let parameters = entry.instructions.iter().filter(|i| i.opcode == "parameter");
-        let divided = parameters.filter_map(|p| Some((p.parameter_number, p.sharding.as_ref()?)));
+        let divided = entry.parameters().into_iter().filter_map(|p| Some((p.parameter_number, p.sharding.as_ref()?)));
         let divided: BTreeMap<_, _> = divided.collect();
         let sharding = |number: usize| divided.get(&(number as i64)).copied();
         let inputs = program.parameters.iter().enumerate().map(|(i, shape)| array(shape, sharding(i))).collect();
-        let root = entry.instructions.iter().find(|instruction| instruction.id == entry.root_id);
-        let declared = root.and_then(|root| root.sharding.as_ref());
+        let declared = entry.find(entry.root_id).and_then(|root| root.sharding.as_ref());
         let outputs = program.result.as_ref().map(|result| match result.element_type {
             TUPLE => {
                 let declared = declared.map(|declared| declared.tuple_shardings.as_slice()).unwrap_or_default();
@@ -272,10 +275,21 @@ impl HloModuleProto {
 }
 
 impl HloComputationProto {
+    /// The instruction of this number.
+    fn find(&self, id: i64) -> Option<&HloInstructionProto> {
+        self.instructions.iter().find(|instruction| instruction.id == id)
+    }
+
+    /// The parameters in their order.
+    fn parameters(&self) -> Vec<&HloInstructionProto> {
+        let mut parameters: Vec<_> = self.instructions.iter().filter(|i| i.opcode == "parameter").collect();
+        parameters.sort_by_key(|p| p.parameter_number);
+        parameters
+    }
+
     /// The numbers of elements of an instruction's operands and results, if all are arrays.
     fn sizes(&self, instruction: &HloInstructionProto) -> Option<Vec<usize>> {
-        let shape = |id: &i64| self.instructions.iter().find(|i| i.id == *id)?.shape.as_ref();
-        let operands = instruction.operand_ids.iter().map(|id| shape(id)?.specs());
+        let operands = instruction.operand_ids.iter().map(|&id| self.find(id)?.shape.as_ref()?.specs());
         let arrays = operands.chain([instruction.shape.as_ref()?.specs()]).collect::<Option<Vec<_>>>()?;
         let size = |array: &Spec| array.dims.iter().map(|&dim| dim as usize).fold(1, usize::saturating_mul);
         Some(arrays.iter().flatten().map(size).collect())
@@ -310,10 +324,8 @@ impl HloInstructionProto {
 
     /// Its name in the program's source, if a compiler recorded it.
     fn name_in_source(&self) -> Option<&str> {
-        self.metadata
-            .as_ref()
-            .map(|metadata| metadata.op_name.as_str())
-            .filter(|name| !name.is_empty() && !name.contains('\0'))
+        let name = self.metadata.as_ref()?.op_name.as_str();
+        (!name.is_empty() && !name.contains('\0')).then_some(name)
     }
 
     /// Whether the compiler has recorded the number of iterations of this loop.

@@ -59,21 +59,11 @@ impl HloModuleProto {
         function.regions = vec![Region { blocks: vec![block] }];
         if let Some(program) = self.host_program_shape.as_ref().filter(|_| computation.id == self.entry_computation_id)
         {
-            let results = match program.result.as_ref().map(kind) {
-                Some(Type::Tuple(parts)) => parts.to_vec(),
-                result => result.into_iter().collect(),
-            };
-            let shape = (program.parameters.iter().map(kind).collect(), results);
+            let results = || program.result.iter().flat_map(ShapeProto::parts);
+            let shape = (program.parameters.iter().map(kind).collect(), results().map(kind).collect());
             function.set("function_type", Attribute::Type(Type::Function(Arc::new(shape))));
-            let arrays = program.result.iter().flat_map(|r| {
-                if r.element_type == TUPLE {
-                    &r.tuple_shapes[..]
-                } else {
-                    std::slice::from_ref(r)
-                }
-            });
             function.set("arg_attrs", Attribute::Array(program.parameters.iter().map(layout).collect()));
-            function.set("res_attrs", Attribute::Array(arrays.map(layout).collect()));
+            function.set("res_attrs", Attribute::Array(results().map(layout).collect()));
         }
         function
     }

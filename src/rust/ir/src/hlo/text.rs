@@ -34,12 +34,8 @@ impl HloModuleProto {
         if !aliases.is_empty() {
             let _ = write!(out, ", input_output_alias={{ {} }}", aliases.join(", "));
         }
-        let donors: Vec<_> = self
-            .buffer_donor
-            .iter()
-            .flat_map(|d| &d.entries)
-            .map(|d| format!("({}, {})", d.parameter_number, braces(&d.parameter_shape_index)))
-            .collect();
+        let donor = |d: &DonorEntryProto| format!("({}, {})", d.parameter_number, braces(&d.parameter_shape_index));
+        let donors: Vec<_> = self.buffer_donor.iter().flat_map(|d| &d.entries).map(donor).collect();
         if !donors.is_empty() {
             let _ = write!(out, ", buffer_donor={{ {} }}", donors.join(", "));
         }
@@ -65,7 +61,7 @@ pub(super) struct Context<'a> {
     /// Those of the computation.
     pub instructions: HashMap<i64, &'a HloInstructionProto>,
     computations: &'a HashMap<i64, &'a str>,
-    source: Option<&'a StackFrameIndex>,
+    pub source: Option<&'a StackFrameIndex>,
 }
 
 impl Context<'_> {
@@ -76,18 +72,11 @@ impl Context<'_> {
     pub fn computation(&self, id: i64) -> String {
         format!("%{}", self.computations.get(&id).unwrap_or(&"?"))
     }
-
-    /// File and line of a stack frame.
-    pub fn place(&self, frame: i32) -> Option<(&str, i32)> {
-        self.source?.place(frame)
-    }
 }
 
 impl HloComputationProto {
     fn write(&self, context: &Context, order: Option<&InstructionSequence>, out: &mut String) {
-        let mut parameters: Vec<_> = self.instructions.iter().filter(|i| i.opcode == "parameter").collect();
-        parameters.sort_by_key(|p| p.parameter_number);
-        let parameters = parameters.iter().map(|p| format!("{}: {}", p.name, p.shape_text(false)));
+        let parameters = self.parameters().into_iter().map(|p| format!("{}: {}", p.name, p.shape_text(false)));
         let parameters = parameters.collect::<Vec<_>>().join(", ");
         let result = context.instructions.get(&self.root_id).map(|root| root.shape_text(false)).unwrap_or_default();
         let _ = writeln!(out, "%{} ({parameters}) -> {result} {{", self.name);
@@ -110,7 +99,10 @@ impl HloInstructionProto {
     fn write(&self, context: &Context, out: &mut String) {
         let operands = match self.opcode.as_str() {
             "parameter" => self.parameter_number.to_string(),
-            "constant" => self.constant_text(),
+            "constant" => match (&self.literal, &self.shape) {
+                (Some(literal), Some(shape)) => constant::text(literal, shape),
+                _ => "{...}".into(),
+            },
             _ => numbered(self.operand_ids.iter().map(|&id| context.instruction(id))),
         };
         let _ = write!(out, "%{} = {} {}({operands})", self.name, self.shape_text(true), self.opcode);
@@ -118,13 +110,6 @@ impl HloInstructionProto {
             let _ = write!(out, ", {attribute}");
         }
         out.push('\n');
-    }
-
-    fn constant_text(&self) -> String {
-        match (&self.literal, &self.shape) {
-            (Some(literal), Some(shape)) => constant::text(literal, shape),
-            _ => "{...}".into(),
-        }
     }
 
     fn shape_text(&self, with_layout: bool) -> String {

@@ -33,7 +33,6 @@ pub fn fields(message: &[u8]) -> Result<Vec<Field<'_>>> {
         let start = rest;
         let damaged = |error: prost::DecodeError| damage(&error.to_string());
         let (number, wire) = decode_key(&mut rest).map_err(damaged)?;
-        let mut content: &[u8] = &[];
         let len = match wire {
             WireType::Varint => decode_varint(&mut rest).map(|_| 0).map_err(damaged)?,
             WireType::SixtyFourBit => 8,
@@ -42,9 +41,7 @@ pub fn fields(message: &[u8]) -> Result<Vec<Field<'_>>> {
             WireType::StartGroup | WireType::EndGroup => return Err(damage("it has groups")),
         };
         let len = usize::try_from(len).ok().filter(|&len| len <= rest.len()).ok_or_else(|| damage("it ends early"))?;
-        if wire == WireType::LengthDelimited {
-            content = &rest[..len];
-        }
+        let content = if wire == WireType::LengthDelimited { &rest[..len] } else { &[] };
         rest = &rest[len..];
         found.push(Field { number, raw: &start[..start.len() - rest.len()], content });
     }

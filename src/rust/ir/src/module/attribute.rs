@@ -59,11 +59,40 @@ pub struct Algorithm {
     pub allow_imprecise: bool,
 }
 
-/// Where a reader finds the parts of an attribute, in their order.
-pub trait Parts {
-    type Error;
-    fn list(&mut self, name: &'static str) -> Result<Vec<i64>, Self::Error>;
-    fn number(&mut self, name: &'static str) -> Result<i64, Self::Error>;
+impl Algorithm {
+    /// The names of its parts in the portable form and in text.
+    pub const NAMES: [&'static str; 7] = [
+        "lhs_precision_type",
+        "rhs_precision_type",
+        "accumulation_type",
+        "lhs_component_count",
+        "rhs_component_count",
+        "num_primitive_operations",
+        "allow_imprecise_accumulation",
+    ];
+
+    /// The algorithm with these parts, in this order.
+    pub fn of(parts: &[Attribute]) -> Option<Algorithm> {
+        let [lhs, rhs, accumulation, counts @ .., Attribute::Bool(allow_imprecise)] = parts else { return None };
+        let kind = |part: &Attribute| match part {
+            Attribute::Type(kind) => Some(kind.clone()),
+            _ => None,
+        };
+        let counts = counts.iter().map(Attribute::as_integer).collect::<Option<Vec<_>>>()?;
+        Some(Algorithm {
+            lhs_precision: kind(lhs)?,
+            rhs_precision: kind(rhs)?,
+            accumulation: kind(accumulation)?,
+            counts: counts.try_into().ok()?,
+            allow_imprecise: *allow_imprecise,
+        })
+    }
+
+    pub fn parts(&self) -> Vec<(&'static str, Attribute)> {
+        let types = [&self.lhs_precision, &self.rhs_precision, &self.accumulation].map(|kind| kind.clone());
+        let values = types.map(Attribute::Type).into_iter().chain(self.counts.map(Attribute::number));
+        Self::NAMES.into_iter().zip(values.chain([Attribute::Bool(self.allow_imprecise)])).collect()
+    }
 }
 
 /// An attribute whose parts are lists and numbers, with their names in the portable form and in text.
@@ -76,8 +105,9 @@ macro_rules! dimensions {
         }
 
         impl $name {
-            pub fn read<P: Parts>(parts: &mut P) -> Result<Arc<Self>, P::Error> {
-                Ok(Arc::new($name { $($field: parts.$kind($key)?,)* }))
+            /// `part` finds the numbers of each part, by its name and whether it is a list.
+            pub fn read<E>(mut part: impl FnMut(&'static str, bool) -> Result<Vec<i64>, E>) -> Result<Arc<Self>, E> {
+                Ok(Arc::new($name { $($field: dimensions!($kind read part $key),)* }))
             }
 
             pub fn parts(&self) -> Vec<(&'static str, Attribute)> {
@@ -87,6 +117,8 @@ macro_rules! dimensions {
     };
     (list) => { Vec<i64> };
     (number) => { i64 };
+    (list read $part:ident $key:literal) => { $part($key, true)? };
+    (number read $part:ident $key:literal) => { $part($key, false)?.first().copied().unwrap_or_default() };
     (list $($value:tt)*) => { Attribute::Numbers($($value)*.as_slice().into()) };
     (number $($value:tt)*) => { Attribute::number($($value)*) };
 }
@@ -139,6 +171,21 @@ impl Attribute {
     /// A number of 64 bits, as the attributes of StableHLO are.
     pub fn number(value: i64) -> Attribute {
         Attribute::Integer(value, Element::Number(DType::I64))
+    }
+
+    /// A number of a type, from its bits; those above them do not count.
+    pub fn of_bits(bits: u64, element: Element) -> Attribute {
+        match element.dtype() {
+            Some(DType::Pred) => Attribute::Bool(bits != 0),
+            Some(dtype) if dtype.is_float() => Attribute::Float(bits, element),
+            Some(dtype) if dtype.info().bits < 64 => {
+                let shift = 64 - dtype.info().bits;
+                let value =
+                    if dtype.is_signed() { (bits as i64) << shift >> shift } else { (bits << shift >> shift) as i64 };
+                Attribute::Integer(value, element)
+            }
+            _ => Attribute::Integer(bits as i64, element),
+        }
     }
 
     pub fn symbol(name: Name) -> Attribute {

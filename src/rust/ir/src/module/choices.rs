@@ -1,23 +1,23 @@
-//! The enumerations of StableHLO, with their values by number.
+//! The enumerations of StableHLO.
 
-pub const DIRECTIONS: [&str; 6] = ["EQ", "NE", "GE", "GT", "LE", "LT"];
-pub const COMPARISONS: [&str; 5] = ["NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"];
-pub const TRANSFORMS: [&str; 4] = ["FFT", "IFFT", "RFFT", "IRFFT"];
-pub const PRECISIONS: [&str; 3] = ["DEFAULT", "HIGH", "HIGHEST"];
-pub const ALGORITHMS: [&str; 3] = ["DEFAULT", "THREE_FRY", "PHILOX"];
-/// They are counted from one.
-pub const DISTRIBUTIONS: [&str; 3] = ["", "UNIFORM", "NORMAL"];
-pub const TRANSPOSES: [&str; 4] = ["TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"];
-pub const ACCURACIES: [&str; 3] = ["DEFAULT", "HIGHEST", "TOLERANCE"];
+/// The name of an enumeration, its numbers as an attribute of the portable form and of StableHLO's own bytecode, and its values by
+/// number.
+pub type Choices = (&'static str, u64, u64, &'static [&'static str]);
 
-/// Each enumeration: its name, its number as an attribute of the portable form, and its values.
-pub const CHOICES: [(&str, usize, &[&str]); 8] = [
-    ("comparison_direction", 3, &DIRECTIONS),
-    ("comparison_type", 4, &COMPARISONS),
-    ("fft_type", 7, &TRANSFORMS),
-    ("precision", 11, &PRECISIONS),
-    ("rng_algorithm", 12, &ALGORITHMS),
-    ("rng_distribution", 13, &DISTRIBUTIONS),
-    ("transpose", 16, &TRANSPOSES),
-    ("result_accuracy_mode", 19, &ACCURACIES),
+pub const CHOICES: [Choices; 8] = [
+    ("comparison_direction", 3, 2, &["EQ", "NE", "GE", "GT", "LE", "LT"]),
+    ("comparison_type", 4, 3, &["NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"]),
+    ("fft_type", 7, 6, &["FFT", "IFFT", "RFFT", "IRFFT"]),
+    ("precision", 11, 8, &["DEFAULT", "HIGH", "HIGHEST"]),
+    ("rng_algorithm", 12, 9, &["DEFAULT", "THREE_FRY", "PHILOX"]),
+    // They are counted from one.
+    ("rng_distribution", 13, 10, &["", "UNIFORM", "NORMAL"]),
+    ("transpose", 16, 12, &["TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"]),
+    ("result_accuracy_mode", 19, 16, &["DEFAULT", "HIGHEST", "TOLERANCE"]),
 ];
+
+/// An enumeration, and the number of one of its values.
+pub fn find(name: &str, value: &str) -> Option<(&'static Choices, usize)> {
+    let choices = CHOICES.iter().find(|(known, ..)| *known == name)?;
+    Some((choices, choices.3.iter().position(|known| *known == value)?))
+}

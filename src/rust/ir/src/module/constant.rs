@@ -25,11 +25,8 @@ impl Dense {
     pub fn integers(&self, limit: usize) -> Option<Vec<i64>> {
         let tensor = self.kind.as_tensor()?;
         let len = tensor.elements().filter(|&len| len <= limit)?;
-        let dtype = match &tensor.element {
-            Element::Index => DType::I64,
-            element => element.dtype()?,
-        };
-        let values: Vec<i64> = Reader::new(dtype).iter(&self.bytes).map(integer).collect::<Option<_>>()?;
+        let values: Vec<i64> =
+            Reader::new(tensor.element.indexed()?).iter(&self.bytes).map(integer).collect::<Option<_>>()?;
         match values.as_slice() {
             _ if values.len() == len => Some(values),
             [value] => Some(vec![*value; len]),
@@ -66,11 +63,7 @@ impl Dense {
 
 /// Whether the elements can be written as hexadecimal digits: MLIR packs the narrower ones.
 fn has_digits(element: &Element) -> bool {
-    match element {
-        Element::Number(dtype) => *dtype != DType::Pred && !dtype.is_packed(),
-        Element::Index => true,
-        _ => false,
-    }
+    element.indexed().is_some_and(|dtype| dtype != DType::Pred && !dtype.is_packed())
 }
 
 fn digits(bytes: &[u8], out: &mut String) {
@@ -117,7 +110,11 @@ pub(super) fn element(kind: &Element, bytes: &[u8], out: &mut String) -> Result<
         Element::Signed(16) => DType::I16,
         Element::Signed(32) => DType::I32,
         Element::Signed(64) => DType::I64,
-        Element::Other(_) if kind.bytes() == Some(1) => return digit(bytes, out),
+        // A number of another type, as its bits.
+        Element::Other(_) if kind.bytes() == Some(1) => {
+            number(format_args!("0x{:02X}", bytes.first().copied().unwrap_or_default()), out);
+            return Ok(());
+        }
         _ => return Err(unknown(format_args!("a constant of {kind} elements"))),
     };
     match Reader::new(dtype).read(bytes) {
@@ -134,12 +131,6 @@ pub(super) fn element(kind: &Element, bytes: &[u8], out: &mut String) -> Result<
             out.push(')');
         }
     }
-    Ok(())
-}
-
-/// A number of another type, as its bits.
-fn digit(bytes: &[u8], out: &mut String) -> Result<()> {
-    number(format_args!("0x{:02X}", bytes.first().copied().unwrap_or_default()), out);
     Ok(())
 }
 

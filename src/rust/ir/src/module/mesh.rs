@@ -25,15 +25,9 @@ impl Mesh {
             Some(at) => text.split_at(at),
             None => (text, ""),
         };
-        let mut found = Vec::new();
-        let mut rest_of_axes = axes;
-        while let Some((_, name)) = rest_of_axes.split_once('"') {
-            let (name, after) = name.split_once('"')?;
-            let size = after.split_once('=')?.1.trim_start();
-            found.push((name.to_owned(), number(size)?.0));
-            rest_of_axes = after;
-        }
-        Mesh::new(found, numbers(rest))
+        let axis =
+            |(name, after): (&str, &str)| Some((name.to_owned(), number(after.split_once('=')?.1.trim_start())?));
+        Mesh::new(names(axes)?.into_iter().map(axis).collect::<Option<_>>()?, numbers(rest))
     }
 
     /// A mesh of these axes; its devices are numbered in order if none are given.
@@ -52,10 +46,6 @@ impl Mesh {
         Some(part.map_or(self.axes.get(axis)?.1, |(_, size)| size))
     }
 
-    fn axis_of(&self, name: &str) -> Option<usize> {
-        self.axes.iter().position(|(own, _)| own == name)
-    }
-
     fn size(&self) -> Option<i64> {
         let sizes = self.axes.iter().map(|(_, size)| *size);
         let size = sizes.into_iter().try_fold(1i64, |product, size| product.checked_mul(size))?;
@@ -69,11 +59,9 @@ impl Mesh {
         let mut distance = self.size()?;
         let mut matched = 0;
         for (number, (_, size)) in self.axes.iter().enumerate() {
-            let mut parts: Vec<(i64, i64, usize)> = Vec::new();
-            for (place, (_, part)) in axes.iter().enumerate().filter(|(_, (axis, _))| *axis == number) {
-                let (before, own) = part.unwrap_or((1, *size));
-                parts.push((before, own, place));
-            }
+            let own = axes.iter().enumerate().filter(|(_, (axis, _))| *axis == number);
+            let part = |(place, (_, part)): (_, &Axis)| (part.unwrap_or((1, *size)), place);
+            let mut parts: Vec<((i64, i64), usize)> = own.map(part).collect();
             matched += parts.len();
             parts.sort_unstable();
             let mut done = 1;
@@ -81,7 +69,7 @@ impl Mesh {
                 distance /= size;
                 pieces.push((size, distance, place));
             };
-            for (before, own, place) in parts {
+            for ((before, own), place) in parts {
                 if before < done || before % done != 0 || own < 1 || size % before.checked_mul(own)? != 0 {
                     return None;
                 }
@@ -130,29 +118,27 @@ pub fn explicit_groups<'a>(attribute: &'a str, mesh: impl Fn(&str) -> Option<&'a
         None => Mesh::parse(mesh_text)?,
     };
     let mut axes = Vec::new();
-    let mut rest = axes_text;
-    while let Some((_, name)) = rest.split_once('"') {
-        let (name, after) = name.split_once('"')?;
-        let end = after.find('"').unwrap_or(after.len());
-        let part = match after[..end].split_once("sub_axis_info") {
-            Some((_, part)) => {
-                let numbers = numbers(part);
-                Some((*numbers.first()?, *numbers.get(1)?))
-            }
+    for (name, after) in names(axes_text)? {
+        let part = match after.split_once("sub_axis_info").map(|(_, part)| numbers(part)) {
+            Some(numbers) => Some((*numbers.first()?, *numbers.get(1)?)),
             None => None,
         };
-        axes.push((mesh.axis_of(name)?, part));
-        rest = after;
+        axes.push((mesh.axes.iter().position(|(own, _)| own == name)?, part));
     }
     let groups = mesh.groups(&axes)?;
     let size = groups.first()?.len();
     Some(format!("dense<{groups:?}> : tensor<{}x{size}xi64>", groups.len()))
 }
 
-/// The number at the start of a text, and what comes after it.
-fn number(text: &str) -> Option<(i64, &str)> {
-    let len = text.bytes().take_while(u8::is_ascii_digit).count();
-    Some((text[..len].parse().ok()?, &text[len..]))
+/// The names in quotes, each with the text up to the next one.
+fn names(text: &str) -> Option<Vec<(&str, &str)>> {
+    let parts: Vec<_> = text.split('"').skip(1).collect();
+    parts.chunks(2).map(|part| Some((part[0], *part.get(1)?))).collect()
+}
+
+/// The number at the start of a text.
+fn number(text: &str) -> Option<i64> {
+    text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// The numbers in a text, up to a type.

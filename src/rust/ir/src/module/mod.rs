@@ -15,8 +15,8 @@ pub mod sizes;
 mod types;
 mod write;
 
-pub use attribute::{Algorithm, Attribute, Conv, Dense, Dot, Gather, Parts, Scatter};
-pub use operation::{is_elementwise, Block, Operation, Region, Value};
+pub use attribute::{Algorithm, Attribute, Conv, Dense, Dot, Gather, Scatter};
+pub use operation::{is_elementwise, is_listed, Block, Operation, Region, Value};
 pub use types::{Element, Tensor, Type};
 pub use write::{quoted, shown, shown_attribute, symbol_text};
 

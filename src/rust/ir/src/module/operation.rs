@@ -119,5 +119,10 @@ pub fn is_elementwise(kind: &str) -> bool {
         log log_plus_one logistic maximum minimum multiply negate not or popcnt power remainder \
         round_nearest_afz round_nearest_even rsqrt shift_left shift_right_arithmetic shift_right_logical sign \
         sine sqrt subtract tan tanh xor";
-    NAMES.split(' ').any(|name| name == kind)
+    is_listed(NAMES, kind)
+}
+
+/// Whether a name is in a list of names.
+pub fn is_listed(names: &str, name: &str) -> bool {
+    names.split_ascii_whitespace().any(|known| known == name)
 }

@@ -82,6 +82,11 @@ impl Element {
         }
     }
 
+    /// The same, also for an index, which has 64 bits.
+    pub fn indexed(&self) -> Option<DType> {
+        self.dtype().or((*self == Element::Index).then_some(DType::I64))
+    }
+
     /// The bytes of an element in a constant, which has whole bytes for each.
     pub fn bytes(&self) -> Option<usize> {
         match self {

@@ -6,11 +6,12 @@ pub use attributes::{quoted, shown, shown_attribute, symbol_text};
 
 use super::operation::is_elementwise;
 use super::{unknown, Attribute, Block, Module, Name, Operation, Region, Type, Value};
-use attributes::{attribute_text, dictionary, kind_text, string, symbol};
+use attributes::{is_bare, string, symbol};
 use pjrt_base::error::Result;
 use pjrt_base::room;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+use std::iter::Peekable;
 
 /// Regions and attributes nest less deep.
 const MAX_NESTING: usize = 400;
@@ -28,35 +29,37 @@ use put;
 
 /// See [`Module::text`].
 pub fn text(module: &Module) -> Result<String> {
-    let mut writer = Writer { module, out: String::new(), names: HashMap::new(), next: 0, depth: 0, checked: LARGE };
-    writer.module()?;
+    let mut writer = Writer { types: &module.types, checked: LARGE, ..Writer::default() };
+    writer.module(&module.root)?;
     Ok(writer.out)
 }
 
+#[derive(Default)]
 struct Writer<'a> {
-    module: &'a Module,
+    /// The type of each value.
+    types: &'a [Type],
     out: String,
     /// The names of values, without the sign before them.
     names: HashMap<Value, String>,
     /// The number of the next value in the function.
     next: usize,
+    /// How deep regions, attributes and types nest.
     depth: usize,
     /// The length up to which there is memory.
     checked: usize,
 }
 
 impl Writer<'_> {
-    fn module(&mut self) -> Result<()> {
-        let root = &self.module.root;
+    fn module(&mut self, root: &Operation) -> Result<()> {
         self.out.push_str("module ");
         if let Some(name) = root.symbol() {
-            self.symbol(name);
+            symbol(name, &mut self.out);
             self.out.push(' ');
         }
-        let others = without(&root.attributes, &["sym_name", "sym_visibility"]);
-        if !others.is_empty() {
+        let mut others = without(&root.attributes, &["sym_name", "sym_visibility"]);
+        if others.peek().is_some() {
             self.out.push_str("attributes ");
-            self.dictionary(&others)?;
+            self.dictionary(others)?;
             self.out.push(' ');
         }
         self.out.push_str("{\n");
@@ -91,7 +94,7 @@ impl Writer<'_> {
                 other => return Err(unknown(format_args!("a function of visibility '{other}'"))),
             }
         }
-        self.symbol(function.symbol().ok_or_else(|| unknown("a function without a name"))?);
+        symbol(function.symbol().ok_or_else(|| unknown("a function without a name"))?, &mut self.out);
         let Some(Attribute::Type(Type::Function(shape))) = function.attribute("function_type") else {
             return Err(unknown("a function without a type"));
         };
@@ -103,38 +106,33 @@ impl Writer<'_> {
         let attributes = |name: &str| function.attribute(name).and_then(Attribute::as_array).unwrap_or_default();
         let inputs = attributes("arg_attrs");
         self.out.push('(');
-        for (i, &argument) in block.arguments.iter().enumerate() {
-            if i > 0 {
-                self.out.push_str(", ");
-            }
-            self.value(argument)?;
-            self.out.push_str(": ");
-            self.kind(self.module.type_of(argument))?;
-            self.annotations(inputs.get(i))?;
+        self.list(block.arguments.iter().enumerate(), |this, (i, &argument)| {
+            this.value(argument)?;
+            this.out.push_str(": ");
+            this.kind_of(argument)?;
+            this.annotations(inputs.get(i))?;
             if let Some(Some(name)) = block.names.get(i) {
-                self.out.push_str(" loc(");
-                string(name.as_bytes(), &mut self.out);
-                self.out.push(')');
+                this.out.push_str(" loc(");
+                string(name.as_bytes(), &mut this.out);
+                this.out.push(')');
             }
-        }
+            Ok(())
+        })?;
         self.out.push(')');
         let results = attributes("res_attrs");
         if !shape.1.is_empty() {
             self.out.push_str(" -> (");
-            for (i, kind) in shape.1.iter().enumerate() {
-                if i > 0 {
-                    self.out.push_str(", ");
-                }
-                self.kind(kind)?;
-                self.annotations(results.get(i))?;
-            }
+            self.list(shape.1.iter().enumerate(), |this, (i, kind)| {
+                this.kind(kind)?;
+                this.annotations(results.get(i))
+            })?;
             self.out.push(')');
         }
         const SHOWN: [&str; 5] = ["sym_name", "sym_visibility", "function_type", "arg_attrs", "res_attrs"];
-        let others = without(&function.attributes, &SHOWN);
-        if !others.is_empty() {
+        let mut others = without(&function.attributes, &SHOWN);
+        if others.peek().is_some() {
             self.out.push_str(" attributes ");
-            self.dictionary(&others)?;
+            self.dictionary(others)?;
         }
         self.out.push_str(" {\n");
         self.operations(block)?;
@@ -148,8 +146,7 @@ impl Writer<'_> {
         match attributes {
             Some(Attribute::Dictionary(items)) if !items.is_empty() => {
                 self.out.push(' ');
-                let items: Vec<_> = items.iter().collect();
-                self.dictionary(&items)
+                self.dictionary(items.iter())
             }
             _ => Ok(()),
         }
@@ -157,10 +154,7 @@ impl Writer<'_> {
 
     /// Names a function's arguments as in the source, if these names are unique and can be written.
     fn name_arguments(&mut self, block: &Block) {
-        let is_name = |name: &str| {
-            name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        };
+        let is_name = |name: &str| is_bare(name) && !name.contains(['$', '.']);
         let mut used = HashSet::new();
         for (i, &argument) in block.arguments.iter().enumerate() {
             let name = block.names.get(i).cloned().flatten();
@@ -211,18 +205,12 @@ impl Writer<'_> {
         self.out.push(')');
         if !operation.regions.is_empty() {
             self.out.push_str(" (");
-            for (i, region) in operation.regions.iter().enumerate() {
-                if i > 0 {
-                    self.out.push_str(", ");
-                }
-                self.region(region)?;
-            }
+            self.list(&operation.regions, Self::region)?;
             self.out.push(')');
         }
         if !operation.attributes.is_empty() {
             self.out.push(' ');
-            let attributes: Vec<_> = operation.attributes.iter().collect();
-            self.dictionary(&attributes)?;
+            self.dictionary(operation.attributes.iter())?;
         }
         self.out.push_str(" : ");
         self.signature(&operation.operands, &operation.results)?;
@@ -232,7 +220,7 @@ impl Writer<'_> {
 
     /// Writes an operation in its own syntax, if that is simple; else returns `false`.
     fn short_form(&mut self, operation: &Operation) -> Result<bool> {
-        let types = |values: &[Value]| values.iter().map(|&value| self.module.type_of(value)).collect::<Vec<_>>();
+        let types = |values: &[Value]| values.iter().map(|value| &self.types[value.0 as usize]).collect::<Vec<_>>();
         let has_attributes = !operation.attributes.is_empty() || !operation.regions.is_empty();
         match (&*operation.name, &operation.attributes[..]) {
             ("func.return" | "stablehlo.return", []) => {
@@ -284,16 +272,13 @@ impl Writer<'_> {
             if !block.arguments.is_empty() || region.blocks.len() > 1 {
                 self.indent();
                 self.out.push_str("^bb0(");
-                for (i, &argument) in block.arguments.iter().enumerate() {
-                    if i > 0 {
-                        self.out.push_str(", ");
-                    }
-                    let number = self.next;
-                    self.next += 1;
-                    self.names.insert(argument, number.to_string());
-                    put!(self.out, "%{number}: ");
-                    self.kind(self.module.type_of(argument))?;
-                }
+                self.list(&block.arguments, |this, &argument| {
+                    let number = this.next;
+                    this.next += 1;
+                    this.names.insert(argument, number.to_string());
+                    put!(this.out, "%{number}: ");
+                    this.kind_of(argument)
+                })?;
                 self.out.push_str("):\n");
             }
             self.operations(block)?;
@@ -308,7 +293,7 @@ impl Writer<'_> {
         self.kinds(operands)?;
         self.out.push_str(") -> ");
         match results {
-            [result] => self.kind(self.module.type_of(*result)),
+            [result] => self.kind_of(*result),
             _ => {
                 self.out.push('(');
                 self.kinds(results)?;
@@ -319,13 +304,7 @@ impl Writer<'_> {
     }
 
     fn values(&mut self, values: &[Value]) -> Result<()> {
-        for (i, &value) in values.iter().enumerate() {
-            if i > 0 {
-                self.out.push_str(", ");
-            }
-            self.value(value)?;
-        }
-        Ok(())
+        self.list(values, |this, &value| this.value(value))
     }
 
     fn value(&mut self, value: Value) -> Result<()> {
@@ -335,33 +314,34 @@ impl Writer<'_> {
     }
 
     fn kinds(&mut self, values: &[Value]) -> Result<()> {
-        for (i, &value) in values.iter().enumerate() {
+        self.list(values, |this, &value| this.kind_of(value))
+    }
+
+    /// The type of a value.
+    fn kind_of(&mut self, value: Value) -> Result<()> {
+        self.kind(&self.types[value.0 as usize])
+    }
+
+    /// Items between commas.
+    fn list<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        mut write: impl FnMut(&mut Self, T) -> Result<()>,
+    ) -> Result<()> {
+        for (i, item) in items.into_iter().enumerate() {
             if i > 0 {
                 self.out.push_str(", ");
             }
-            self.kind(self.module.type_of(value))?;
+            write(self, item)?;
         }
         Ok(())
-    }
-
-    fn kind(&mut self, kind: &Type) -> Result<()> {
-        kind_text(kind, &mut self.out, self.depth)
-    }
-
-    fn symbol(&mut self, name: &str) {
-        symbol(name, &mut self.out);
-    }
-
-    fn dictionary(&mut self, items: &[&(Name, Attribute)]) -> Result<()> {
-        dictionary(items.iter().copied(), &mut self.out, self.depth)
-    }
-
-    fn attribute(&mut self, attribute: &Attribute) -> Result<()> {
-        attribute_text(attribute, &mut self.out, self.depth)
     }
 }
 
 /// The attributes but for these names.
-fn without<'a>(attributes: &'a [(Name, Attribute)], names: &[&str]) -> Vec<&'a (Name, Attribute)> {
-    attributes.iter().filter(|(name, _)| !names.contains(&&**name)).collect()
+fn without<'a>(
+    attributes: &'a [(Name, Attribute)],
+    names: &'a [&str],
+) -> Peekable<impl Iterator<Item = &'a (Name, Attribute)>> {
+    attributes.iter().filter(|(name, _)| !names.contains(&&**name)).peekable()
 }

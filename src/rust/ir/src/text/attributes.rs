@@ -2,33 +2,15 @@
 
 use super::end_of_item;
 use super::read::{utf8, Pairs, Reader, Result};
-use crate::module::choices::CHOICES;
-use crate::module::{Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Parts, Scatter, Type};
+use crate::module::choices;
+use crate::module::{Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Scatter, Type};
 use pjrt_data::dtype::DType;
-use std::convert::Infallible;
 use std::sync::Arc;
-
-/// The lists and numbers of an attribute, by name. Those that are not given are empty or zero.
-struct Fields<'a>(Vec<(&'a str, Vec<i64>)>);
-
-impl Parts for Fields<'_> {
-    type Error = Infallible;
-
-    fn list(&mut self, name: &'static str) -> std::result::Result<Vec<i64>, Infallible> {
-        let at = self.0.iter().position(|(key, _)| *key == name);
-        Ok(at.map(|at| self.0.remove(at).1).unwrap_or_default())
-    }
-
-    fn number(&mut self, name: &'static str) -> std::result::Result<i64, Infallible> {
-        self.list(name).map(|values| values.first().copied().unwrap_or(0))
-    }
-}
 
 impl Reader<'_> {
     /// A dictionary in braces.
     pub fn dictionary(&mut self) -> Result<Pairs> {
-        self.expect("{")?;
-        self.items("}", |this| {
+        self.list(["{", "}"], |this| {
             let name: Name = if this.peek() == Some(b'"') { (*this.name()?).into() } else { this.word().into() };
             let value = if this.eat("=") { this.item()? } else { Attribute::Unit };
             Ok((name, value))
@@ -57,10 +39,7 @@ impl Reader<'_> {
             b'"' => Attribute::String((*self.string()?).into()),
             b'{' => Attribute::Dictionary(self.dictionary()?.into()),
             b'@' => Attribute::symbol((*self.symbol()?).into()),
-            b'[' => {
-                self.expect("[")?;
-                Attribute::Array(self.items("]", Self::item)?.into())
-            }
+            b'[' => Attribute::Array(self.list(["[", "]"], Self::item)?.into()),
             b'(' => Attribute::Type(Type::Function(Arc::new(self.signature()?))),
             b'#' => return self.of_stablehlo(),
             b'-' | b'0'..=b'9' => return self.number(),
@@ -104,38 +83,21 @@ impl Reader<'_> {
         let default = if is_float { DType::F64 } else { DType::I64 };
         let kind = if self.eat(":") { self.kind()? } else { Type::Number(Element::Number(default)) };
         let Type::Number(element) = kind else { return self.unknown("a number of this type") };
-        let dtype = match &element {
-            Element::Index => DType::I64,
-            element => match element.dtype() {
-                Some(dtype) => dtype,
-                None => return self.unknown(format_args!("a number of type {element}")),
-            },
-        };
-        let Some(bits) = super::constant::bits(text, dtype) else { return self.unknown("a number of another type") };
-        Ok(match dtype {
-            DType::Pred => Attribute::Bool(bits != 0),
-            _ if dtype.is_float() => Attribute::Float(bits, element),
-            _ if dtype.is_signed() && dtype.info().bits < 64 => {
-                let shift = 64 - dtype.info().bits;
-                Attribute::Integer((bits as i64) << shift >> shift, element)
-            }
-            _ => Attribute::Integer(bits as i64, element),
-        })
+        let Some(dtype) = element.indexed() else { return self.unknown(format_args!("a number of type {element}")) };
+        match super::constant::bits(text, dtype) {
+            Some(bits) => Ok(Attribute::of_bits(bits, element)),
+            None => self.unknown("a number of another type"),
+        }
     }
 
     /// `array<i64: 1, 2>`, without its start.
     fn array(&mut self) -> Result<Attribute> {
         let Type::Number(element) = self.kind()? else { return self.unknown("a list of this type") };
-        if element == Element::Number(DType::Pred) {
-            self.eat(":");
-            let values = self.items(">", |this| Ok(this.word() == "true"))?;
-            return Ok(Attribute::Bools(values.into()));
-        }
         self.eat(":");
-        let values = self.items(">", Self::integer)?.into();
         Ok(match element {
-            Element::Number(DType::I64) => Attribute::Numbers(values),
-            _ => Attribute::Integers(values, element),
+            Element::Number(DType::Pred) => Attribute::Bools(self.items(">", |this| Ok(this.word() == "true"))?.into()),
+            Element::Number(DType::I64) => Attribute::Numbers(self.items(">", Self::integer)?.into()),
+            _ => Attribute::Integers(self.items(">", Self::integer)?.into(), element),
         })
     }
 
@@ -143,7 +105,7 @@ impl Reader<'_> {
         if self.eat("#stablehlo<") {
             let (name, value) = (self.word(), self.word());
             self.expect(">")?;
-            return self.choice(name, value);
+            return self.named_choice(name, value);
         }
         if self.eat("#stablehlo.dot_algorithm<") {
             return self.algorithm();
@@ -151,23 +113,28 @@ impl Reader<'_> {
         if self.eat("#stablehlo.conv<") {
             let conv = self.conv()?;
             self.expect(">")?;
-            return Ok(Attribute::Conv(Arc::new(conv)));
+            return Ok(Attribute::Conv(conv));
         }
         let kind = ["dot", "gather", "scatter"].into_iter().find(|kind| self.eat(&format!("#stablehlo.{kind}<")));
         let Some(kind) = kind else { return self.text_attribute() };
-        let mut fields = Fields(self.items(">", |this| {
+        let mut fields = self.items(">", |this| {
             let name = this.word();
             this.expect("=")?;
             Ok((name, if this.peek() == Some(b'[') { this.integers()? } else { vec![this.integer()?] }))
-        })?);
-        let read = match kind {
-            "dot" => Dot::read(&mut fields).map(Attribute::Dot),
-            "gather" => Gather::read(&mut fields).map(Attribute::Gather),
-            _ => Scatter::read(&mut fields).map(Attribute::Scatter),
+        })?;
+        // Those that are not given are empty or zero.
+        let part = |name, _| {
+            let at = fields.iter().position(|(key, _)| *key == name);
+            Ok(at.map(|at| fields.remove(at).1).unwrap_or_default())
         };
-        match (fields.0.first(), read) {
-            (None, Ok(found)) => Ok(found),
-            (name, _) => self.unknown(format_args!("'{}' in #stablehlo.{kind}", name.map_or("", |(name, _)| name))),
+        let found = match kind {
+            "dot" => Attribute::Dot(Dot::read(part)?),
+            "gather" => Attribute::Gather(Gather::read(part)?),
+            _ => Attribute::Scatter(Scatter::read(part)?),
+        };
+        match fields.first() {
+            None => Ok(found),
+            Some((name, _)) => self.unknown(format_args!("'{name}' in #stablehlo.{kind}")),
         }
     }
 
@@ -187,61 +154,39 @@ impl Reader<'_> {
             this.expect("=")?;
             this.attribute()
         })?;
-        let one = |attribute: &Attribute| attribute.as_integer();
-        match &fields[..] {
-            [Attribute::Type(lhs), Attribute::Type(rhs), Attribute::Type(accumulation), first, second, third, Attribute::Bool(allow_imprecise)] =>
-            {
-                let [Some(first), Some(second), Some(third)] = [one(first), one(second), one(third)] else {
-                    return self.unknown("an algorithm that is something else");
-                };
-                Ok(Attribute::Algorithm(Arc::new(Algorithm {
-                    lhs_precision: lhs.clone(),
-                    rhs_precision: rhs.clone(),
-                    accumulation: accumulation.clone(),
-                    counts: [first, second, third],
-                    allow_imprecise: *allow_imprecise,
-                })))
-            }
-            _ => self.unknown("an algorithm that is something else"),
+        match Algorithm::of(&fields) {
+            Some(algorithm) => Ok(Attribute::Algorithm(Arc::new(algorithm))),
+            None => self.unknown("an algorithm that is something else"),
         }
     }
 
-    pub fn choice(&self, name: &str, value: &str) -> Result<Attribute> {
-        let found = CHOICES.iter().find(|(known, ..)| *known == name);
-        let found = found.and_then(|(name, _, values)| Some((*name, *values.iter().find(|known| **known == value)?)));
-        match found {
-            Some((name, value)) => Ok(Attribute::Choice(name, value)),
+    /// A value of an enumeration.
+    pub fn choice(&mut self, name: &str) -> Result<Attribute> {
+        let value = self.word();
+        self.named_choice(name, value)
+    }
+
+    fn named_choice(&self, name: &str, value: &str) -> Result<Attribute> {
+        match choices::find(name, value) {
+            Some(((name, _, _, values), place)) => Ok(Attribute::Choice(name, values[place])),
             None => self.unknown(format_args!("'{name} {value}'")),
         }
     }
 
     /// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
-    pub fn conv(&mut self) -> Result<Conv> {
-        let part = |this: &mut Self, letters: [&str; 2]| {
-            this.expect("[")?;
-            let names = this.items("]", |this| Ok(this.word()))?;
+    pub fn conv(&mut self) -> Result<Arc<Conv>> {
+        let mut places = Vec::new();
+        for (sign, letters) in [("", ["b", "f"]), ("x", ["i", "o"]), ("->", ["b", "f"])] {
+            self.expect(sign)?;
+            let names = self.list(["[", "]"], |this| Ok(this.word()))?;
             let place = |name: &str| names.iter().position(|known| *known == name).map(|at| at as i64);
             let spatial = (0..names.len().saturating_sub(2)).map(|i| place(&i.to_string())).collect::<Option<Vec<_>>>();
             match (place(letters[0]), place(letters[1]), spatial) {
-                (Some(first), Some(second), Some(spatial)) => Ok((first, second, spatial)),
-                _ => this.unknown("other dimensions of a convolution"),
+                (Some(first), Some(second), Some(spatial)) => places.extend([vec![first], vec![second], spatial]),
+                _ => return self.unknown("other dimensions of a convolution"),
             }
-        };
-        let (input_batch, input_feature, input_spatial) = part(self, ["b", "f"])?;
-        self.expect("x")?;
-        let (kernel_input_feature, kernel_output_feature, kernel_spatial) = part(self, ["i", "o"])?;
-        self.expect("->")?;
-        let (output_batch, output_feature, output_spatial) = part(self, ["b", "f"])?;
-        Ok(Conv {
-            input_batch,
-            input_feature,
-            input_spatial,
-            kernel_input_feature,
-            kernel_output_feature,
-            kernel_spatial,
-            output_batch,
-            output_feature,
-            output_spatial,
-        })
+        }
+        let mut places = places.into_iter();
+        Conv::read(|_, _| Ok(places.next().unwrap_or_default()))
     }
 }

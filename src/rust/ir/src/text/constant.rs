@@ -1,7 +1,7 @@
 //! The numbers of constants.
 
 use super::read::utf8;
-use crate::module::{Dense, Element, Type};
+use crate::module::{Dense, Type};
 use pjrt_data::dtype::DType;
 use pjrt_data::minifloat::{bf16_from_f64, f16_from_f64, Format};
 
@@ -9,10 +9,7 @@ use pjrt_data::minifloat::{bf16_from_f64, f16_from_f64, Format};
 pub(super) fn dense(content: &[u8], kind: Type) -> Option<Dense> {
     let tensor = kind.as_tensor()?;
     let (len, width) = (tensor.elements()?, tensor.element.bytes()?);
-    let dtype = match &tensor.element {
-        Element::Index => DType::I64,
-        element => element.dtype()?,
-    };
+    let dtype = tensor.element.indexed()?;
     let content = content.trim_ascii();
     let mut bytes = Vec::new();
     if let Some(digits) = content.strip_prefix(b"\"0x").and_then(|text| text.strip_suffix(b"\"")) {
@@ -107,6 +104,7 @@ pub(super) fn bits(text: &str, dtype: DType) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::module::Element;
 
     #[test]
     fn constants_are_read_with_all_of_their_bits() {

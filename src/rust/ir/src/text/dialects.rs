@@ -24,8 +24,7 @@ impl Reader<'_> {
             }
             "sharding_group" => {
                 self.operand(operation)?;
-                self.expect("group_id")?;
-                self.expect("=")?;
+                self.key("group_id")?;
                 operation.set("group_id", Attribute::number(self.integer()?));
                 self.attributes(operation)?;
                 self.expect(":")?;
@@ -53,8 +52,7 @@ impl Reader<'_> {
                 self.inside(operation, key, open, prefix, suffix)?;
             }
         }
-        self.expect("(")?;
-        let arguments = self.items(")", Self::argument)?;
+        let arguments = self.list(["(", ")"], Self::argument)?;
         operation.regions.push(self.region(&arguments)?);
         self.attributes(operation)?;
         self.expect(":")?;

@@ -338,24 +338,5 @@ fn is_in_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_.$-".contains(&byte)
 }
 
-/// The parts of a list between commas outside of brackets; empty for an empty list.
-fn split(list: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut depth = 0usize;
-    let mut last = 0;
-    let parts = list.split(move |&byte| {
-        match byte {
-            b',' if depth == 0 => return true,
-            b'{' | b'(' | b'[' | b'<' => depth += 1,
-            // The end of an arrow.
-            b'>' if last == b'-' => {}
-            b'}' | b')' | b']' | b'>' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        last = byte;
-        false
-    });
-    parts.filter(|part| !part.trim_ascii().is_empty())
-}
-
 #[cfg(test)]
 mod tests;

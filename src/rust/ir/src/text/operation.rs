@@ -1,7 +1,7 @@
 //! Operations: functions, MLIR's generic form, and short forms.
 
 use super::read::{Constant, Pairs, Reader, Result, LONGEST_LIST};
-use crate::module::{Attribute, Block, Dense, Dot, Element, Name, Operation, Region, Type, Value};
+use crate::module::{is_listed, Attribute, Block, Dense, Dot, Element, Name, Operation, Region, Type, Value};
 use pjrt_data::dtype::DType;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,6 +14,18 @@ enum Setting {
     Bool,
     Choice(&'static str),
     Precision,
+    /// `e5m7`: the bits of a float's exponent and of its mantissa.
+    Format,
+    Algorithm,
+    Conv,
+    /// Settings in braces.
+    Window,
+    /// Pairs of integers.
+    Rows,
+    Bools,
+    /// Dimensions of both sides of a product: `[0] x [1]`.
+    Batching,
+    Contracting,
 }
 
 /// The settings of short forms: operations, the key in text, and the attribute.
@@ -35,20 +47,32 @@ const SETTINGS: &[(&str, &str, &str, Setting)] = &[
     ("rng_bit_generator", "algorithm", "rng_algorithm", Setting::Choice("rng_algorithm")),
     ("cholesky", "lower", "lower", Setting::Bool),
     ("dot dot_general", "precision", "precision_config", Setting::Precision),
+    ("dot_general", "algorithm", "algorithm", Setting::Algorithm),
+    ("dot_general", "batching_dims", "dot_dimension_numbers", Setting::Batching),
+    ("dot_general", "contracting_dims", "dot_dimension_numbers", Setting::Contracting),
+    ("reduce_precision", "format", "", Setting::Format),
+    ("convolution", "dim_numbers", "dimension_numbers", Setting::Conv),
+    ("convolution", "window", "", Setting::Window),
+    ("convolution", "stride", "window_strides", Setting::Numbers),
+    ("convolution", "pad", "padding", Setting::Rows),
+    ("convolution", "lhs_dilate", "lhs_dilation", Setting::Numbers),
+    ("convolution", "rhs_dilate", "rhs_dilation", Setting::Numbers),
+    ("convolution", "reverse", "window_reversal", Setting::Bools),
 ];
 
 /// Operations whose short form has operands, settings and types alone, in alphabetical order.
 #[rustfmt::skip]
-const SHORT: [&str; 75] = [
+const SHORT: [&str; 76] = [
     "abs", "add", "after_all", "and", "atan2", "bitcast_convert", "broadcast", "broadcast_in_dim", "cbrt", "ceil",
     "cholesky", "clamp", "complex", "concatenate", "convert", "cosine", "count_leading_zeros", "create_token",
     "divide", "dot", "dynamic_broadcast_in_dim", "dynamic_iota", "dynamic_pad", "dynamic_reshape", "dynamic_slice",
     "dynamic_update_slice", "exponential", "exponential_minus_one", "fft", "floor", "get_dimension_size", "imag",
     "iota", "is_finite", "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not",
-    "optimization_barrier", "or", "pad", "partition_id", "popcnt", "power", "real", "real_dynamic_slice", "remainder",
-    "replica_id", "reshape", "reverse", "rng", "rng_bit_generator", "round_nearest_afz", "round_nearest_even", "rsqrt",
-    "select", "set_dimension_size", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sine",
-    "sqrt", "subtract", "tan", "tanh", "transpose", "tuple", "uniform_dequantize", "uniform_quantize", "xor",
+    "optimization_barrier", "or", "pad", "partition_id", "popcnt", "power", "real", "real_dynamic_slice",
+    "reduce_precision", "remainder", "replica_id", "reshape", "reverse", "rng", "rng_bit_generator",
+    "round_nearest_afz", "round_nearest_even", "rsqrt", "select", "set_dimension_size", "shift_left", "shift_right_arithmetic",
+    "shift_right_logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "transpose", "tuple", "uniform_dequantize",
+    "uniform_quantize", "xor",
 ];
 
 // Parts that are not inlined keep the frames small of what recursion goes through.
@@ -133,8 +157,7 @@ impl<'a> Reader<'a> {
 
     /// Operands in parentheses.
     pub fn operands(&mut self, operation: &mut Operation) -> Result<()> {
-        self.expect("(")?;
-        self.items(")", |this| this.operand(operation)).map(|_| ())
+        self.list(["(", ")"], |this| this.operand(operation)).map(|_| ())
     }
 
     /// A region in braces, whose block has arguments of its own, or these.
@@ -159,8 +182,7 @@ impl<'a> Reader<'a> {
             match self.peek() {
                 None if self.is_lenient => break,
                 Some(b'^') if self.is_lenient || block.operations.is_empty() => {
-                    let read = self.label(block);
-                    self.if_known(read)?;
+                    self.if_known(|this| this.label(block))?;
                 }
                 _ => match self.operation() {
                     Ok(operation) => block.operations.push(operation),
@@ -208,20 +230,15 @@ impl<'a> Reader<'a> {
         let mut function = Operation::new("func.func", Vec::new(), Vec::new());
         let visibility = ["public", "private", "nested"].into_iter().find(|word| self.eat(word));
         let name = self.symbol()?;
-        self.expect("(")?;
         let attributes = |this: &mut Self| match this.peek() {
-            Some(b'{') => {
-                let read = this.dictionary();
-                this.if_known(read)
-            }
+            Some(b'{') => this.if_known(Self::dictionary),
             _ => Ok(Vec::new()),
         };
-        let inputs = self.items(")", |this| {
+        let inputs = self.list(["(", ")"], |this| {
             let mut name = "";
             if !this.is_lenient || this.peek() == Some(b'%') {
                 name = this.value_name()?.0;
-                let read = this.expect(":");
-                this.if_known(read)?;
+                this.if_known(|this| this.expect(":"))?;
             }
             Ok((name, this.kind()?, attributes(this)?, this.named_location()?))
         })?;
@@ -293,7 +310,10 @@ impl<'a> Reader<'a> {
             }
             ("return" | "func.return" | "sdy.return", _) | (_, "return") => {
                 if self.peek() == Some(b'%') {
-                    self.list(operation)?;
+                    self.operand(operation)?;
+                    while self.eat(",") {
+                        self.operand(operation)?;
+                    }
                     self.expect(":")?;
                     self.types()?;
                 }
@@ -314,15 +334,13 @@ impl<'a> Reader<'a> {
                 self.operands(operation)?;
             }
             (_, "compare") => {
-                let direction = self.word();
-                operation.set("comparison_direction", self.choice("comparison_direction", direction)?);
+                operation.set("comparison_direction", self.choice("comparison_direction")?);
                 self.expect(",")?;
                 self.operand(operation)?;
                 self.expect(",")?;
                 self.operand(operation)?;
                 if self.eat(",") {
-                    let kind = self.word();
-                    operation.set("compare_type", self.choice("comparison_type", kind)?);
+                    operation.set("compare_type", self.choice("comparison_type")?);
                 }
             }
             (_, "slice") => {
@@ -335,25 +353,22 @@ impl<'a> Reader<'a> {
                 operation.set("index", Attribute::Integer(index, Element::Number(DType::I32)));
             }
             (_, "dot_general") => {
-                self.operand(operation)?;
-                self.expect(",")?;
-                self.operand(operation)?;
-                self.dimensions_of_product(operation)?;
+                self.parts(operation)?;
+                let dimensions = operation.remove("dot_dimension_numbers");
+                let dimensions = dimensions.unwrap_or_else(|| Attribute::Dot(Arc::default()));
+                operation.set("dot_dimension_numbers", dimensions);
             }
-            (_, "convolution") => self.convolution(operation)?,
+            // `(%x, %k) dim_numbers = .., window = {stride = [..], pad = [[..]], lhs_dilate = [..], reverse = [..]}`
+            (_, "convolution") => {
+                self.operands(operation)?;
+                self.parts(operation)?;
+            }
             (_, "reduce") => return self.reduce(operation),
             (_, "while") => return self.while_loop(operation),
             (_, "composite") => {
                 operation.set("name", Attribute::String((*self.string()?).into()));
                 self.parts(operation)?;
                 self.regions(operation)?;
-            }
-            (_, "reduce_precision") => {
-                self.operand(operation)?;
-                self.expect(",")?;
-                self.expect("format")?;
-                self.expect("=")?;
-                self.format(operation)?;
             }
             (_, own) if SHORT.binary_search(&own).is_ok() => self.parts(operation)?,
             (word, "") if word.starts_with("sdy.") => return self.of_shardy(operation),
@@ -363,15 +378,6 @@ impl<'a> Reader<'a> {
         self.attributes(operation)?;
         self.expect(":")?;
         self.results(operation)
-    }
-
-    /// Operands between commas.
-    fn list(&mut self, operation: &mut Operation) -> Result<()> {
-        self.operand(operation)?;
-        while self.eat(",") {
-            self.operand(operation)?;
-        }
-        Ok(())
     }
 
     /// The types of results: those after the arrow; those of all values, if there is none.
@@ -388,18 +394,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `e5m7`: the bits of a float's exponent and of its mantissa.
-    #[inline(never)]
-    fn format(&mut self, operation: &mut Operation) -> Result<()> {
-        let bits = self.word().strip_prefix('e').and_then(|word| word.split_once('m'));
-        let bits = bits.and_then(|(exponent, mantissa)| Some([exponent.parse().ok()?, mantissa.parse().ok()?]));
-        let Some(bits) = bits else { return self.unknown("a format of floats that is something else") };
-        for (key, bits) in ["exponent_bits", "mantissa_bits"].into_iter().zip(bits) {
-            operation.set(key, Attribute::Integer(bits, Element::Number(DType::I32)));
-        }
-        Ok(())
-    }
-
     /// Operands and settings, between commas.
     #[inline(never)]
     pub fn parts(&mut self, operation: &mut Operation) -> Result<()> {
@@ -407,9 +401,7 @@ impl<'a> Reader<'a> {
             if self.peek() == Some(b'%') {
                 self.operand(operation)?;
             } else {
-                let key = self.word();
-                self.expect("=")?;
-                self.setting(key, operation)?;
+                self.keyed(operation)?;
             }
             if !self.eat(",") {
                 break;
@@ -418,9 +410,16 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// A key, an equals sign, and a setting.
+    fn keyed(&mut self, operation: &mut Operation) -> Result<()> {
+        let key = self.word();
+        self.expect("=")?;
+        self.setting(key, operation)
+    }
+
+    #[inline(never)]
     pub fn setting(&mut self, key: &str, operation: &mut Operation) -> Result<()> {
-        let is_of = |names: &str| names.split(' ').any(|name| name == operation.kind());
-        let found = SETTINGS.iter().find(|(names, known, ..)| *known == key && is_of(names));
+        let found = SETTINGS.iter().find(|(of, known, ..)| *known == key && is_listed(of, operation.kind()));
         let Some((_, _, name, setting)) = found else {
             return match self.is_lenient {
                 true => self.attribute().map(|value| operation.set(key, value)),
@@ -431,17 +430,47 @@ impl<'a> Reader<'a> {
             Setting::Number => Attribute::number(self.integer()?),
             Setting::Numbers => Attribute::Numbers(self.integers()?.into()),
             Setting::Bool => Attribute::Bool(self.word() == "true"),
-            Setting::Choice(of) => {
-                let word = self.word();
-                self.choice(of, word)?
+            Setting::Choice(of) => self.choice(of)?,
+            Setting::Precision => Attribute::Array(self.list(["[", "]"], |this| this.choice("precision"))?.into()),
+            Setting::Format => {
+                let bits = self.word().strip_prefix('e').and_then(|word| word.split_once('m'));
+                let bits = bits.and_then(|(exponent, mantissa)| Some([exponent.parse().ok()?, mantissa.parse().ok()?]));
+                let Some(bits) = bits else { return self.unknown("a format of floats that is something else") };
+                for (key, bits) in ["exponent_bits", "mantissa_bits"].into_iter().zip(bits) {
+                    operation.set(key, Attribute::Integer(bits, Element::Number(DType::I32)));
+                }
+                return Ok(());
             }
-            Setting::Precision => {
-                self.expect("[")?;
-                let items = self.items("]", |this| {
-                    let word = this.word();
-                    this.choice("precision", word)
-                })?;
-                Attribute::Array(items.into())
+            Setting::Conv => Attribute::Conv(self.conv()?),
+            Setting::Window => {
+                return self.deeper(|this| this.list(["{", "}"], |this| this.keyed(operation))).map(|_| ());
+            }
+            Setting::Rows => {
+                let rows = self.list(["[", "]"], Self::integers)?;
+                let dims = vec![rows.len() as i64, 2];
+                Attribute::Dense(Arc::new(Dense::of_integers(dims, Element::Number(DType::I64), &rows.concat())))
+            }
+            Setting::Bools => {
+                let values = self.list(["[", "]"], |this| Ok(matches!(this.word(), "true" | "1")))?;
+                Attribute::Bools(values.into())
+            }
+            Setting::Algorithm => {
+                self.expect("<")?;
+                self.algorithm()?
+            }
+            Setting::Batching | Setting::Contracting => {
+                let lhs = self.integers()?;
+                self.expect("x")?;
+                let rhs = self.integers()?;
+                let mut dot = match operation.attribute(name) {
+                    Some(Attribute::Dot(dot)) => (**dot).clone(),
+                    _ => Dot::default(),
+                };
+                match setting {
+                    Setting::Batching => (dot.lhs_batching, dot.rhs_batching) = (lhs, rhs),
+                    _ => (dot.lhs_contracting, dot.rhs_contracting) = (lhs, rhs),
+                }
+                Attribute::Dot(Arc::new(dot))
             }
         };
         operation.set(name, value);
@@ -451,8 +480,7 @@ impl<'a> Reader<'a> {
     /// `[0:2, 1:4:2]`: starts, limits and strides.
     #[inline(never)]
     fn slices(&mut self, operation: &mut Operation) -> Result<()> {
-        self.expect("[")?;
-        let slices = self.items("]", |this| {
+        let slices = self.list(["[", "]"], |this| {
             let start = this.integer()?;
             this.expect(":")?;
             let limit = this.integer()?;
@@ -461,77 +489,6 @@ impl<'a> Reader<'a> {
         for (i, key) in ["start_indices", "limit_indices", "strides"].into_iter().enumerate() {
             operation.set(key, Attribute::Numbers(slices.iter().map(|slice| slice[i]).collect()));
         }
-        Ok(())
-    }
-
-    /// `, batching_dims = [0] x [0], contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT]`.
-    #[inline(never)]
-    fn dimensions_of_product(&mut self, operation: &mut Operation) -> Result<()> {
-        let mut dot = Dot::default();
-        while self.eat(",") {
-            let key = self.word();
-            self.expect("=")?;
-            if key == "algorithm" {
-                self.expect("<")?;
-                let algorithm = self.algorithm()?;
-                operation.set(key, algorithm);
-                continue;
-            }
-            if !matches!(key, "batching_dims" | "contracting_dims") {
-                self.setting(key, operation)?;
-                continue;
-            }
-            let lhs = self.integers()?;
-            self.expect("x")?;
-            let rhs = self.integers()?;
-            match key {
-                "batching_dims" => (dot.lhs_batching, dot.rhs_batching) = (lhs, rhs),
-                _ => (dot.lhs_contracting, dot.rhs_contracting) = (lhs, rhs),
-            }
-        }
-        operation.set("dot_dimension_numbers", Attribute::Dot(Arc::new(dot)));
-        Ok(())
-    }
-
-    /// `(%x, %k) dim_numbers = .., window = {stride = [..], pad = [[..]], lhs_dilate = [..], rhs_dilate = [..], reverse = [..]}`.
-    #[inline(never)]
-    fn convolution(&mut self, operation: &mut Operation) -> Result<()> {
-        self.operands(operation)?;
-        self.expect("dim_numbers")?;
-        self.expect("=")?;
-        operation.set("dimension_numbers", Attribute::Conv(Arc::new(self.conv()?)));
-        self.expect(",")?;
-        self.expect("window")?;
-        self.expect("=")?;
-        self.expect("{")?;
-        self.items("}", |this| {
-            let key = this.word();
-            this.expect("=")?;
-            match key {
-                "pad" => {
-                    this.expect("[")?;
-                    let rows = this.items("]", Self::integers)?;
-                    let dims = vec![rows.len() as i64, 2];
-                    let dense = Dense::of_integers(dims, Element::Number(DType::I64), &rows.concat());
-                    operation.set("padding", Attribute::Dense(Arc::new(dense)));
-                }
-                "reverse" => {
-                    this.expect("[")?;
-                    let values = this.items("]", |this| Ok(matches!(this.word(), "true" | "1")))?;
-                    operation.set("window_reversal", Attribute::Bools(values.into()));
-                }
-                _ => {
-                    let name = match key {
-                        "stride" => "window_strides",
-                        "lhs_dilate" => "lhs_dilation",
-                        "rhs_dilate" => "rhs_dilation",
-                        _ => return this.unknown(format_args!("the setting '{key}'")),
-                    };
-                    operation.set(name, Attribute::Numbers(this.integers()?.into()));
-                }
-            }
-            Ok(())
-        })?;
         Ok(())
     }
 
@@ -555,8 +512,7 @@ impl<'a> Reader<'a> {
         operation.operands.extend(&starts);
         let applied = if self.eat("applies") { Some(self.word()) } else { None };
         self.expect("across")?;
-        self.expect("dimensions")?;
-        self.expect("=")?;
+        self.key("dimensions")?;
         operation.set("dimensions", Attribute::Numbers(self.integers()?.into()));
         self.attributes(operation)?;
         self.expect(":")?;
@@ -589,8 +545,7 @@ impl<'a> Reader<'a> {
     /// `(%a = %x, %b = %y) : types cond {..} do {..}`, perhaps with attributes before the regions.
     #[inline(never)]
     fn while_loop(&mut self, operation: &mut Operation) -> Result<Vec<Type>> {
-        self.expect("(")?;
-        let names = self.items(")", |this| {
+        let names = self.list(["(", ")"], |this| {
             let (name, _) = this.value_name()?;
             this.expect("=")?;
             this.operand(operation)?;

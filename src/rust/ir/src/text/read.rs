@@ -292,8 +292,8 @@ impl<'a> Reader<'a> {
     }
 
     /// What is read, or nothing if it is not known and may be left out.
-    pub fn if_known<T: Default>(&self, read: Result<T>) -> Result<T> {
-        match read {
+    pub fn if_known<T: Default>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        match read(self) {
             Err(_) if self.is_lenient => Ok(T::default()),
             read => read,
         }
@@ -313,12 +313,24 @@ impl<'a> Reader<'a> {
             {
                 self.at += end_of_item(self.rest());
             }
-            items.extend(self.if_known(read.map(Some))?);
+            items.extend(self.if_known(|_| read.map(Some))?);
             if self.eat(end) {
                 return Ok(items);
             }
             self.expect(",")?;
         }
+    }
+
+    /// Items between commas in brackets.
+    pub fn list<T>(&mut self, [start, end]: [&str; 2], item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        self.expect(start)?;
+        self.items(end, item)
+    }
+
+    /// Passes a key and the sign after it.
+    pub fn key(&mut self, key: &str) -> Result<()> {
+        self.expect(key)?;
+        self.expect("=")
     }
 
     pub fn word(&mut self) -> &'a str {
@@ -340,8 +352,7 @@ impl<'a> Reader<'a> {
 
     /// A list of integers in brackets.
     pub fn integers(&mut self) -> Result<Vec<i64>> {
-        self.expect("[")?;
-        self.items("]", Self::integer)
+        self.list(["[", "]"], Self::integer)
     }
 
     pub fn string(&mut self) -> Result<Cow<'a, [u8]>> {
@@ -479,8 +490,7 @@ impl<'a> Reader<'a> {
 
     /// Types in parentheses, an arrow, and types.
     pub fn signature(&mut self) -> Result<(Vec<Type>, Vec<Type>)> {
-        self.expect("(")?;
-        let inputs = self.items(")", Self::kind)?;
+        let inputs = self.list(["(", ")"], Self::kind)?;
         if self.is_lenient && self.peek() != Some(b'-') {
             return Ok((Vec::new(), inputs));
         }

@@ -2,7 +2,7 @@
 
 use super::constant::byte;
 use super::read::utf8;
-use super::{end_of_brackets, is_in_name, split};
+use super::{end_of_brackets, end_of_item, is_in_name};
 use crate::module::{Attribute, Element, Tensor, Type};
 use pjrt_data::dtype::DType;
 use std::borrow::Cow;
@@ -35,11 +35,13 @@ fn element(name: &str) -> Element {
 
 /// An array, from what is in its brackets.
 fn array(inner: &[u8]) -> Type {
-    let mut parts = split(inner);
-    let shape = utf8(parts.next().unwrap_or_default()).replace(|c: char| c <= ' ', "");
-    let encoding = parts.next().map(utf8).map(|text| match text.trim().strip_prefix("#stablehlo.bounds<") {
-        Some(bounds) => Attribute::Bounds(bounds.trim_end_matches('>').split(',').map(size).collect()),
-        None => Attribute::Other(text.trim().into()),
+    let (shape, rest) = inner.split_at(end_of_item(inner));
+    let shape = utf8(shape).replace(|c: char| c <= ' ', "");
+    let encoding = rest.strip_prefix(b",").map(|rest| utf8(&rest[..end_of_item(rest)])).map(|text| {
+        match text.trim().strip_prefix("#stablehlo.bounds<") {
+            Some(bounds) => Attribute::Bounds(bounds.trim_end_matches('>').split(',').map(size).collect()),
+            None => Attribute::Other(text.trim().into()),
+        }
     });
     let (mut rest, mut dims) = (shape.as_str(), Vec::new());
     while let Some((dim, after)) = rest.split_once('x') {

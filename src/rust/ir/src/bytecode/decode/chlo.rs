@@ -1,21 +1,20 @@
 //! Attributes of CHLO, the client's dialect, in bytecode.
 
 use super::super::reader::Reader;
-use super::vhlo::{COMPARISONS, DIRECTIONS, PRECISIONS};
+use crate::module::choices::CHOICES;
 use crate::module::{unknown, Attribute};
 use pjrt_base::error::Result;
 
 pub(super) fn attribute(kind: u64, reader: &mut Reader<'_>) -> Result<Attribute> {
-    let mut choice = |name: &str, values: &[&str]| {
-        let number = reader.number()?;
-        let value = usize::try_from(number).ok().and_then(|number| values.get(number));
-        let value = value.ok_or_else(|| unknown(format_args!("{name} {number} of CHLO")))?;
-        Ok(Attribute::Other(format!("#chlo<{name} {value}>").into()))
-    };
+    const ENUMERATIONS: [&str; 3] = ["comparison_direction", "comparison_type", "precision"];
     match kind {
-        0 => choice("comparison_direction", &DIRECTIONS),
-        1 => choice("comparison_type", &COMPARISONS),
-        2 => choice("precision", &PRECISIONS),
+        0..=2 => {
+            let (name, number) = (ENUMERATIONS[kind as usize], reader.number()?);
+            let values = CHOICES.iter().find(|(known, ..)| *known == name).map_or(&[][..], |choices| choices.3);
+            let value = usize::try_from(number).ok().and_then(|number| values.get(number));
+            let value = value.ok_or_else(|| unknown(format_args!("{name} {number} of CHLO")))?;
+            Ok(Attribute::Other(format!("#chlo<{name} {value}>").into()))
+        }
         3 => {
             const NAMES: [&str; 6] = [
                 "lhs_batching_dimensions",

@@ -5,7 +5,7 @@ use super::super::reader::Reader;
 use super::super::{damaged, too_deep, Tables};
 use super::{chlo, quantized, shardy, stablehlo, vhlo};
 use crate::module::sizes;
-use crate::module::{unknown, Attribute, Dense, Element, Name, Type};
+use crate::module::{unknown, Attribute, Dense, Element, Name, Tensor, Type};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
 use std::sync::Arc;
@@ -183,7 +183,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
     }
 
     /// An integer or a float of a type.
-    pub fn next_number(&mut self, reader: &mut Reader<'_>, is_float: bool) -> Result<Attribute> {
+    pub fn next_number(&mut self, reader: &mut Reader<'_>) -> Result<Attribute> {
         let kind = self.next_type(reader)?;
         let Type::Number(element) = kind else { return Err(damaged("a number does not match its type")) };
         let bits = match &element {
@@ -198,16 +198,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
             9..=64 => reader.signed()?,
             _ => return Err(unknown(format_args!("a number of type {element}"))),
         };
-        Ok(match element {
-            Element::Number(DType::Pred) => Attribute::Bool(value != 0),
-            _ if is_float => Attribute::Float(value as u64, element),
-            Element::Number(dtype) if dtype.info().mlir.starts_with('i') && bits < 64 => {
-                let shift = 64 - bits;
-                Attribute::Integer(value << shift >> shift, element)
-            }
-            Element::Number(_) if bits < 64 => Attribute::Integer(value & ((1 << bits) - 1), element),
-            _ => Attribute::Integer(value, element),
-        })
+        Ok(Attribute::of_bits(value as u64, element))
     }
 
     /// A constant: its type, and its bytes.
@@ -236,7 +227,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
         for number in 0..self.attributes.len() {
             let entry = self.tables.entries.attribute_number(number);
             let Some((kind, mut reader)) = entry.kind()? else { continue };
-            match (entry.dialect(), kind) {
+            match (entry.dialect, kind) {
                 (b"vhlo", 8 | 9) => {
                     let fits = match self.next_type(&mut reader)? {
                         Type::Number(Element::Number(dtype)) => dtype.is_float() == (kind == 8) && !dtype.is_complex(),
@@ -268,7 +259,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
     fn decode_attribute(&mut self, entry: &Entry<'a>) -> Result<Attribute> {
         let Some((kind, mut reader)) = entry.kind()? else { return text_attribute(entry) };
         let reader = &mut reader;
-        match entry.dialect() {
+        match entry.dialect {
             b"builtin" => self.builtin_attribute(kind, reader),
             b"vhlo" => vhlo::attribute(self, kind, reader),
             b"stablehlo" => stablehlo::attribute(self, kind, reader),
@@ -300,8 +291,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
             }
             6 => Attribute::Type(self.next_type(reader)?),
             7 => Attribute::Unit,
-            8 => self.next_number(reader, false)?,
-            9 => self.next_number(reader, true)?,
+            8 | 9 => self.next_number(reader)?,
             // A name, and what it stands for.
             14 => Attribute::Location(self.next_string(reader).ok()),
             10..=13 | 15 | 22 => Attribute::Location(None),
@@ -312,13 +302,11 @@ impl<'t, 'a> Decoder<'t, 'a> {
                 let number = reader.index(self.tables.resources.len())?;
                 let bytes = self.tables.resources[number].ok_or_else(|| unknown("a resource without content"))?;
                 self.copies(bytes.len())?;
-                let is_whole = kind.as_tensor().is_some_and(|tensor| {
-                    let element = tensor.element.dtype();
-                    element.is_some_and(|dtype| !dtype.is_packed() && dtype != DType::Pred)
-                        && tensor.elements().and_then(|len| len.checked_mul(tensor.element.bytes()?))
-                            == Some(bytes.len())
-                });
-                if !is_whole {
+                let whole = |tensor: &Tensor| {
+                    let dtype = tensor.element.dtype().filter(|dtype| !dtype.is_packed() && *dtype != DType::Pred)?;
+                    tensor.elements()?.checked_mul(dtype.host_bytes())
+                };
+                if kind.as_tensor().and_then(whole) != Some(bytes.len()) {
                     return Err(unknown("a resource of this type"));
                 }
                 dense(kind, bytes)?
@@ -356,36 +344,27 @@ impl<'t, 'a> Decoder<'t, 'a> {
     fn decode_type(&mut self, entry: &Entry<'a>) -> Result<Type> {
         let Some((kind, mut reader)) = entry.kind()? else { return text_type(entry) };
         let reader = &mut reader;
-        match entry.dialect() {
+        match entry.dialect {
             b"builtin" => self.builtin_type(kind, reader),
             b"vhlo" => vhlo::kind(self, kind, reader),
             b"stablehlo" if kind == 0 => Ok(Type::Token),
             b"stablehlo" if kind == 1 => Ok(Type::Future(self.next_types(reader)?.into())),
-            b"quant" if kind == 4 => quantized::by_array(self, reader),
-            b"quant" if kind == 5 => quantized::by_axis(self, reader),
+            b"quant" if matches!(kind, 4 | 5) => quantized::kind(self, reader, kind == 5),
             other => Err(unknown(format_args!("type {kind} of dialect {}", String::from_utf8_lossy(other)))),
         }
     }
 
     fn builtin_type(&mut self, kind: u64, reader: &mut Reader<'a>) -> Result<Type> {
-        let number = |dtype| Ok(Type::Number(Element::Number(dtype)));
         match kind {
             0 => integer_type(reader.number()?),
             1 => Ok(Type::Number(Element::Index)),
             2 => Ok(Type::Function(Arc::new((self.next_types(reader)?, self.next_types(reader)?)))),
-            3 => number(DType::BF16),
-            4 => number(DType::F16),
-            5 => number(DType::F32),
-            6 => number(DType::F64),
+            3..=6 => Ok(number_type(["bf16", "f16", "f32", "f64"][kind as usize - 3])),
             9 => complex(&self.next_element(reader)?),
             12 => Ok(Type::None),
-            13 => self.encoded(reader, None),
+            13 | 14 => self.next_array(reader, kind == 14),
             // A vector, which only the check of constants reads.
-            19 if self.is_lenient => self.encoded(reader, None),
-            14 => {
-                let encoding = Some(self.next_attribute(reader)?);
-                self.encoded(reader, encoding)
-            }
+            19 if self.is_lenient => self.next_array(reader, false),
             15 => Ok(Type::Tuple(self.next_types(reader)?.into())),
             16 => Ok(Type::Unranked(self.next_element(reader)?)),
             21 => Ok(number_type("tf32")),
@@ -394,12 +373,13 @@ impl<'t, 'a> Decoder<'t, 'a> {
         }
     }
 
-    /// An array with more than sizes and elements.
-    pub fn encoded(&mut self, reader: &mut Reader<'a>, encoding: Option<Attribute>) -> Result<Type> {
+    /// The type of an array, perhaps with more than sizes and elements.
+    pub fn next_array(&mut self, reader: &mut Reader<'a>, is_encoded: bool) -> Result<Type> {
+        let encoding = if is_encoded { Some(self.next_attribute(reader)?) } else { None };
         // Without a fixed size it is the smallest number, and -1 in the types of text.
         let dims = reader.signed_numbers()?.into_iter().map(|dim| dim.max(-1)).collect();
         let element = self.next_element(reader)?;
-        Ok(Type::Tensor(Arc::new(crate::module::Tensor { dims, element, encoding })))
+        Ok(Type::Tensor(Arc::new(Tensor { dims, element, encoding })))
     }
 }
 

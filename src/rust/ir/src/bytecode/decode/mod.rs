@@ -31,26 +31,17 @@ pub fn decode(code: &[u8], is_lenient: bool) -> Result<Module> {
     let Some(code) = code.strip_prefix(super::MAGIC) else {
         bail!(InvalidInput, "The program is not bytecode.");
     };
-    let mut module = None;
-    read(code, |tables, operations| {
-        tables.entries.check(&tables.strings)?;
-        let mut builder = Builder::new(tables, is_lenient)?;
-        let root = builder.root(operations)?;
-        module = Some(Module { root, types: builder.types });
-        Ok(())
-    })?;
-    module.ok_or_else(|| unknown("a newer encoding"))
+    let Some((tables, operations)) = read(code)? else { return Err(unknown("a newer encoding")) };
+    tables.entries.check(&tables.strings)?;
+    let mut builder = Builder::new(&tables, is_lenient)?;
+    let root = builder.root(operations)?;
+    Ok(Module { root, types: builder.types })
 }
 
-/// The values of an isolated region and the regions in it.
-#[derive(Default)]
-struct Scope {
-    /// The values by number, as far as they are defined or used.
-    values: Vec<Option<Value>>,
-}
+/// The values of an isolated region and the regions in it by number, as far as they are defined or used.
+type Scope = Vec<Option<Value>>;
 
 struct Builder<'t, 'a> {
-    tables: &'t Tables<'a>,
     entries: Decoder<'t, 'a>,
     names: Vec<Name>,
     types: Vec<Type>,
@@ -69,7 +60,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         };
         let entries = Decoder::new(tables, is_lenient);
         let names = (0..tables.operations.len()).map(name).collect::<Result<_>>()?;
-        Ok(Builder { tables, entries, names, types: Vec::new(), defined: Vec::new() })
+        Ok(Builder { entries, names, types: Vec::new(), defined: Vec::new() })
     }
 
     /// The module is the only operation of the outermost block.
@@ -85,20 +76,15 @@ impl<'t, 'a> Builder<'t, 'a> {
         if self.defined.contains(&false) {
             return Err(damaged("a value is used but not defined"));
         }
-        self.without_casts(&mut root)?;
+        let mut sources = HashMap::new();
+        self.drop_casts(&mut root, &mut sources)?;
+        if !sources.is_empty() {
+            replace_operands(&mut root, &sources)?;
+        }
         Ok(root)
     }
 
     /// Drops the casts between the types of the portable form and those of other dialects, which are the same here.
-    fn without_casts(&self, root: &mut Operation) -> Result<()> {
-        let mut sources = HashMap::new();
-        self.drop_casts(root, &mut sources)?;
-        if !sources.is_empty() {
-            replace_operands(root, &sources)?;
-        }
-        Ok(())
-    }
-
     fn drop_casts(&self, operation: &mut Operation, sources: &mut HashMap<Value, Value>) -> Result<()> {
         for block in operation.regions.iter_mut().flat_map(|region| &mut region.blocks) {
             for operation in &mut block.operations {
@@ -128,7 +114,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         if depth > MAX_NESTING {
             return Err(too_deep());
         }
-        let parts = Parts::read(reader, self.tables)?;
+        let parts = Parts::read(reader, self.entries.tables)?;
         let name = self.names[parts.name].clone();
         let found = dictionary(&mut self.entries, parts.attributes)?;
         let mut results = Vec::new();
@@ -169,10 +155,10 @@ impl<'t, 'a> Builder<'t, 'a> {
             return Err(unknown("a region with several blocks"));
         }
         let values = reader.number()?;
-        let first = scope.values.len();
+        let first = scope.len();
         // Each value takes at least one byte where it is defined.
         let end = first.saturating_add(reader.bounded(values)?);
-        scope.values.resize(end, None);
+        scope.resize(end, None);
         let mut next = first;
         let mut blocks = Vec::new();
         for _ in 0..count {
@@ -181,7 +167,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         if next != end {
             return Err(damaged("a region defines another number of values than it declares"));
         }
-        scope.values.truncate(first);
+        scope.truncate(first);
         Ok(Region { blocks })
     }
 
@@ -194,7 +180,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         depth: usize,
         in_function: bool,
     ) -> Result<Block> {
-        let head = operations::head(reader, self.tables)?;
+        let head = operations::head(reader, self.entries.tables)?;
         let mut block = Block::default();
         for (kind, location) in head.arguments {
             let kind = self.entries.kind(kind)?;
@@ -216,7 +202,7 @@ impl<'t, 'a> Builder<'t, 'a> {
 
     fn define(&mut self, scope: &mut Scope, next: &mut usize, kind: Type) -> Result<Value> {
         // The module itself is in no region, and has no results.
-        let Some(place) = scope.values.get_mut(*next) else {
+        let Some(place) = scope.get_mut(*next) else {
             return Err(damaged("a region defines more values than it declares"));
         };
         *next += 1;
@@ -228,22 +214,25 @@ impl<'t, 'a> Builder<'t, 'a> {
             self.types[at] = kind;
             return Ok(value);
         }
-        let value = Value(u32::try_from(self.types.len()).map_err(|_| unknown("more values than 2^32"))?);
+        let value = self.value(kind, true)?;
         *place = Some(value);
+        Ok(value)
+    }
+
+    fn value(&mut self, kind: Type, is_defined: bool) -> Result<Value> {
+        let value = Value(u32::try_from(self.types.len()).map_err(|_| unknown("more values than 2^32"))?);
         self.types.push(kind);
-        self.defined.push(true);
+        self.defined.push(is_defined);
         Ok(value)
     }
 
     fn used(&mut self, scope: &mut Scope, number: u64) -> Result<Value> {
-        let at = Reader::within(number, scope.values.len())?;
-        if let Some(value) = scope.values[at] {
+        let at = Reader::within(number, scope.len())?;
+        if let Some(value) = scope[at] {
             return Ok(value);
         }
-        let value = Value(u32::try_from(self.types.len()).map_err(|_| unknown("more values than 2^32"))?);
-        scope.values[at] = Some(value);
-        self.types.push(Type::None);
-        self.defined.push(false);
+        let value = self.value(Type::None, false)?;
+        scope[at] = Some(value);
         Ok(value)
     }
 }

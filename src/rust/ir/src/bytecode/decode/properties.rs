@@ -5,8 +5,8 @@ use super::super::damaged;
 use super::super::reader::Reader;
 use super::entries::{name, Decoder};
 use super::stablehlo;
-use crate::module::{unknown, Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Parts, Scatter, Type};
-use pjrt_base::error::{Error, Result};
+use crate::module::{is_listed, unknown, Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Scatter, Type};
+use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
 use std::sync::Arc;
 
@@ -102,7 +102,6 @@ const PORTABLE: &[(&str, &str)] = &[
     ("custom_call_v1", "api_version backend_config call_target_name called_computations has_side_effect \
       operand_layouts output_operand_aliases result_layouts"),
     ("collective_permute_v1", "channel_id source_target_pairs"),
-    ("composite_v1 composite_v2", "composite_attributes decomposition name version"),
     ("convolution_v1 dynamic_conv_v1", "batch_group_count feature_group_count input_batch_dimension \
       input_feature_dimension input_spatial_dimensions kernel_input_feature_dimension kernel_output_feature_dimension \
       kernel_spatial_dimensions lhs_dilation output_batch_dimension output_feature_dimension \
@@ -136,38 +135,71 @@ const PORTABLE: &[(&str, &str)] = &[
 const WITHOUT: &str = "cbrt_v1 cosine_v1 exponential_minus_one_v1 exponential_v1 log_plus_one_v1 log_v1 logistic_v1 \
     rsqrt_v1 sine_v1 sqrt_v1 tan_v1 tanh_v1";
 
-/// What the properties of the portable form must be: see [`fits`].
+/// The numbers of some attributes of the portable form.
+const ARRAY: u64 = 1;
+const BOOLEAN: u64 = 2;
+const DICTIONARY: u64 = 6;
+const INTEGER: u64 = 9;
+const PRECISION: u64 = 11;
+const STRING: u64 = 14;
+const CONSTANT: u64 = 15;
+const TYPE: u64 = 17;
+const AXES: u64 = 23;
+
+/// What an attribute contains.
+#[derive(Clone, Copy)]
+enum Elements {
+    Any,
+    /// Attributes of this number.
+    Attributes(u64),
+    /// If it is a constant, numbers of this type.
+    Numbers(DType),
+}
+use Elements::{Any, Attributes as Of, Numbers};
+
+/// What the properties of the portable form must be: attributes of one of these numbers. Others are constants of integers.
 #[rustfmt::skip]
-const KINDS: &[(&str, &str)] = &[
-    ("A", "arg_attrs res_attrs"),
-    ("C", "api_version"),
-    ("D", "comparison_direction"),
-    ("F", "fft_type"),
-    ("G", "rng_algorithm"),
-    ("L", "operand_layouts result_layouts"),
-    ("P", "precision_config"),
-    ("I", "rng_distribution"),
-    ("T", "compare_type"),
-    ("X", "transpose_a"),
-    ("a", "called_computations layout output_operand_aliases result_tilings"),
-    ("b", "has_dynamic_root has_side_effect indices_are_sorted is_host_transfer is_stable left_side lower unique_indices \
-      unit_diagonal use_global_device_ids"),
-    ("c", "backend_config"),
-    ("d", "composite_attributes"),
-    ("f", "epsilon"),
-    ("g", "replica_groups"),
-    ("i", "all_gather_dim batch_dims batch_group_count channel_id channel_type concat_dimension dim dimension \
+const KINDS: &[(&str, &[u64], Elements)] = &[
+    ("arg_attrs res_attrs", &[ARRAY], Of(DICTIONARY)),
+    ("operand_layouts result_layouts", &[ARRAY], Of(CONSTANT)),
+    ("precision_config", &[ARRAY], Of(PRECISION)),
+    ("called_computations layout output_operand_aliases result_tilings", &[ARRAY], Any),
+    ("comparison_direction", &[3], Any),
+    ("compare_type", &[4], Any),
+    ("api_version", &[5], Any),
+    ("fft_type", &[7], Any),
+    ("rng_algorithm", &[12], Any),
+    ("rng_distribution", &[13], Any),
+    ("transpose_a", &[16], Any),
+    ("result_accuracy", &[20], Any),
+    ("has_dynamic_root has_side_effect indices_are_sorted is_host_transfer is_stable left_side lower unique_indices \
+      unit_diagonal use_global_device_ids", &[BOOLEAN], Any),
+    ("backend_config", &[DICTIONARY, STRING], Any),
+    ("composite_attributes", &[DICTIONARY], Any),
+    ("epsilon", &[8], Any),
+    // Groups of devices: integers, or axes of a mesh.
+    ("replica_groups", &[CONSTANT, AXES], Numbers(DType::I64)),
+    ("all_gather_dim batch_dims batch_group_count channel_id channel_type concat_dimension dim dimension \
       exponent_bits feature_group_count feature_index index index_vector_dim input_batch_dimension \
       input_feature_dimension iota_dimension kernel_input_feature_dimension kernel_output_feature_dimension \
-      mantissa_bits output_batch_dimension output_feature_dimension scatter_dimension split_count split_dimension version"),
-    ("o", "accumulation_type allow_imprecise_accumulation lhs_component_count num_primitive_operations rhs_component_count"),
-    ("p", "window_reversal"),
-    ("r", "result_accuracy"),
-    ("s", "call_target_name callee decomposition einsum_config infeed_config name outfeed_config sym_name sym_visibility \
-      tag"),
-    ("t", "value"),
-    ("y", "function_type lhs_precision_type rhs_precision_type"),
+      mantissa_bits output_batch_dimension output_feature_dimension scatter_dimension split_count split_dimension version",
+     &[INTEGER], Any),
+    // A type stands for an omitted attribute.
+    ("accumulation_type allow_imprecise_accumulation lhs_component_count num_primitive_operations rhs_component_count",
+     &[BOOLEAN, INTEGER, TYPE], Any),
+    ("window_reversal", &[CONSTANT], Numbers(DType::Pred)),
+    ("call_target_name callee decomposition einsum_config infeed_config name outfeed_config sym_name sym_visibility \
+      tag", &[STRING], Any),
+    ("value", &[CONSTANT], Any),
+    ("function_type lhs_precision_type rhs_precision_type", &[TYPE], Any),
 ];
+
+/// Properties that are empty lists, or false, where StableHLO has no attribute.
+const EMPTY: &str =
+    "arg_attrs called_computations layout operand_layouts output_operand_aliases res_attrs result_layouts \
+    result_tilings";
+const FALSE: &str = "has_dynamic_root has_side_effect indices_are_sorted is_host_transfer is_stable unique_indices \
+    use_global_device_ids";
 
 /// Operations of StableHLO without attributes.
 const NONE: &str =
@@ -181,10 +213,6 @@ const NONE: &str =
 const CHLO: &str =
     "acos acosh _asin_acos_kernel asin asinh atan atanh bessel_i1e broadcast_select conj cosh digamma erf \
     erf_inv erfc is_inf is_neg_inf is_pos_inf lgamma mulhi next_after polygamma sinh square tan zeta";
-
-fn is_listed(names: &str, name: &str) -> bool {
-    names.split_ascii_whitespace().any(|known| known == name)
-}
 
 fn listed(table: &[(&'static str, &'static str)], name: &str) -> Option<&'static str> {
     table.iter().find(|(names, _)| is_listed(names, name)).map(|(_, list)| *list)
@@ -265,69 +293,32 @@ pub(in super::super) fn keys(list: &str) -> impl Iterator<Item = &str> {
 pub(in super::super) fn check(decoder: &mut Decoder<'_, '_>, name: &[u8], mut properties: Reader<'_>) -> Result<()> {
     let Some((_, list)) = std::str::from_utf8(name).ok().and_then(of_name) else { return Ok(()) };
     for key in keys(list) {
-        let kind = KINDS.iter().find(|(_, keys)| is_listed(keys, key)).map_or("v", |(kind, _)| kind);
         let attribute = decoder.tables.entries.attribute(&mut properties)?;
-        if !fits(decoder, attribute, kind)? {
+        if !fits(decoder, attribute, key)? {
             return Err(damaged("an operation lacks a required property"));
         }
     }
     Ok(())
 }
 
-/// Whether an attribute is of a kind: it has one of these numbers, and matching elements.
-fn fits(decoder: &mut Decoder<'_, '_>, attribute: &Entry<'_>, kind: &str) -> Result<bool> {
-    const ARRAY: u64 = 1;
-    const BOOLEAN: u64 = 2;
-    const DICTIONARY: u64 = 6;
-    const INTEGER: u64 = 9;
-    const STRING: u64 = 14;
-    const CONSTANT: u64 = 15;
-    const TYPE: u64 = 17;
-    const AXES: u64 = 23;
-    let kinds: &[u64] = match kind {
-        // Arrays: any, and of dictionaries, layouts and precisions.
-        "a" | "A" | "L" | "P" => &[ARRAY],
-        "b" => &[BOOLEAN],
-        // The backend configuration of a custom call.
-        "c" => &[DICTIONARY, STRING],
-        "d" => &[DICTIONARY],
-        "f" => &[8],
-        "i" => &[INTEGER],
-        // A type stands for an omitted attribute.
-        "o" => &[BOOLEAN, INTEGER, TYPE],
-        "s" => &[STRING],
-        // Constants: any, integers, truth values.
-        "t" | "v" | "p" => &[CONSTANT],
-        // Groups of devices: integers, or axes of a mesh.
-        "g" => &[CONSTANT, AXES],
-        "y" => &[TYPE],
-        // Enumerations: directions of comparisons, their types, versions of calls, and so on.
-        "D" => &[3],
-        "T" => &[4],
-        "C" => &[5],
-        "F" => &[7],
-        "G" => &[12],
-        "I" => &[13],
-        "X" => &[16],
-        _ => &[20],
-    };
+/// Whether an attribute is what a property must be.
+fn fits(decoder: &mut Decoder<'_, '_>, attribute: &Entry<'_>, key: &str) -> Result<bool> {
+    let known = KINDS.iter().find(|(keys, ..)| is_listed(keys, key));
+    let (_, kinds, elements) = *known.unwrap_or(&("", &[CONSTANT], Numbers(DType::I64)));
     let Some((found, mut content)) = attribute.kind()? else { return Ok(false) };
     if !attribute.is_one_of(b"vhlo", kinds)? {
         return Ok(false);
     }
-    let element = match kind {
-        "v" => return decoder.has_elements(&mut content, DType::I64),
-        "g" if found == CONSTANT => return decoder.has_elements(&mut content, DType::I64),
-        "p" => return decoder.has_elements(&mut content, DType::Pred),
-        "A" => DICTIONARY,
-        "L" => CONSTANT,
-        "P" => 11,
-        _ => return Ok(true),
-    };
-    for _ in 0..content.count()? {
-        if !decoder.tables.entries.attribute(&mut content)?.is_one_of(b"vhlo", &[element])? {
-            return Ok(false);
+    match elements {
+        Numbers(dtype) if found == CONSTANT => return decoder.has_elements(&mut content, dtype),
+        Of(kind) => {
+            for _ in 0..content.count()? {
+                if !decoder.tables.entries.attribute(&mut content)?.is_one_of(b"vhlo", &[kind])? {
+                    return Ok(false);
+                }
+            }
         }
+        _ => {}
     }
     Ok(true)
 }
@@ -357,60 +348,45 @@ fn of_portable<'a>(
         // Up to StableHLO 0.14, the attributes are in the dictionary.
         (found, others) = others.into_iter().partition(|(name, _)| keys(list).any(|key| key == &**name));
     }
-    let mut parts = Properties(found);
-    let mut attributes = combined(base, &mut parts)?;
-    for (key, value) in parts.0 {
+    let mut attributes = combined(base, &mut found)?;
+    for (key, value) in found {
         attributes.extend(of_stablehlo(base, &key, value)?.map(|value| (key, value)));
     }
     attributes.extend(others);
     Ok((full_name, attributes))
 }
 
-/// Attributes that become part of others.
-struct Properties(Attributes);
-
-impl Properties {
-    fn take(&mut self, name: &str) -> Option<Attribute> {
-        let at = self.0.iter().position(|(key, _)| &**key == name)?;
-        Some(self.0.remove(at).1)
-    }
-}
-
-impl Parts for Properties {
-    type Error = Error;
-
-    /// Empty if older versions do not have it.
-    fn list(&mut self, name: &'static str) -> Result<Vec<i64>> {
-        match self.take(name) {
-            Some(value) => value.as_numbers().ok_or_else(|| damaged("a list of dimensions is something else")),
-            None => Ok(Vec::new()),
-        }
-    }
-
-    fn number(&mut self, name: &'static str) -> Result<i64> {
-        let value = self.take(name).and_then(|value| value.as_integer());
-        value.ok_or_else(|| damaged("a number is something else"))
-    }
+/// Takes an attribute out of a list.
+fn take(attributes: &mut Attributes, name: &str) -> Option<Attribute> {
+    let at = attributes.iter().position(|(key, _)| &**key == name)?;
+    Some(attributes.remove(at).1)
 }
 
 /// The attributes of StableHLO that the portable form divides into several.
-fn combined(base: &str, parts: &mut Properties) -> Result<Attributes> {
+fn combined(base: &str, parts: &mut Attributes) -> Result<Attributes> {
     let mut attributes = Attributes::new();
     let mut add = |name: &str, value| attributes.push((name.into(), value));
+    // A list is empty if older versions do not have it.
+    let part = |name, is_list| match (take(parts, name), is_list) {
+        (Some(value), true) => value.as_numbers().ok_or_else(|| damaged("a list of dimensions is something else")),
+        (None, true) => Ok(Vec::new()),
+        (Some(Attribute::Integer(value, _)), false) => Ok(vec![value]),
+        (_, false) => Err(damaged("a number is something else")),
+    };
     match base {
-        "gather" | "dynamic_gather" => add("dimension_numbers", Attribute::Gather(Gather::read(parts)?)),
-        "scatter" => add("scatter_dimension_numbers", Attribute::Scatter(Scatter::read(parts)?)),
-        "convolution" | "dynamic_conv" => add("dimension_numbers", Attribute::Conv(Conv::read(parts)?)),
+        "gather" | "dynamic_gather" => add("dimension_numbers", Attribute::Gather(Gather::read(part)?)),
+        "scatter" => add("scatter_dimension_numbers", Attribute::Scatter(Scatter::read(part)?)),
+        "convolution" | "dynamic_conv" => add("dimension_numbers", Attribute::Conv(Conv::read(part)?)),
         "dot_general" => {
-            add("dot_dimension_numbers", Attribute::Dot(Dot::read(parts)?));
+            add("dot_dimension_numbers", Attribute::Dot(Dot::read(part)?));
             if let Some(algorithm) = algorithm(parts)? {
                 add("algorithm", Attribute::Algorithm(Arc::new(algorithm)));
             }
         }
         _ => {}
     }
-    if let Some(handle) = parts.take("channel_id").and_then(|value| value.as_integer()) {
-        let kind = parts.take("channel_type").and_then(|value| value.as_integer());
+    if let Some(handle) = take(parts, "channel_id").and_then(|value| value.as_integer()) {
+        let kind = take(parts, "channel_type").and_then(|value| value.as_integer());
         // Without a channel, it is zero.
         if handle != 0 || kind.is_some() {
             add("channel_handle", stablehlo::channel(handle, kind.unwrap_or(0)));
@@ -420,88 +396,73 @@ fn combined(base: &str, parts: &mut Properties) -> Result<Attributes> {
 }
 
 /// The algorithm of a product; types stand for what is not given.
-fn algorithm(parts: &mut Properties) -> Result<Option<Algorithm>> {
-    let kinds = ["lhs_precision_type", "rhs_precision_type", "accumulation_type"].map(|name| parts.take(name));
-    let counts =
-        ["lhs_component_count", "rhs_component_count", "num_primitive_operations"].map(|name| parts.take(name));
-    let imprecise = parts.take("allow_imprecise_accumulation");
-    let [Some(Attribute::Type(lhs)), Some(Attribute::Type(rhs)), Some(Attribute::Type(accumulation))] = kinds else {
-        return Ok(None);
-    };
-    if lhs == Type::None {
+fn algorithm(parts: &mut Attributes) -> Result<Option<Algorithm>> {
+    let parts = Algorithm::NAMES.map(|name| take(parts, name));
+    let is_given = |part: &Option<Attribute>| matches!(part, Some(Attribute::Type(_)));
+    if !parts[..3].iter().all(is_given) || parts[0] == Some(Attribute::Type(Type::None)) {
         return Ok(None);
     }
-    let count = |at: usize| counts[at].as_ref().and_then(Attribute::as_integer);
-    let (Some(first), Some(second), Some(third), Some(Attribute::Bool(allow_imprecise))) =
-        (count(0), count(1), count(2), imprecise)
-    else {
-        return Err(damaged("an algorithm is something else"));
-    };
-    Ok(Some(Algorithm {
-        lhs_precision: lhs,
-        rhs_precision: rhs,
-        accumulation,
-        counts: [first, second, third],
-        allow_imprecise,
-    }))
+    let parts = parts.into_iter().collect::<Option<Vec<_>>>();
+    let algorithm = parts.and_then(|parts| Algorithm::of(&parts));
+    algorithm.map(Some).ok_or_else(|| damaged("an algorithm is something else"))
 }
 
-fn all(value: &Attribute, number: i64) -> bool {
-    value.as_numbers().is_some_and(|numbers| numbers.iter().all(|&found| found == number))
+/// What a property of the portable form is where StableHLO has no attribute.
+pub(in super::super) fn usual(base: &str, key: &str) -> Option<Attribute> {
+    Some(match key {
+        "api_version" => Attribute::Integer(1, Element::Number(DType::I32)),
+        "version" => Attribute::Integer(0, Element::Number(DType::I32)),
+        "channel_id" => Attribute::number(0),
+        "dimension" if base == "sort" => Attribute::number(-1),
+        "compare_type" => Attribute::Choice("comparison_type", "NOTYPE"),
+        "result_accuracy" => Attribute::Unit,
+        "composite_attributes" => Attribute::Dictionary(Arc::new([])),
+        "known_expanding_dimensions" | "known_nonexpanding_dimensions" => Attribute::Numbers(Arc::new([])),
+        "backend_config" | "infeed_config" | "outfeed_config" | "sym_visibility" => Attribute::string(""),
+        _ if is_listed(EMPTY, key) => Attribute::Array(Arc::new([])),
+        _ if is_listed(FALSE, key) => Attribute::Bool(false),
+        _ => return None,
+    })
+}
+
+/// The number that lists of a window's dimensions then repeat.
+pub(in super::super) fn repeated(key: &str) -> Option<i64> {
+    match key {
+        "base_dilations" | "window_dilations" | "lhs_dilation" | "rhs_dilation" | "window_strides" => Some(1),
+        "window_reversal" | "padding" => Some(0),
+        _ => None,
+    }
+}
+
+/// Whether a property stands for an attribute that StableHLO leaves out.
+fn is_usual(base: &str, key: &str, value: &Attribute) -> bool {
+    let all = |number| value.as_numbers().is_some_and(|numbers| numbers.iter().all(|&found| found == number));
+    match (usual(base, key), value) {
+        _ if repeated(key).is_some_and(all) => true,
+        (_, Attribute::Array(items)) if key == "precision_config" => {
+            items.iter().all(|item| matches!(item, Attribute::Choice(_, "DEFAULT")))
+        }
+        (_, Attribute::Dense(dense)) if key == "source_target_pairs" => {
+            matches!(base, "send" | "recv") && dense.bytes.is_empty()
+        }
+        (Some(Attribute::Integer(usual, _)), Attribute::Integer(value, _)) => usual == *value,
+        (Some(Attribute::Numbers(_)), value) => value.as_numbers().is_some_and(|numbers| numbers.is_empty()),
+        (usual, value) => usual.as_ref() == Some(value),
+    }
 }
 
 /// An attribute of the portable form as one of StableHLO; `None` for the default, which is left out.
 fn of_stablehlo(base: &str, key: &str, value: Attribute) -> Result<Option<Attribute>> {
-    let is_empty = value.as_array().is_some_and(<[_]>::is_empty);
+    if is_usual(base, key, &value) {
+        return Ok(None);
+    }
     let symbol = |value: &Attribute| match value {
         Attribute::String(bytes) => Ok(Attribute::symbol(name(bytes)?)),
         Attribute::Symbol(_) => Ok(value.clone()),
         _ => Err(damaged("a symbol is something else")),
     };
     Ok(Some(match (key, &value) {
-        ("precision_config" | "arg_attrs" | "res_attrs" | "called_computations" | "layout", _) if is_empty => {
-            return Ok(None)
-        }
-        ("output_operand_aliases", _) if is_empty => return Ok(None),
-        ("operand_layouts" | "result_layouts" | "result_tilings", _) if is_empty => return Ok(None),
-        ("precision_config", Attribute::Array(items))
-            if items.iter().all(|item| matches!(item, Attribute::Choice(_, "DEFAULT"))) =>
-        {
-            return Ok(None)
-        }
-        ("composite_attributes", Attribute::Dictionary(items)) if items.is_empty() => return Ok(None),
-        (
-            "has_side_effect" | "indices_are_sorted" | "unique_indices" | "is_host_transfer" | "is_stable",
-            Attribute::Bool(false),
-        ) => return Ok(None),
-        ("api_version", Attribute::Integer(1, _)) => return Ok(None),
-        ("dimension", Attribute::Integer(-1, _)) if base == "sort" => return Ok(None),
-        ("version", Attribute::Integer(0, _)) if base == "composite" => return Ok(None),
-        ("base_dilations" | "window_dilations" | "lhs_dilation" | "rhs_dilation", value) if all(value, 1) => {
-            return Ok(None)
-        }
-        ("window_strides", value) if all(value, 1) => return Ok(None),
-        ("window_reversal" | "padding", value) if base != "pad" && all(value, 0) => return Ok(None),
-        ("compare_type", Attribute::Choice(_, "NOTYPE")) => return Ok(None),
-        ("result_accuracy", Attribute::Unit) => return Ok(None),
-        ("use_global_device_ids" | "has_dynamic_root", Attribute::Bool(value)) => {
-            return Ok(value.then_some(Attribute::Unit));
-        }
-        ("sym_visibility" | "backend_config" | "infeed_config" | "outfeed_config", Attribute::String(text))
-            if text.is_empty() =>
-        {
-            return Ok(None)
-        }
-        ("known_expanding_dimensions" | "known_nonexpanding_dimensions", value)
-            if value.as_numbers().is_some_and(|numbers| numbers.is_empty()) =>
-        {
-            return Ok(None)
-        }
-        ("source_target_pairs", Attribute::Dense(dense))
-            if matches!(base, "send" | "recv") && dense.bytes.is_empty() =>
-        {
-            return Ok(None)
-        }
+        ("use_global_device_ids" | "has_dynamic_root", Attribute::Bool(_)) => Attribute::Unit,
         ("callee" | "decomposition", value) => symbol(value)?,
         ("called_computations", Attribute::Array(items)) => {
             Attribute::Array(items.iter().map(symbol).collect::<Result<_>>()?)

@@ -6,32 +6,28 @@ use super::entries::Decoder;
 use crate::module::{unknown, Element, Type};
 use pjrt_base::error::Result;
 
-/// With one scale and zero point for the whole array.
-pub(super) fn by_array<'a>(decoder: &mut Decoder<'_, 'a>, reader: &mut Reader<'a>) -> Result<Type> {
+/// With one scale and zero point for the whole array, or with several along an axis.
+pub(super) fn kind<'a>(decoder: &mut Decoder<'_, 'a>, reader: &mut Reader<'a>, is_by_axis: bool) -> Result<Type> {
     let flags = reader.number()?;
     let (storage, expressed) = (decoder.next_element(reader)?, decoder.next_element(reader)?);
-    let (scale, zero) = (float(reader)?, reader.signed()?);
+    let (axis, first) = match is_by_axis {
+        true => (format!(":{}", reader.number()?), None),
+        false => (String::new(), Some(scaled(&float(reader)?, reader.signed()?))),
+    };
     let storage = stored(flags, &storage, [reader.signed()?, reader.signed()?])?;
-    Ok(kind(format!("{storage}:{expressed}, {}", scaled(&scale, zero))))
-}
-
-/// With several, along an axis.
-pub(super) fn by_axis<'a>(decoder: &mut Decoder<'_, 'a>, reader: &mut Reader<'a>) -> Result<Type> {
-    let flags = reader.number()?;
-    let (storage, expressed) = (decoder.next_element(reader)?, decoder.next_element(reader)?);
-    let axis = reader.number()?;
-    let storage = stored(flags, &storage, [reader.signed()?, reader.signed()?])?;
-    let scales = (0..reader.count()?).map(|_| float(reader)).collect::<Result<Vec<_>>>()?;
-    let zeros = reader.signed_numbers()?;
-    if scales.len() != zeros.len() {
-        return Err(damaged("the scales of quantized numbers do not match their zero points"));
-    }
-    let parts: Vec<_> = scales.iter().zip(zeros).map(|(scale, zero)| scaled(scale, zero)).collect();
-    Ok(kind(format!("{storage}:{expressed}:{axis}, {{{}}}", parts.join(", "))))
-}
-
-fn kind(text: String) -> Type {
-    Type::Number(Element::Other(format!("!quant.uniform<{text}>").into()))
+    let scales = match first {
+        Some(scale) => scale,
+        None => {
+            let scales = (0..reader.count()?).map(|_| float(reader)).collect::<Result<Vec<_>>>()?;
+            let zeros = reader.signed_numbers()?;
+            if scales.len() != zeros.len() {
+                return Err(damaged("the scales of quantized numbers do not match their zero points"));
+            }
+            let parts: Vec<_> = scales.iter().zip(zeros).map(|(scale, zero)| scaled(scale, zero)).collect();
+            format!("{{{}}}", parts.join(", "))
+        }
+    };
+    Ok(Type::Number(Element::Other(format!("!quant.uniform<{storage}:{expressed}{axis}, {scales}>").into())))
 }
 
 fn scaled(scale: &str, zero: i64) -> String {

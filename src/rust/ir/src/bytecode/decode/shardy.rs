@@ -9,13 +9,13 @@ use pjrt_base::error::Result;
 pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &mut Reader<'a>) -> Result<Attribute> {
     let text = match kind {
         // Names of axes, and references to them.
-        0 => format!("#sdy<manual_axes{{{}}}>", joined(decoder, reader, ", ")?),
+        0 => format!("#sdy<manual_axes{{{}}}>", joined(decoder, reader)?),
         1 => {
             let name = quoted(decoder.next_bytes(reader)?);
             format!("{name}={}", reader.signed()?)
         }
         2 => {
-            let axes = joined(decoder, reader, ", ")?;
+            let axes = joined(decoder, reader)?;
             let devices = reader.signed_numbers()?;
             match devices.as_slice() {
                 [] => format!("#sdy.mesh<[{axes}]>"),
@@ -31,7 +31,7 @@ pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &m
             }
         }
         5 => {
-            let axes = joined(decoder, reader, ", ")?;
+            let axes = joined(decoder, reader)?;
             let is_closed = reader.byte()? != 0;
             let (priority, has_priority) = reader.flagged()?;
             let open = match (is_closed, axes.is_empty()) {
@@ -44,43 +44,37 @@ pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &m
         }
         6 | 15 => {
             let mesh = body(&decoder.next_attribute(reader)?)?;
-            let mut text = format!("#sdy.sharding<{mesh}, [{}]", joined(decoder, reader, ", ")?);
-            let replicated = joined(decoder, reader, ", ")?;
-            if !replicated.is_empty() {
-                text += &format!(", replicated={{{replicated}}}");
-            }
-            let unreduced = if kind == 15 { joined(decoder, reader, ", ")? } else { String::new() };
-            if !unreduced.is_empty() {
-                text += &format!(", unreduced={{{unreduced}}}");
+            let mut text = format!("#sdy.sharding<{mesh}, [{}]", joined(decoder, reader)?);
+            for key in ["replicated", "unreduced"].into_iter().take(if kind == 15 { 2 } else { 1 }) {
+                let axes = joined(decoder, reader)?;
+                if !axes.is_empty() {
+                    text += &format!(", {key}={{{axes}}}");
+                }
             }
             text + ">"
         }
         8 => return Ok(Attribute::Numbers(reader.signed_numbers()?.into())),
         9 => return Ok(Attribute::Array(decoder.next_attributes(reader)?.into())),
         10 => rule(decoder, reader)?,
-        7 => format!("#sdy.sharding_per_value<[{}]>", joined(decoder, reader, ", ")?),
+        7 => format!("#sdy.sharding_per_value<[{}]>", joined(decoder, reader)?),
         _ => return Err(unknown(format_args!("attribute {kind} of Shardy"))),
     };
     Ok(Attribute::Other(text.into()))
 }
 
 /// A list of attributes as they are in another one.
-fn joined(decoder: &mut Decoder<'_, '_>, reader: &mut Reader<'_>, separator: &str) -> Result<String> {
+fn joined(decoder: &mut Decoder<'_, '_>, reader: &mut Reader<'_>) -> Result<String> {
     let parts = decoder.next_attributes(reader)?;
-    Ok(parts.iter().map(body).collect::<Result<Vec<_>>>()?.join(separator))
+    Ok(parts.iter().map(body).collect::<Result<Vec<_>>>()?.join(", "))
 }
 
 /// An attribute in another one has no name.
 fn body(attribute: &Attribute) -> Result<String> {
     match attribute {
-        Attribute::Other(text) => {
-            let text = text.strip_prefix("#sdy.sharding<").map(|rest| format!("<{rest}"));
-            match (text, attribute) {
-                (Some(text), _) => Ok(text),
-                (None, Attribute::Other(text)) => Ok(text.strip_prefix("#sdy.").unwrap_or(text).to_owned()),
-                _ => Err(damaged("an axis is something else")),
-            }
-        }
+        Attribute::Other(text) => Ok(match text.strip_prefix("#sdy.sharding<") {
+            Some(rest) => format!("<{rest}"),
+            None => text.strip_prefix("#sdy.").unwrap_or(text).to_owned(),
+        }),
         Attribute::String(bytes) => Ok(quoted(bytes)),
         Attribute::Symbol(names) if names.len() == 1 => Ok(symbol_text(&names[0])),
         _ => Err(damaged("an axis is something else")),

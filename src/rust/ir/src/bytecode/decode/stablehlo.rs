@@ -3,25 +3,27 @@
 use super::super::reader::Reader;
 use super::entries::Decoder;
 use super::mesh;
-use super::vhlo::{self, choice};
-use crate::module::{unknown, Algorithm, Attribute, Conv, Dot, Gather, Parts, Scatter};
-use pjrt_base::error::{Error, Result};
+use super::vhlo;
+use crate::module::choices::CHOICES;
+use crate::module::{unknown, Algorithm, Attribute, Conv, Dot, Gather, Scatter};
+use pjrt_base::error::Result;
 use std::sync::Arc;
 
 pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &mut Reader<'a>) -> Result<Attribute> {
+    if let Some(choices) = CHOICES.iter().find(|(_, _, own, _)| *own == kind) {
+        return vhlo::choice(choices, reader);
+    }
+    // The parts come one after the other.
+    let part = |reader: &mut Reader<'a>, is_list| match is_list {
+        true => reader.signed_numbers(),
+        false => Ok(vec![reader.signed()?]),
+    };
     Ok(match kind {
         1 => channel(reader.signed()?, reader.signed()?),
-        2 => choice("comparison_direction", &vhlo::DIRECTIONS, reader)?,
-        3 => choice("comparison_type", &vhlo::COMPARISONS, reader)?,
-        4 => Attribute::Conv(Conv::read(reader)?),
-        5 => Attribute::Dot(Dot::read(reader)?),
-        6 => choice("fft_type", &vhlo::TRANSFORMS, reader)?,
-        7 => Attribute::Gather(Gather::read(reader)?),
-        8 => choice("precision", &vhlo::PRECISIONS, reader)?,
-        9 => choice("rng_algorithm", &vhlo::ALGORITHMS, reader)?,
-        10 => choice("rng_distribution", &vhlo::DISTRIBUTIONS, reader)?,
-        11 => Attribute::Scatter(Scatter::read(reader)?),
-        12 => choice("transpose", &vhlo::TRANSPOSES, reader)?,
+        4 => Attribute::Conv(Conv::read(|_, is_list| part(reader, is_list))?),
+        5 => Attribute::Dot(Dot::read(|_, is_list| part(reader, is_list))?),
+        7 => Attribute::Gather(Gather::read(|_, is_list| part(reader, is_list))?),
+        11 => Attribute::Scatter(Scatter::read(|_, is_list| part(reader, is_list))?),
         13 => Attribute::Bounds(reader.signed_numbers()?.into()),
         14 => vhlo::alias(reader)?,
         15 => Attribute::Algorithm(Arc::new(Algorithm {
@@ -31,7 +33,6 @@ pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &m
             counts: [reader.signed()?, reader.signed()?, reader.signed()?],
             allow_imprecise: reader.byte()? != 0,
         })),
-        16 => choice("result_accuracy_mode", &vhlo::ACCURACIES, reader)?,
         17 => vhlo::accuracy(decoder, reader)?,
         18 => {
             let mesh = decoder.next_attribute(reader)?;
@@ -46,19 +47,6 @@ pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &m
         22 => mesh::mesh(&decoder.next_attribute(reader)?, decoder.next_optional(reader)?.as_ref())?,
         _ => return Err(unknown(format_args!("attribute {kind} of StableHLO"))),
     })
-}
-
-/// The parts come one after the other.
-impl Parts for Reader<'_> {
-    type Error = Error;
-
-    fn list(&mut self, _: &'static str) -> Result<Vec<i64>> {
-        self.signed_numbers()
-    }
-
-    fn number(&mut self, _: &'static str) -> Result<i64> {
-        self.signed()
-    }
 }
 
 /// The channel of a collective operation.

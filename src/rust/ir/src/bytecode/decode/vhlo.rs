@@ -4,35 +4,27 @@ use super::super::damaged;
 use super::super::reader::Reader;
 use super::entries::{complex, number_type, Decoder};
 use super::{mesh, quantized};
-pub(super) use crate::module::choices::{
-    ACCURACIES, ALGORITHMS, COMPARISONS, DIRECTIONS, DISTRIBUTIONS, PRECISIONS, TRANSFORMS, TRANSPOSES,
-};
+use crate::module::choices::{Choices, CHOICES};
 use crate::module::{unknown, Attribute, Element, Type};
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
 use std::sync::Arc;
 
 pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &mut Reader<'a>) -> Result<Attribute> {
+    if let Some(choices) = CHOICES.iter().find(|(_, portable, ..)| *portable == kind) {
+        return choice(choices, reader);
+    }
     Ok(match kind {
         1 => Attribute::Array(decoder.next_attributes(reader)?.into()),
         2 => Attribute::Bool(reader.number()? != 0),
-        3 => choice("comparison_direction", &DIRECTIONS, reader)?,
-        4 => choice("comparison_type", &COMPARISONS, reader)?,
         5 => Attribute::Integer(reader.index(5)? as i64, Element::Number(DType::I32)),
         6 => decoder.next_pairs(reader)?,
-        7 => choice("fft_type", &TRANSFORMS, reader)?,
-        8 => decoder.next_number(reader, true)?,
-        9 => decoder.next_number(reader, false)?,
+        8 | 9 => decoder.next_number(reader)?,
         10 => alias(reader)?,
-        11 => choice("precision", &PRECISIONS, reader)?,
-        12 => choice("rng_algorithm", &ALGORITHMS, reader)?,
-        13 => choice("rng_distribution", &DISTRIBUTIONS, reader)?,
         14 => Attribute::String(decoder.next_bytes(reader)?.into()),
         15 => decoder.next_dense(reader)?,
-        16 => choice("transpose", &TRANSPOSES, reader)?,
         17 => Attribute::Type(decoder.next_type(reader)?),
         18 => Attribute::Bounds(reader.signed_numbers()?.into()),
-        19 => choice("result_accuracy_mode", &ACCURACIES, reader)?,
         20 => accuracy(decoder, reader)?,
         21 => Attribute::Numbers([reader.signed()?, reader.signed()?].into()),
         22 => {
@@ -46,7 +38,7 @@ pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &m
     })
 }
 
-pub(super) fn choice(name: &'static str, values: &[&'static str], reader: &mut Reader<'_>) -> Result<Attribute> {
+pub(super) fn choice(&(name, _, _, values): &Choices, reader: &mut Reader<'_>) -> Result<Attribute> {
     let number = reader.number()?;
     let value = usize::try_from(number).ok().and_then(|number| values.get(number));
     value.map(|value| Attribute::Choice(name, value)).ok_or_else(|| unknown(format_args!("{name} {number}")))
@@ -105,18 +97,13 @@ pub(super) fn kind<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &mut Re
         1 => complex(&decoder.next_element(reader)?),
         8 => Ok(Type::Function(Arc::new((decoder.next_types(reader)?, decoder.next_types(reader)?)))),
         9 => Ok(Type::Number(Element::Index)),
-        20 => decoder.encoded(reader, None),
-        21 => {
-            let encoding = Some(decoder.next_attribute(reader)?);
-            decoder.encoded(reader, encoding)
-        }
+        20 | 21 => decoder.next_array(reader, kind == 21),
         22 => Ok(Type::Token),
         23 => Ok(Type::Tuple(decoder.next_types(reader)?.into())),
         25 => Ok(Type::Unranked(decoder.next_element(reader)?)),
         33 => Ok(Type::None),
         42 => Ok(Type::Future(decoder.next_types(reader)?.into())),
-        24 => quantized::by_array(decoder, reader),
-        30 => quantized::by_axis(decoder, reader),
+        24 | 30 => quantized::kind(decoder, reader, kind == 30),
         41 => {
             let (dims, element) = (reader.signed_numbers()?, decoder.next_element(reader)?);
             let dims: String = dims.iter().map(|dim| format!("{dim}x")).collect();

@@ -1,31 +1,25 @@
 //! Attributes and types of the portable form, and the few of MLIR itself.
 
 use super::super::decode::vhlo;
-use super::{list, number, signed, Dialect, Writer};
-use crate::module::choices::CHOICES;
+use super::{number, numbers, signed, signed_list, Dialect, Writer};
+use crate::module::choices;
 use crate::module::{shown, shown_attribute, Attribute, Dense, Element, Name, Type, Value};
 use crate::text;
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
+use std::borrow::Cow;
 
 impl Writer<'_> {
     /// An entry of a kind with these numbers after it.
     fn entry(&mut self, dialect: Dialect, kind: usize, parts: &[usize]) -> usize {
-        let mut content = Vec::new();
-        std::iter::once(&kind).chain(parts).for_each(|&part| number(part, &mut content));
-        self.attributes.number((dialect, true, content))
+        self.attributes.number((dialect, true, numbers(&[&[kind], parts].concat())))
     }
 
     /// The location of an argument with a name, or an unknown one.
     pub fn location(&mut self, name: Option<&Name>) -> usize {
         let unknown = self.entry(Dialect::Builtin, 15, &[]);
-        match name {
-            None => unknown,
-            Some(name) => {
-                let name = self.text(name);
-                self.entry(Dialect::Builtin, 14, &[name, unknown])
-            }
-        }
+        let Some(name) = name.map(|name| self.text(name)) else { return unknown };
+        self.entry(Dialect::Builtin, 14, &[name, unknown])
     }
 
     /// A string of MLIR itself.
@@ -88,82 +82,70 @@ impl Writer<'_> {
     }
 
     fn portable(&mut self, attribute: &Attribute) -> Result<usize> {
-        let mut content = Vec::new();
-        let out = &mut content;
-        match attribute {
+        let content = match attribute {
             Attribute::Array(items) => {
                 let items = items.iter().map(|item| self.attribute(item)).collect::<Result<Vec<_>>>()?;
-                number(1, out);
-                list(&items, out);
+                numbers(&[&[1, items.len()], &items[..]].concat())
             }
-            Attribute::Bool(value) => {
-                number(2, out);
-                number((*value).into(), out);
-            }
+            Attribute::Bool(value) => numbers(&[2, (*value).into()]),
             Attribute::Choice(name, value) => {
-                let (kind, place) = choice(name, value).ok_or_else(|| self.no_form("a newer attribute"))?;
-                number(kind, out);
-                number(place, out);
+                let found = choices::find(name, value).ok_or_else(|| self.no_form("a newer attribute"))?;
+                let ((_, kind, ..), place) = found;
+                numbers(&[*kind as usize, place])
             }
             Attribute::Dictionary(items) => {
-                number(6, out);
-                number(items.len(), out);
+                let mut parts = vec![6, items.len()];
                 for (name, value) in items.iter() {
-                    let (name, value) = (self.attribute(&Attribute::string(name))?, self.attribute(value)?);
-                    number(name, out);
-                    number(value, out);
+                    parts.extend([self.attribute(&Attribute::string(name))?, self.attribute(value)?]);
                 }
+                numbers(&parts)
             }
-            Attribute::Float(bits, element) => {
-                number(8, out);
-                number(self.element(element)?, out);
-                bits_of(*bits, self.width(element)?, out);
-            }
-            Attribute::Integer(value, element) => {
-                number(9, out);
-                number(self.element(element)?, out);
-                bits_of(*value as u64, self.width(element)?, out);
-            }
-            Attribute::String(bytes) => {
-                number(14, out);
-                number(self.string(bytes), out);
-            }
+            Attribute::Float(bits, element) => self.number(8, *bits, element)?,
+            Attribute::Integer(value, element) => self.number(9, *value as u64, element)?,
+            Attribute::String(bytes) => numbers(&[14, self.string(bytes)]),
             Attribute::Symbol(names) if names.len() == 1 => return self.attribute(&Attribute::string(&names[0])),
-            Attribute::Dense(dense) => self.dense(dense, out)?,
-            Attribute::Numbers(values) => self.numbers(values, &Element::Number(DType::I64), out)?,
-            Attribute::Integers(values, element) => self.numbers(values, element, out)?,
+            Attribute::Dense(dense) => self.dense(dense)?,
+            Attribute::Numbers(values) => self.integers(values, &Element::Number(DType::I64))?,
+            Attribute::Integers(values, element) => self.integers(values, element)?,
             Attribute::Bools(values) => {
                 let values: Vec<i64> = values.iter().map(|&value| value.into()).collect();
-                self.numbers(&values, &Element::Number(DType::Pred), out)?;
+                self.integers(&values, &Element::Number(DType::Pred))?
             }
-            Attribute::Type(kind) => {
-                number(17, out);
-                number(self.kind(kind)?, out);
-            }
-            Attribute::Bounds(bounds) => {
-                number(18, out);
-                sizes(bounds, out);
-            }
+            Attribute::Type(kind) => numbers(&[17, self.kind(kind)?]),
+            Attribute::Bounds(bounds) => [numbers(&[18]), sizes(bounds)].concat(),
             Attribute::Other(text) if text.starts_with("dense<") => match text::constant(text) {
-                Some(dense) => self.dense(&dense, out)?,
+                Some(dense) => self.dense(&dense)?,
                 None => return Err(self.no_form("a constant that cannot be read")),
             },
             Attribute::Other(text) if !text.starts_with("#stablehlo") => return self.plain(attribute),
             Attribute::Other(text) => match text.strip_prefix("#stablehlo.output_operand_alias<") {
-                Some(text) => alias(text, out).ok_or_else(|| self.no_form("an alias that cannot be read"))?,
-                None => self.accuracy(text, out)?,
+                Some(text) => alias(text).ok_or_else(|| self.no_form("an alias that cannot be read"))?,
+                None => self.accuracy(text)?,
             },
             _ => return Err(self.no_form("an attribute without a portable form")),
-        }
+        };
         Ok(self.attributes.number((Dialect::Vhlo, true, content)))
     }
 
-    fn numbers(&mut self, values: &[i64], element: &Element, out: &mut Vec<u8>) -> Result<()> {
-        self.dense(&Dense::of_integers(vec![values.len() as i64], element.clone(), values), out)
+    /// A number of a type: its last bits, as a byte or as a number with a sign.
+    fn number(&mut self, kind: usize, value: u64, element: &Element) -> Result<Vec<u8>> {
+        let mut out = numbers(&[kind, self.element(element)?]);
+        let bits = element.indexed().map(|dtype| dtype.info().bits).filter(|&bits| bits <= 64);
+        let bits = bits.ok_or_else(|| self.no_form("a number of an unknown type"))?;
+        let value = if bits < 64 { value & ((1 << bits) - 1) } else { value };
+        match bits {
+            0..=8 => out.push(value as u8),
+            _ => signed(value as i64, &mut out),
+        }
+        Ok(out)
+    }
+
+    fn integers(&mut self, values: &[i64], element: &Element) -> Result<Vec<u8>> {
+        self.dense(&Dense::of_integers(vec![values.len() as i64], element.clone(), values))
     }
 
     /// A constant: one byte for each truth value becomes one bit, unless all are equal.
-    fn dense(&mut self, dense: &Dense, out: &mut Vec<u8>) -> Result<()> {
+    fn dense(&mut self, dense: &Dense) -> Result<Vec<u8>> {
         let tensor = dense.tensor()?;
         let (Some(len), Some(width)) = (tensor.elements(), tensor.element.bytes()) else {
             return Err(self.no_form("a constant of an unknown type"));
@@ -172,42 +154,37 @@ impl Writer<'_> {
         if !is_repeated && len.checked_mul(width) != Some(dense.bytes.len()) {
             return Err(self.no_form("a constant whose size does not match its type"));
         }
-        number(15, out);
-        number(self.kind(&dense.kind)?, out);
-        let bytes = &dense.bytes[..];
         let is_truth = tensor.element.dtype() == Some(DType::Pred);
-        let packed: Vec<u8> = match bytes {
-            [first, rest @ ..] if is_truth && rest.iter().all(|byte| byte == first) => vec![first.wrapping_neg()],
-            _ if is_truth => {
+        let bytes: Cow<'_, [u8]> = match &dense.bytes[..] {
+            [first, rest @ ..] if is_truth && rest.iter().all(|byte| byte == first) => {
+                vec![first.wrapping_neg()].into()
+            }
+            bytes if is_truth => {
                 bytes.chunks(8).map(|bits| bits.iter().rev().fold(0, |byte, bit| byte << 1 | bit)).collect()
             }
-            _ => {
-                number(bytes.len(), out);
-                out.extend_from_slice(bytes);
-                return Ok(());
-            }
+            bytes => bytes.into(),
         };
-        number(packed.len(), out);
-        out.extend(packed);
-        Ok(())
+        let mut out = numbers(&[15, self.kind(&dense.kind)?, bytes.len()]);
+        out.extend_from_slice(&bytes);
+        Ok(out)
     }
 
     /// `#stablehlo.result_accuracy<atol = .., rtol = .., ulps = .., mode = #stablehlo.result_accuracy_mode<..>>`.
-    fn accuracy(&mut self, text: &str, out: &mut Vec<u8>) -> Result<()> {
+    fn accuracy(&mut self, text: &str) -> Result<Vec<u8>> {
         let mode = || text.strip_prefix("#stablehlo.result_accuracy<")?.rsplit_once("mode<")?.1.split('>').next();
         let field = |name: &str| text.split_once(name)?.1.trim_start_matches([' ', '=']).split(',').next();
         let tolerance = |name: &str| field(name)?.trim().parse::<f64>().ok();
         let parts = || {
-            let (_, place) = choice("result_accuracy_mode", mode()?)?;
+            let (_, place) = choices::find("result_accuracy_mode", mode()?)?;
             Some((tolerance("atol")?, tolerance("rtol")?, field("ulps")?.trim().parse().ok()?, place))
         };
         let (absolute, relative, units, place) =
             parts().ok_or_else(|| self.no_form(&format!("the attribute {text}, which has no portable form")))?;
         let mode = self.entry(Dialect::Vhlo, 19, &[place]);
-        number(20, out);
-        [absolute.to_bits() as i64, relative.to_bits() as i64, units].iter().for_each(|&part| signed(part, out));
-        number(mode, out);
-        Ok(())
+        let mut out = numbers(&[20]);
+        [absolute.to_bits() as i64, relative.to_bits() as i64, units].iter().for_each(|&part| signed(part, &mut out));
+        number(mode, &mut out);
+        Ok(out)
     }
 
     /// The number of a type.
@@ -215,47 +192,36 @@ impl Writer<'_> {
         self.deeper(|this| this.kind_entry(kind))
     }
 
-    fn kinds(&mut self, kinds: &[Type]) -> Result<Vec<usize>> {
-        kinds.iter().map(|kind| self.kind(kind)).collect()
+    /// A type of types: the number of its kind, and lists.
+    fn kinds(&mut self, kind: usize, lists: &[&[Type]]) -> Result<Vec<u8>> {
+        let mut parts = vec![kind];
+        for list in lists {
+            parts.push(list.len());
+            for kind in *list {
+                parts.push(self.kind(kind)?);
+            }
+        }
+        Ok(numbers(&parts))
     }
 
     fn kind_entry(&mut self, kind: &Type) -> Result<usize> {
-        let mut content = Vec::new();
-        let out = &mut content;
-        match kind {
+        let content = match kind {
             Type::Tensor(tensor) => {
-                match &tensor.encoding {
-                    None => number(20, out),
-                    Some(encoding) => {
-                        number(21, out);
-                        number(self.attribute(encoding)?, out);
-                    }
-                }
-                sizes(&tensor.dims, out);
-                number(self.element(&tensor.element)?, out);
+                let head = match &tensor.encoding {
+                    None => numbers(&[20]),
+                    Some(encoding) => numbers(&[21, self.attribute(encoding)?]),
+                };
+                [head, sizes(&tensor.dims), numbers(&[self.element(&tensor.element)?])].concat()
             }
-            Type::Unranked(element) => {
-                number(25, out);
-                number(self.element(element)?, out);
-            }
+            Type::Unranked(element) => numbers(&[25, self.element(element)?]),
             Type::Number(element) => return self.element(element),
-            Type::Tuple(parts) => {
-                number(23, out);
-                list(&self.kinds(parts)?, out);
-            }
-            Type::Future(parts) => {
-                number(42, out);
-                list(&self.kinds(parts)?, out);
-            }
-            Type::Function(shape) => {
-                number(8, out);
-                list(&self.kinds(&shape.0)?, out);
-                list(&self.kinds(&shape.1)?, out);
-            }
-            Type::Token => number(22, out),
-            Type::None => number(33, out),
+            Type::Tuple(parts) => self.kinds(23, &[parts])?,
+            Type::Future(parts) => self.kinds(42, &[parts])?,
+            Type::Function(shape) => self.kinds(8, &[&shape.0, &shape.1])?,
+            Type::Token => numbers(&[22]),
+            Type::None => numbers(&[33]),
             Type::Other(text) => return Err(self.no_form(&format!("the type {text}, which has no portable form"))),
-        }
+        };
         Ok(self.types.number((Dialect::Vhlo, true, content)))
     }
 
@@ -264,51 +230,26 @@ impl Writer<'_> {
         if name.starts_with("!quant.") {
             return self.quantized(&name);
         }
-        let mut content = Vec::new();
-        if let Some(part) = name.strip_prefix("complex<").and_then(|name| name.strip_suffix('>')) {
-            number(1, &mut content);
-            number(self.element(&Element::Other(part.into()))?, &mut content);
-        } else {
-            let kind = vhlo::number_of_type(&name);
-            let unknown = || self.no_form(&format!("the type {name}, which has no portable form"));
-            number(kind.ok_or_else(unknown)?, &mut content);
-        }
-        Ok(self.types.number((Dialect::Vhlo, true, content)))
-    }
-
-    /// The bits of a number outside of arrays.
-    fn width(&self, element: &Element) -> Result<u32> {
-        let bits = match element {
-            Element::Index => Some(64),
-            _ => element.dtype().map(|dtype| dtype.info().bits).filter(|&bits| bits <= 64),
+        let content = match name.strip_prefix("complex<").and_then(|name| name.strip_suffix('>')) {
+            Some(part) => numbers(&[1, self.element(&Element::Other(part.into()))?]),
+            None => {
+                let unknown = || self.no_form(&format!("the type {name}, which has no portable form"));
+                numbers(&[vhlo::number_of_type(&name).ok_or_else(unknown)?])
+            }
         };
-        bits.ok_or_else(|| self.no_form("a number of an unknown type"))
-    }
-}
-
-/// The number of an enumeration, and of a value of it.
-fn choice(name: &str, value: &str) -> Option<(usize, usize)> {
-    let (_, kind, values) = CHOICES.iter().find(|(known, ..)| *known == name)?;
-    Some((*kind, values.iter().position(|known| *known == value)?))
-}
-
-/// The last bits of a number: a byte, or a number with a sign.
-fn bits_of(value: u64, bits: u32, out: &mut Vec<u8>) {
-    let value = if bits < 64 { value & ((1 << bits) - 1) } else { value };
-    match bits {
-        0..=8 => out.push(value as u8),
-        _ => signed(value as i64, out),
+        Ok(self.types.number((Dialect::Vhlo, true, content)))
     }
 }
 
 /// Sizes, of which those that are not known are the smallest number.
-fn sizes(dims: &[i64], out: &mut Vec<u8>) {
-    number(dims.len(), out);
-    dims.iter().for_each(|&dim| signed(if dim < 0 { i64::MIN } else { dim }, out));
+fn sizes(dims: &[i64]) -> Vec<u8> {
+    let mut out = Vec::new();
+    signed_list(dims.iter().map(|&dim| if dim < 0 { i64::MIN } else { dim }), &mut out);
+    out
 }
 
 /// `output_tuple_indices = [..], operand_index = .., operand_tuple_indices = [..]>`.
-fn alias(text: &str, out: &mut Vec<u8>) -> Option<()> {
+fn alias(text: &str) -> Option<Vec<u8>> {
     let list = |text: &str| {
         let (list, rest) = text.split_once('[')?.1.split_once(']')?;
         let parts = list.split(',').filter(|part| !part.trim().is_empty());
@@ -317,9 +258,7 @@ fn alias(text: &str, out: &mut Vec<u8>) -> Option<()> {
     let (output, rest) = list(text)?;
     let (operand, rest) = rest.split_once("operand_index = ")?.1.split_once(',')?;
     let (place, _) = list(rest)?;
-    number(10, out);
-    sizes(&output, out);
-    signed(operand.trim().parse().ok()?, out);
-    sizes(&place, out);
-    Some(())
+    let mut number = Vec::new();
+    signed(operand.trim().parse().ok()?, &mut number);
+    Some([numbers(&[10]), sizes(&output), number, sizes(&place)].concat())
 }

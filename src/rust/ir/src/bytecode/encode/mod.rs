@@ -6,7 +6,7 @@ mod entries;
 mod properties;
 mod quantized;
 
-use super::{Section, MAGIC};
+use super::{DIALECTS, ENTRIES, MAGIC, OFFSETS, OPERATIONS, STRINGS};
 use crate::module::{Attribute, Block, Module, Name, Operation, Region, Value};
 use pjrt_base::error::{Error, Kind, Result};
 use std::collections::{HashMap, HashSet};
@@ -45,7 +45,17 @@ impl Module {
         let changed = casts::with_casts(self);
         let (module, plain) = changed.map_or((None, HashSet::new()), |(module, plain)| (Some(module), plain));
         let module = module.as_ref().unwrap_or(self);
-        let mut writer = Writer::new(module, plain);
+        let mut writer = Writer {
+            module,
+            plain,
+            strings: Numbered(HashMap::new()),
+            names: Numbered(HashMap::new()),
+            attributes: Numbered(HashMap::new()),
+            types: Numbered(HashMap::new()),
+            values: HashMap::new(),
+            place: module.root.name.clone(),
+            depth: 0,
+        };
         let mut operations = Vec::new();
         // The outermost block has one operation and no arguments.
         number(2, &mut operations);
@@ -86,21 +96,7 @@ struct Writer<'a> {
     depth: usize,
 }
 
-impl<'a> Writer<'a> {
-    fn new(module: &'a Module, plain: HashSet<Value>) -> Self {
-        Writer {
-            module,
-            plain,
-            strings: Numbered(HashMap::new()),
-            names: Numbered(HashMap::new()),
-            attributes: Numbered(HashMap::new()),
-            types: Numbered(HashMap::new()),
-            values: HashMap::new(),
-            place: module.root.name.clone(),
-            depth: 0,
-        }
-    }
-
+impl Writer<'_> {
     fn string(&mut self, text: &[u8]) -> usize {
         self.strings.number(text.to_vec())
     }
@@ -114,16 +110,16 @@ impl<'a> Writer<'a> {
             Some(("chlo", _)) => Dialect::Chlo,
             _ => Dialect::Vhlo,
         };
-        let (name, attributes) = if dialect != Dialect::Vhlo {
-            let item = |(key, value): &(Name, Attribute)| Ok((key.clone(), self.plain(value)?));
-            let attributes = operation.attributes.iter().map(item).collect::<Result<Vec<_>>>()?;
-            ((dialect, operation.base().to_owned()), attributes)
-        } else {
-            let (name, attributes) = properties::portable(operation).ok_or_else(|| self.no_form("no portable form"))?;
-            let item = |(key, value): &(Name, Attribute)| Ok((key.clone(), self.property(key, value)?));
-            ((Dialect::Vhlo, name), attributes.iter().map(item).collect::<Result<Vec<_>>>()?)
+        let (name, attributes) = match dialect {
+            Dialect::Vhlo => properties::portable(operation).ok_or_else(|| self.no_form("no portable form"))?,
+            _ => (operation.base().to_owned(), operation.attributes.clone()),
         };
-        let name = (name.0, self.string(name.1.as_bytes()));
+        let item = |(key, value): (Name, Attribute)| {
+            let value = if dialect == Dialect::Vhlo { self.property(&key, &value)? } else { self.plain(&value)? };
+            Ok((key, value))
+        };
+        let attributes = attributes.into_iter().map(item).collect::<Result<Vec<_>>>()?;
+        let name = (dialect, self.string(name.as_bytes()));
         number(self.names.number(name), out);
         let parts = [
             (ATTRIBUTES, !attributes.is_empty()),
@@ -230,13 +226,13 @@ impl<'a> Writer<'a> {
         number(0, &mut file);
         file.extend_from_slice(PRODUCER);
         for (section, content) in [
-            (Section::DIALECTS, &named[..]),
-            (Section::ENTRIES, &entries),
-            (Section::OFFSETS, &offsets),
-            (Section::OPERATIONS, operations),
-            (Section::STRINGS, &text),
+            (DIALECTS, &named[..]),
+            (ENTRIES, &entries),
+            (OFFSETS, &offsets),
+            (OPERATIONS, operations),
+            (STRINGS, &text),
         ] {
-            file.push(section.0);
+            file.push(section);
             number(content.len(), &mut file);
             file.extend_from_slice(content);
         }
@@ -271,8 +267,21 @@ fn signed(value: i64, out: &mut Vec<u8>) {
     wide((value << 1 ^ value >> 63) as u64, out);
 }
 
+/// Numbers one after the other.
+fn numbers(items: &[usize]) -> Vec<u8> {
+    let mut out = Vec::new();
+    items.iter().for_each(|&item| number(item, &mut out));
+    out
+}
+
 /// A count, and as many numbers.
 fn list(items: &[usize], out: &mut Vec<u8>) {
     number(items.len(), out);
     items.iter().for_each(|&item| number(item, out));
+}
+
+/// The same with their signs.
+fn signed_list(items: impl ExactSizeIterator<Item = i64>, out: &mut Vec<u8>) {
+    number(items.len(), out);
+    items.for_each(|item| signed(item, out));
 }

@@ -1,6 +1,6 @@
 //! The names of operations in the portable form, and their properties, of which none is omitted.
 
-use super::super::decode::properties::{keys, of_name};
+use super::super::decode::properties::{keys, of_name, repeated, usual};
 use crate::module::{Attribute, Dense, Element, Name, Operation, Type};
 use pjrt_data::dtype::DType;
 use std::sync::Arc;
@@ -19,8 +19,9 @@ pub(super) fn portable(operation: &Operation) -> Option<(String, Attributes)> {
     for (key, value) in &operation.attributes {
         match divided(key, value) {
             // Those that older versions do not have are empty, except for the type of a channel.
-            Some(parts) => given.extend(parts.into_iter().filter(|(part, _)| is_listed(list, part))),
-            None => given.push((key.clone(), whole(value))),
+            Some(parts) => given.extend(parts.into_iter().filter(|(part, _)| keys(list).any(|key| key == &**part))),
+            None if *value == Attribute::Unit => given.push((key.clone(), Attribute::Bool(true))),
+            None => given.push((key.clone(), value.clone())),
         }
     }
     let is_given = |key: &str| given.iter().any(|(known, _)| &**known == key);
@@ -30,10 +31,6 @@ pub(super) fn portable(operation: &Operation) -> Option<(String, Attributes)> {
     }
     given.sort_by(|(a, _), (b, _)| a.cmp(b));
     Some((name, given))
-}
-
-fn is_listed(list: &str, name: &str) -> bool {
-    keys(list).any(|key| key == name)
 }
 
 /// The oldest version of an operation that has all that is said here.
@@ -62,14 +59,6 @@ fn version(base: &str, operation: &Operation) -> u8 {
     1 + u8::from(is_newer)
 }
 
-/// An attribute that is the same in the portable form.
-fn whole(value: &Attribute) -> Attribute {
-    match value {
-        Attribute::Unit => Attribute::Bool(true),
-        _ => value.clone(),
-    }
-}
-
 /// The parts of an attribute that the portable form divides.
 fn divided(key: &str, value: &Attribute) -> Option<Attributes> {
     let parts: Vec<(&str, Attribute)> = match value {
@@ -77,18 +66,7 @@ fn divided(key: &str, value: &Attribute) -> Option<Attributes> {
         Attribute::Scatter(scatter) => scatter.parts(),
         Attribute::Dot(dot) => dot.parts(),
         Attribute::Conv(conv) => conv.parts(),
-        Attribute::Algorithm(algorithm) => {
-            let [lhs, rhs, operations] = algorithm.counts;
-            vec![
-                ("lhs_precision_type", Attribute::Type(algorithm.lhs_precision.clone())),
-                ("rhs_precision_type", Attribute::Type(algorithm.rhs_precision.clone())),
-                ("accumulation_type", Attribute::Type(algorithm.accumulation.clone())),
-                ("lhs_component_count", Attribute::number(lhs)),
-                ("rhs_component_count", Attribute::number(rhs)),
-                ("num_primitive_operations", Attribute::number(operations)),
-                ("allow_imprecise_accumulation", Attribute::Bool(algorithm.allow_imprecise)),
-            ]
-        }
+        Attribute::Algorithm(algorithm) => algorithm.parts(),
         Attribute::Other(text) if key == "channel_handle" => {
             let number = |name: &str| {
                 let (_, rest) = text.split_once(name)?;
@@ -106,49 +84,23 @@ fn divided(key: &str, value: &Attribute) -> Option<Attributes> {
 
 /// What a property is that is not given; `None` if it must be given.
 fn default(base: &str, key: &str, operation: &Operation) -> Option<Attribute> {
-    let empty = || Attribute::Array(Arc::new([]));
     // The dimensions of a window.
     let count = || match (operation.attribute("dimension_numbers"), operation.attribute("window_dimensions")) {
         (Some(Attribute::Conv(conv)), _) => Some(conv.input_spatial.len()),
         (_, Some(window)) => Some(window.as_numbers()?.len()),
         _ => None,
     };
-    Some(match key {
-        "api_version" => Attribute::Integer(1, Element::Number(DType::I32)),
-        "arg_attrs"
-        | "res_attrs"
-        | "called_computations"
-        | "layout"
-        | "operand_layouts"
-        | "result_layouts"
-        | "result_tilings"
-        | "output_operand_aliases" => empty(),
-        "precision_config" => Attribute::Array(
+    Some(match (key, repeated(key)) {
+        ("lower", _) => Attribute::Bool(false),
+        ("precision_config", _) => Attribute::Array(
             operation.operands.iter().take(2).map(|_| Attribute::Choice("precision", "DEFAULT")).collect(),
         ),
-        "backend_config" | "infeed_config" | "outfeed_config" | "sym_visibility" => Attribute::string(""),
-        "composite_attributes" => Attribute::Dictionary(Arc::new([])),
-        "has_side_effect"
-        | "indices_are_sorted"
-        | "unique_indices"
-        | "is_host_transfer"
-        | "is_stable"
-        | "lower"
-        | "use_global_device_ids"
-        | "has_dynamic_root" => Attribute::Bool(false),
-        "dimension" if base == "sort" => Attribute::number(-1),
-        "version" => Attribute::Integer(0, Element::Number(DType::I32)),
-        "channel_id" => Attribute::number(0),
-        "compare_type" => Attribute::Choice("comparison_type", "NOTYPE"),
-        "known_expanding_dimensions" | "known_nonexpanding_dimensions" => Attribute::Numbers(Arc::new([])),
-        "base_dilations" | "window_dilations" | "lhs_dilation" | "rhs_dilation" | "window_strides" => {
-            Attribute::Numbers(vec![1; count()?].into())
-        }
-        "window_reversal" => Attribute::Bools(vec![false; count()?].into()),
-        "padding" => {
+        ("window_reversal", _) => Attribute::Bools(vec![false; count()?].into()),
+        ("padding", _) => {
             let kind = Type::tensor(vec![count()? as i64, 2], Element::Number(DType::I64));
             Attribute::Dense(Arc::new(Dense { kind, bytes: vec![0; 16 * count()?].into() }))
         }
-        _ => return None,
+        (_, Some(number)) => Attribute::Numbers(vec![number; count()?].into()),
+        (_, None) => return usual(base, key),
     })
 }

@@ -1,6 +1,6 @@
 //! Quantized numbers: `!quant.uniform<i8<-127:127>:f32:1, {0.5:-3, 0.25}>`.
 
-use super::{number, signed, Dialect, Writer};
+use super::{number, numbers, signed, signed_list, Dialect, Writer};
 use crate::module::Element;
 use pjrt_base::error::Result;
 
@@ -55,26 +55,19 @@ impl Writer<'_> {
         let kind = Quantized::parse(name).ok_or_else(unknown)?;
         let storage = self.element(&Element::Other(format!("i{}", kind.bits).into()))?;
         let expressed = self.element(&Element::Other(kind.expressed.into()))?;
-        let mut content = Vec::new();
-        let out = &mut content;
+        let (scales, zeros): (Vec<f64>, Vec<i64>) = kind.scales.into_iter().unzip();
+        let scales = scales.iter().map(|scale| scale.to_bits() as i64);
         let head = [if kind.axis.is_some() { 30 } else { 24 }, usize::from(kind.is_signed), storage, expressed];
-        head.iter().for_each(|&part| number(part, out));
-        let scale = |scale: f64, out: &mut Vec<u8>| signed(scale.to_bits() as i64, out);
+        let mut out = numbers(&head);
         match kind.axis {
-            None => {
-                scale(kind.scales[0].0, out);
-                signed(kind.scales[0].1, out);
-                kind.limits.iter().for_each(|&limit| signed(limit, out));
-            }
+            None => scales.chain(zeros).chain(kind.limits).for_each(|part| signed(part, &mut out)),
             Some(axis) => {
-                number(axis, out);
-                kind.limits.iter().for_each(|&limit| signed(limit, out));
-                number(kind.scales.len(), out);
-                kind.scales.iter().for_each(|&(own, _)| scale(own, out));
-                number(kind.scales.len(), out);
-                kind.scales.iter().for_each(|&(_, zero)| signed(zero, out));
+                number(axis, &mut out);
+                kind.limits.iter().for_each(|&limit| signed(limit, &mut out));
+                signed_list(scales, &mut out);
+                signed_list(zeros.into_iter(), &mut out);
             }
         }
-        Ok(self.types.number((Dialect::Vhlo, true, content)))
+        Ok(self.types.number((Dialect::Vhlo, true, out)))
     }
 }

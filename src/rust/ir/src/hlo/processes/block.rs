@@ -2,7 +2,7 @@
 
 use super::super::wire::field::{ID, INSTRUCTION, NAME, OPERANDS, SHAPE};
 use super::super::wire::{self, damage, fields};
-use super::super::{HloComputationProto, HloInstructionProto, LayoutProto, LiteralProto, ShapeProto, TUPLE};
+use super::super::{HloComputationProto, HloInstructionProto, LiteralProto, ShapeProto, TUPLE};
 use super::tickets::Passes;
 use pjrt_base::error::Result;
 use prost::Message;
@@ -15,6 +15,14 @@ pub struct Operand {
     pub id: i64,
     pub element_type: i32,
     pub dims: Vec<i64>,
+}
+
+impl Operand {
+    pub fn of(made: &HloInstructionProto) -> Operand {
+        let (element_type, dims) =
+            made.shape.as_ref().map(|s| (s.element_type, s.dimensions.clone())).unwrap_or_default();
+        Operand { id: made.id, element_type, dims }
+    }
 }
 
 pub struct Block<'a> {
@@ -36,7 +44,7 @@ impl<'a> Block<'a> {
 
     /// Makes the first ticket, or the parameter that it comes by.
     pub fn begin(&mut self, passes: Passes, has_calls: bool) {
-        let shape = array(S32, &[]);
+        let shape = shape_of_ticket();
         match passes {
             Passes::None if has_calls => {
                 let literal = LiteralProto { shape: Some(shape.clone()), s32s: vec![0], ..Default::default() };
@@ -45,7 +53,7 @@ impl<'a> Block<'a> {
                 self.ticket = made.id;
             }
             Passes::AsParameter => {
-                let number = self.computation.instructions.iter().filter(|i| i.opcode == "parameter").count();
+                let number = self.computation.parameters().len();
                 let made = self.add("parameter", shape, &[]);
                 made.parameter_number = number as i64;
                 self.ticket = made.id;
@@ -60,7 +68,7 @@ impl<'a> Block<'a> {
         let both = self.add("parameter", with_ticket(&shape), &[]).id;
         self.part(both, 0, shape);
         self.name_as(of);
-        self.ticket = self.part(both, 1, array(S32, &[]));
+        self.ticket = self.part(both, 1, shape_of_ticket());
         Ok(())
     }
 
@@ -73,7 +81,7 @@ impl<'a> Block<'a> {
             opcode => {
                 // The first operand of a conditional is the choice.
                 for operand in operands.iter_mut().skip(usize::from(opcode == "conditional")) {
-                    let found = self.computation.instructions.iter().find(|i| i.id == *operand);
+                    let found = self.computation.find(*operand);
                     let of = shape_of(found.ok_or_else(|| damage("an operand is missing"))?)?;
                     *operand = self.add("tuple", with_ticket(&of), &[*operand, self.ticket]).id;
                 }
@@ -91,13 +99,13 @@ impl<'a> Block<'a> {
         self.changed.push((id, changed));
         self.part(id, 0, shape);
         self.name_as(of);
-        self.ticket = self.part(id, 1, array(S32, &[]));
+        self.ticket = self.part(id, 1, shape_of_ticket());
         Ok(())
     }
 
     /// The result of a computation that returns the ticket.
     pub fn root(&mut self, computation: &HloComputationProto) -> Result<i64> {
-        let root = computation.instructions.iter().find(|i| i.id == computation.root_id);
+        let root = computation.find(computation.root_id);
         let shape = shape_of(root.ok_or_else(|| damage("a computation has no result"))?)?;
         let ticket = self.ticket;
         Ok(self.add("tuple", with_ticket(&shape), &[computation.root_id, ticket]).id)
@@ -147,8 +155,7 @@ impl<'a> Block<'a> {
     }
 
     pub fn reshape(&mut self, x: &Operand, dims: &[i64]) -> Operand {
-        let id = self.add("reshape", array(x.element_type, dims), &[x.id]).id;
-        Operand { id, element_type: x.element_type, dims: dims.into() }
+        Operand::of(self.add("reshape", ShapeProto::row_major(x.element_type, dims), &[x.id]))
     }
 
     /// Moves dimension `from` to `to`.
@@ -157,37 +164,33 @@ impl<'a> Block<'a> {
         let moved = order.remove(from);
         order.insert(to, moved);
         let dims: Vec<i64> = order.iter().map(|&d| x.dims[d as usize]).collect();
-        let made = self.add("transpose", array(x.element_type, &dims), &[x.id]);
+        let made = self.add("transpose", ShapeProto::row_major(x.element_type, &dims), &[x.id]);
         made.dimensions = order;
-        Operand { id: made.id, element_type: x.element_type, dims }
+        Operand::of(made)
     }
 
     /// A call of a function that communicates. Only row-major arrays are passed.
     pub fn call(&mut self, target: &str, attributes: &str, x: &Operand, dims: &[i64]) -> Operand {
         let ticket = self.ticket;
-        let result = array(x.element_type, dims);
+        let result = ShapeProto::row_major(x.element_type, dims);
         let made = self.add("custom-call", with_ticket(&result), &[x.id, ticket]);
         made.custom_call_target = format!("pjrt_mpi_{target}");
         made.backend_config = format!("{{{attributes}, ticket = true}}").into_bytes();
         made.custom_call_api_version = TYPED_FFI;
         made.custom_call_has_side_effect = true;
         made.constrain_layout = true;
-        made.operand_shapes_with_layout = vec![array(x.element_type, &x.dims), array(S32, &[])];
+        made.operand_shapes_with_layout = vec![ShapeProto::row_major(x.element_type, &x.dims), shape_of_ticket()];
         let id = made.id;
-        self.ticket = self.part(id, 1, array(S32, &[]));
+        self.ticket = self.part(id, 1, shape_of_ticket());
         let id = self.part(id, 0, result);
         Operand { id, element_type: x.element_type, dims: dims.into() }
     }
 
     /// An operand of an instruction.
     pub fn operand(&self, id: i64) -> Result<Operand> {
-        let shape = self.computation.instructions.iter().find(|i| i.id == id).and_then(|i| i.shape.as_ref());
-        match shape {
-            Some(shape) if shape.spec().is_some() => {
-                Ok(Operand { id, element_type: shape.element_type, dims: shape.dimensions.clone() })
-            }
-            _ => Err(damage("a collective operation has an operand that is not an array")),
-        }
+        let found = self.computation.find(id).filter(|i| i.shape.as_ref().is_some_and(|shape| shape.spec().is_some()));
+        let not_array = || damage("a collective operation has an operand that is not an array");
+        found.map(Operand::of).ok_or_else(not_array)
     }
 }
 
@@ -195,18 +198,12 @@ fn shape_of(instruction: &HloInstructionProto) -> Result<ShapeProto> {
     instruction.shape.clone().ok_or_else(|| damage("an instruction has no shape"))
 }
 
-pub fn array(element_type: i32, dims: &[i64]) -> ShapeProto {
-    let minor_to_major = (0..dims.len() as i64).rev().collect();
-    ShapeProto {
-        element_type,
-        dimensions: dims.into(),
-        layout: Some(LayoutProto { minor_to_major, ..Default::default() }),
-        is_dynamic_dimension: vec![false; dims.len()],
-        ..Default::default()
-    }
+/// The shape of a ticket.
+fn shape_of_ticket() -> ShapeProto {
+    ShapeProto::row_major(S32, &[])
 }
 
 /// A tuple of a value and the ticket.
 fn with_ticket(shape: &ShapeProto) -> ShapeProto {
-    ShapeProto { element_type: TUPLE, tuple_shapes: vec![shape.clone(), array(S32, &[])], ..Default::default() }
+    ShapeProto { element_type: TUPLE, tuple_shapes: vec![shape.clone(), shape_of_ticket()], ..Default::default() }
 }

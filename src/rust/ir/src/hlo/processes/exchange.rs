@@ -1,8 +1,8 @@
 //! What a collective operation becomes.
 
 use super::super::wire::damage;
-use super::super::{HloInstructionProto, HloModuleProto, LiteralProto, SliceDimensions, TUPLE};
-use super::block::{array, Block, Operand};
+use super::super::{HloInstructionProto, HloModuleProto, LiteralProto, ShapeProto, SliceDimensions, TUPLE};
+use super::block::{Block, Operand};
 use super::groups::Groups;
 use super::{is_collective, Process};
 use pjrt_base::error::Result;
@@ -20,9 +20,7 @@ impl Process {
             | "reduce-scatter"
             | "all-to-all"
             | "collective-permute"
-            | "collective-broadcast" => {
-                self.exchange(block, of, module)?;
-            }
+            | "collective-broadcast" => self.exchange(block, of, module)?,
             opcode if is_collective(of) => {
                 bail!(UnsupportedProgram, "The operation `{opcode}` cannot run in several processes.")
             }
@@ -78,7 +76,7 @@ impl Process {
 }
 
 fn number(block: &mut Block, of: &HloInstructionProto, number: usize) {
-    let shape = array(U32, &[]);
+    let shape = ShapeProto::row_major(U32, &[]);
     let made = block.add("constant", shape.clone(), &[]);
     made.literal = Some(LiteralProto { shape: Some(shape), u32s: vec![number as u32], ..Default::default() });
     block.name_as(of);
@@ -129,9 +127,9 @@ fn tuple_to_all(block: &mut Block, operands: &[Operand], groups: &Groups) -> Res
     let one = with(&first.dims, 0, 1);
     let rows: Vec<i64> = operands.iter().map(|x| block.reshape(x, &one).id).collect();
     let all = with(&first.dims, 0, operands.len() as i64);
-    let made = block.add("concatenate", array(first.element_type, &all), &rows);
+    let made = block.add("concatenate", ShapeProto::row_major(first.element_type, &all), &rows);
     made.dimensions = vec![0];
-    let joined = Operand { id: made.id, element_type: first.element_type, dims: all.clone() };
+    let joined = Operand::of(made);
     let parts = block.call("all_to_all", &groups.text(), &joined, &all);
     let part = |i: usize| {
         let range = |(d, &dim): (usize, &i64)| match d {
@@ -139,9 +137,9 @@ fn tuple_to_all(block: &mut Block, operands: &[Operand], groups: &Groups) -> Res
             _ => SliceDimensions { start: 0, limit: dim, stride: 1 },
         };
         let ranges = parts.dims.iter().enumerate().map(range).collect();
-        let made = block.add("slice", array(parts.element_type, &one), &[parts.id]);
+        let made = block.add("slice", ShapeProto::row_major(parts.element_type, &one), &[parts.id]);
         made.slice_dimensions = ranges;
-        let row = Operand { id: made.id, element_type: parts.element_type, dims: one.clone() };
+        let row = Operand::of(made);
         block.reshape(&row, &first.dims)
     };
     Ok((0..operands.len()).map(part).collect())
@@ -164,33 +162,34 @@ fn dimension(of: &HloInstructionProto, x: &Operand) -> Result<usize> {
     d.ok_or_else(|| damage("an operation has a dimension that its operand lacks"))
 }
 
+/// The operations that reduce, and the names of the reductions.
+const REDUCTIONS: [(&str, &str); 7] = [
+    ("add", "sum"),
+    ("multiply", "prod"),
+    ("maximum", "max"),
+    ("minimum", "min"),
+    ("and", "and"),
+    ("or", "or"),
+    ("xor", "xor"),
+];
+
 /// The name of an operation's reduction.
 fn reducer(of: &HloInstructionProto, module: &HloModuleProto) -> Result<&'static str> {
     let called = of.called_computation_ids.first();
     let computation = module.computations.iter().find(|computation| Some(&computation.id) == called);
-    let root = computation.and_then(|c| c.instructions.iter().find(|i| i.id == c.root_id).map(|root| (c, root)));
+    let root = computation.and_then(|c| c.find(c.root_id).map(|root| (c, root)));
     let Some((computation, root)) = root else { return Err(damage("a reduction has no computation")) };
-    let is_parameter = |id: &i64| computation.instructions.iter().any(|i| i.id == *id && i.opcode == "parameter");
+    let is_parameter = |&id: &i64| computation.find(id).is_some_and(|i| i.opcode == "parameter");
     let is_plain = root.operand_ids.len() == 2
         && root.operand_ids.iter().all(is_parameter)
         && root.operand_ids[0] != root.operand_ids[1];
-    let name = match root.opcode.as_str() {
-        "add" => "sum",
-        "multiply" => "prod",
-        "maximum" => "max",
-        "minimum" => "min",
-        "and" => "and",
-        "or" => "or",
-        "xor" => "xor",
-        _ => "",
-    };
-    if name.is_empty() || !is_plain {
+    let Some((_, name)) = REDUCTIONS.iter().find(|(opcode, _)| *opcode == root.opcode && is_plain) else {
         bail!(
             UnsupportedProgram,
             "Processes reduce by a sum, product, maximum, minimum, and, or, or xor. The program's `{}` does something else.",
             of.opcode
         );
-    }
+    };
     Ok(name)
 }
 

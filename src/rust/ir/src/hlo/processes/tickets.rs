@@ -39,8 +39,7 @@ impl Tickets {
     pub fn new(module: &HloModuleProto) -> Result<Tickets> {
         let having = having(module);
         let mut found = Tickets { having, passes: BTreeMap::new() };
-        let instructions = || module.computations.iter().flat_map(|computation| &computation.instructions);
-        for instruction in instructions().filter(|i| found.takes_ticket(i)).collect::<Vec<_>>() {
+        for instruction in module.instructions().filter(|i| found.takes_ticket(i)).collect::<Vec<_>>() {
             let uses: Vec<_> = uses(instruction).collect();
             let cannot = |&(id, passes): &(i64, Passes)| {
                 passes == Passes::None || (passes == Passes::Only && found.has_calls(id))
@@ -60,7 +59,7 @@ impl Tickets {
             let is_other = |(id, passes)| found.passes(id) != if takes { passes } else { Passes::None };
             !is_collective(i) && uses(i).any(is_other)
         };
-        if instructions().any(disagrees) {
+        if module.instructions().any(disagrees) {
             bail!(
                 UnsupportedProgram,
                 "The program uses a function with collective operations in several ways, which processes do not support."
