@@ -1,6 +1,6 @@
 //! The types of results, from those of the operands.
 
-use super::{strange, unrefined, Refiner};
+use super::{strange, unrefined, with_sizes, Refiner};
 use pjrt_base::error::Result;
 use pjrt_ir::module::{is_elementwise, shown, Attribute, Element, Gather, Operation, Type, Value};
 
@@ -21,13 +21,8 @@ impl Refiner<'_> {
         };
         let fixed = |(kind, dims): (&&Type, Vec<i64>)| match kind.as_tensor() {
             Some(_) if kind.is_static() => Ok((*kind).clone()),
-            Some(tensor)
-                if tensor.dims.len() == dims.len()
-                    && dims.iter().zip(&tensor.dims).all(|(&dim, &known)| dim >= 0 && (known < 0 || known == dim)) =>
-            {
-                Ok(Type::tensor(dims, tensor.element.clone()))
-            }
-            _ => Err(strange(&format!("`{}` of sizes {dims:?} as {}", operation.name, shown(kind)))),
+            _ => with_sizes(kind, &dims)
+                .ok_or_else(|| strange(&format!("`{}` of sizes {dims:?} as {}", operation.name, shown(kind)))),
         };
         declared.iter().zip(inferred).map(fixed).collect()
     }
@@ -38,7 +33,7 @@ impl Refiner<'_> {
     }
 
     /// The sizes of an operation's results; `None` if they do not follow from its operands.
-    fn inferred(&self, operation: &Operation, declared: &[&Type]) -> Option<Vec<Vec<i64>>> {
+    pub(super) fn inferred(&self, operation: &Operation, declared: &[&Type]) -> Option<Vec<Vec<i64>>> {
         let results = declared.len();
         let result = declared.first()?;
         let operands = &operation.operands;
@@ -254,14 +249,14 @@ fn without(dims: &[i64], dropped: &[i64]) -> Vec<i64> {
 }
 
 /// How many steps of a stride begin in a size.
-pub(super) fn ceil(size: i64, stride: i64) -> Option<i64> {
+fn ceil(size: i64, stride: i64) -> Option<i64> {
     if size <= 0 {
         return Some(0);
     }
     Some((size - 1).checked_div(stride).filter(|_| stride > 0)? + 1)
 }
 
-pub(super) fn padded(dims: &[i64], low: &[i64], high: &[i64], interior: &[i64]) -> Option<Vec<i64>> {
+fn padded(dims: &[i64], low: &[i64], high: &[i64], interior: &[i64]) -> Option<Vec<i64>> {
     let size = |(at, &dim): (usize, &i64)| {
         let inner = (dim - 1).max(0).checked_mul(*interior.get(at)?)?;
         dim.checked_add(*low.get(at)?)?.checked_add(*high.get(at)?)?.checked_add(inner)
@@ -269,7 +264,7 @@ pub(super) fn padded(dims: &[i64], low: &[i64], high: &[i64], interior: &[i64]) 
     dims.iter().enumerate().map(size).collect()
 }
 
-pub(super) fn gathered(gather: &Gather, indices: &[i64], sizes: &[i64]) -> Option<Vec<i64>> {
+fn gathered(gather: &Gather, indices: &[i64], sizes: &[i64]) -> Option<Vec<i64>> {
     let dropped = [&gather.collapsed_slice_dims[..], &gather.operand_batching_dims].concat();
     let mut offsets = without(sizes, &dropped).into_iter();
     let mut batch = without(indices, &[gather.index_vector_dim]).into_iter();
