@@ -9,7 +9,7 @@ pub mod dims;
 mod flatbuffer;
 mod keys;
 mod names;
-pub mod pytorch;
+mod pytorch;
 mod tree;
 
 pub use tree::{Key, Tree};

@@ -2,7 +2,6 @@
 
 use super::{Format, Program};
 use crate::callable::Callable;
-use crate::exported::pytorch::Function;
 use crate::exported::{self, Exported, Framework};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_ir::module::annotations::Array;
@@ -43,9 +42,9 @@ impl ExportedProgram {
     /// A model of PyTorch from its description and the program of code.
     ///
     /// # Errors
-    /// Those of [`Function::read`] and [`Callable::of_export`].
+    /// Those of [`Exported::of_pytorch`] and [`Callable::of_export`].
     pub fn of_pytorch(json: Vec<u8>, program: Program) -> Result<ExportedProgram> {
-        let exported = Exported::from(Function::read(&json)?);
+        let exported = Exported::of_pytorch(&json)?;
         let program = program.with_input_names(exported.kept_names());
         let at = json.len();
         Self::new(exported, program, json, at)
