@@ -241,7 +241,7 @@ impl Exported {
             Tree::Tuple(pair) if matches!(pair[..], [_, Tree::Dict(_)]) => {
                 let mut named = pair[1].clone();
                 if let Tree::Dict(items) = &mut named {
-                    items.push((cotangents, function.out_tree.renumbered(&|leaf| leaf + inputs)));
+                    items.push((cotangents, function.out_tree.clone().renumbered(&|leaf| leaf + inputs)));
                 }
                 Tree::Tuple(vec![pair[0].clone(), named])
             }
@@ -326,7 +326,7 @@ fn name_parts(in_tree: &mut Tree, out_tree: &mut Tree, names: &Names) -> (Vec<Op
     let ways = |names: &[Option<String>]| -> Vec<_> { names.iter().map(|name| Way::of(name.as_ref()?)).collect() };
     let (arguments, results) = (ways(&names.arguments), ways(&names.results));
     let mut types = Types::default();
-    keys::name(out_tree, &results, &mut types);
+    keys::name(out_tree, &results, &mut types, 0);
     let (mut found, mut start) = (Vec::new(), None);
     if let Tree::Tuple(pair) = in_tree {
         for (i, part) in pair.iter_mut().enumerate() {
@@ -335,7 +335,7 @@ fn name_parts(in_tree: &mut Tree, out_tree: &mut Tree, names: &Names) -> (Vec<Op
                     start = keys::collected(args, &arguments);
                     let mut collected = start.map(|start| Tree::Tuple(args.split_off(start)));
                     for arg in args.iter_mut().chain(&mut collected) {
-                        keys::name(arg, &arguments, &mut types);
+                        keys::name(arg, &arguments, &mut types, 0);
                         found.push(keys::root(arg, &arguments));
                     }
                     if let Some(Tree::Tuple(collected)) = collected {
@@ -343,7 +343,9 @@ fn name_parts(in_tree: &mut Tree, out_tree: &mut Tree, names: &Names) -> (Vec<Op
                     }
                 }
                 Tree::Dict(kwargs) => {
-                    kwargs.iter_mut().for_each(|(_, arg)| keys::name(arg, &arguments, &mut types));
+                    for (_, arg) in kwargs {
+                        keys::name(arg, &arguments, &mut types, 0);
+                    }
                 }
                 _ => {}
             }
