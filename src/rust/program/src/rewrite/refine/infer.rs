@@ -50,8 +50,7 @@ impl Refiner<'_> {
                 one(Some(lhs))
             }
             "reduce" => {
-                let dropped = list("dimensions")?;
-                let dims = without(&operand(0)?, &dropped);
+                let dims = without(&operand(0)?, &list("dimensions")?);
                 Some(vec![dims; results])
             }
             "transpose" => {
@@ -73,10 +72,7 @@ impl Refiner<'_> {
                 let Some(Attribute::Gather(gather)) = operation.attribute("dimension_numbers") else { return None };
                 one(gathered(gather, &operand(1)?, &list("slice_sizes")?))
             }
-            "reduce_window" => {
-                let windowed = self.windowed(operation)?;
-                Some(vec![windowed; results])
-            }
+            "reduce_window" => Some(vec![self.windowed(operation)?; results]),
             "convolution" => one(self.convolved(operation)),
             "fft" => {
                 let (mut dims, length) = (operand(0)?, list("fft_length")?);
@@ -88,23 +84,11 @@ impl Refiner<'_> {
                 }
                 one(Some(dims))
             }
-            "reshape" => None,
             "triangular_solve" | "select" | "clamp" => one(operand(1)),
             "scatter" | "sort" | "optimization_barrier" => (0..results).map(operand).collect(),
-            "batch_norm_training" => Some(vec![operand(0)?, operand(1)?, operand(1)?]),
-            "batch_norm_grad" => Some(vec![operand(0)?, operand(1)?, operand(1)?]),
+            "batch_norm_training" | "batch_norm_grad" => Some(vec![operand(0)?, operand(1)?, operand(1)?]),
             "bitcast_convert" => one(self.recast(operation, result)),
-            "map"
-            | "dynamic_update_slice"
-            | "reverse"
-            | "cholesky"
-            | "select_and_scatter"
-            | "reduce_precision"
-            | "batch_norm_inference"
-            | "collective_permute"
-            | "collective_broadcast"
-            | "all_reduce" => one(operand(0)),
-            kind if is_elementwise(kind) || SAME_SIZES.contains(&kind) => one(operand(0)),
+            kind if is_elementwise(kind) || SAME_SIZES.split(' ').any(|name| name == kind) => one(operand(0)),
             "custom_call" => {
                 let target = operation.attribute("call_target_name")?.as_text()?;
                 one(operand(0).filter(|_| MARKS.contains(&target) && operands.len() == 1))
@@ -150,33 +134,16 @@ impl Refiner<'_> {
     fn windowed(&self, operation: &Operation) -> Option<Vec<i64>> {
         let dims = self.dims(*operation.operands.first()?);
         let window = operation.attribute("window_dimensions")?.as_numbers()?;
-        let rank = dims.len();
-        let per = |name: &str| Windows::list(operation, name, rank, 1);
-        let padding = Windows::list(operation, "padding", 2 * rank, 0)?;
-        let windows = Windows {
-            strides: per("window_strides")?,
-            base: per("base_dilations")?,
-            dilations: per("window_dilations")?,
-            padding,
-        };
-        windows.sizes(dims, &window)
+        positions(operation, dims, &window, ["base_dilations", "window_dilations"])
     }
 
     fn convolved(&self, operation: &Operation) -> Option<Vec<i64>> {
         let Some(Attribute::Conv(conv)) = operation.attribute("dimension_numbers") else { return None };
         let [input, kernel] = operation.operands[..] else { return None };
         let (input, kernel) = (self.dims(input), self.dims(kernel));
-        let rank = conv.input_spatial.len();
         let spatial: Vec<i64> = conv.input_spatial.iter().map(|&at| pick(input, at)).collect::<Option<_>>()?;
         let window: Vec<i64> = conv.kernel_spatial.iter().map(|&at| pick(kernel, at)).collect::<Option<_>>()?;
-        let per = |name: &str| Windows::list(operation, name, rank, 1);
-        let windows = Windows {
-            strides: per("window_strides")?,
-            base: per("lhs_dilation")?,
-            dilations: per("rhs_dilation")?,
-            padding: Windows::list(operation, "padding", 2 * rank, 0)?,
-        };
-        let sizes = windows.sizes(&spatial, &window)?;
+        let sizes = positions(operation, &spatial, &window, ["lhs_dilation", "rhs_dilation"])?;
         let groups = operation.attribute("batch_group_count").and_then(Attribute::as_integer).unwrap_or(1);
         let mut dims = vec![0; input.len()];
         *dims.get_mut(usize::try_from(conv.output_batch).ok()?)? =
@@ -195,49 +162,39 @@ impl Refiner<'_> {
     }
 }
 
-/// Windows that move over the dimensions of an array.
-struct Windows {
-    strides: Vec<i64>,
-    base: Vec<i64>,
-    dilations: Vec<i64>,
-    padding: Vec<i64>,
-}
-
-impl Windows {
-    /// A list of so many numbers, which may be left out if all are the same.
-    fn list(operation: &Operation, name: &str, len: usize, default: i64) -> Option<Vec<i64>> {
-        match operation.attribute(name) {
-            Some(value) => value.as_numbers().filter(|numbers| numbers.len() == len),
-            None => Some(vec![default; len]),
+/// The number of positions of a window in each dimension. `dilations` names those of the array and of the window.
+fn positions(operation: &Operation, dims: &[i64], window: &[i64], dilations: [&str; 2]) -> Option<Vec<i64>> {
+    // A list of so many numbers, which may be left out if all are the same.
+    let list = |name: &str, len: usize, default: i64| match operation.attribute(name) {
+        Some(value) => value.as_numbers().filter(|numbers| numbers.len() == len),
+        None => Some(vec![default; len]),
+    };
+    let rank = dims.len();
+    let (strides, padding) = (list("window_strides", rank, 1)?, list("padding", 2 * rank, 0)?);
+    let (of_base, of_window) = (list(dilations[0], rank, 1)?, list(dilations[1], rank, 1)?);
+    let dilated = |size: i64, dilation: i64| match size {
+        0 => Some(0),
+        _ => size.checked_sub(1)?.checked_mul(dilation)?.checked_add(1),
+    };
+    let size = |i: usize| {
+        let whole = dilated(dims[i], of_base[i])?.checked_add(padding[2 * i].checked_add(padding[2 * i + 1])?)?;
+        let window = dilated(*window.get(i)?, of_window[i])?;
+        if whole < window || whole <= 0 {
+            return Some(0);
         }
-    }
-
-    /// The number of positions in each dimension.
-    fn sizes(&self, dims: &[i64], window: &[i64]) -> Option<Vec<i64>> {
-        let dilated = |size: i64, dilation: i64| match size {
-            0 => Some(0),
-            _ => size.checked_sub(1)?.checked_mul(dilation)?.checked_add(1),
-        };
-        let size = |i: usize| {
-            let padding = self.padding.get(2 * i)?.checked_add(*self.padding.get(2 * i + 1)?)?;
-            let whole = dilated(dims[i], *self.base.get(i)?)?.checked_add(padding)?;
-            let window = dilated(*window.get(i)?, *self.dilations.get(i)?)?;
-            let stride = *self.strides.get(i)?;
-            if whole < window || whole <= 0 {
-                return Some(0);
-            }
-            whole.checked_sub(window)?.checked_div(stride)?.checked_add(1)
-        };
-        (0..dims.len()).map(size).collect()
-    }
+        whole.checked_sub(window)?.checked_div(strides[i])?.checked_add(1)
+    };
+    (0..rank).map(size).collect()
 }
 
 /// Calls that return their operand, with an annotation.
 const MARKS: [&str; 3] = ["LayoutConstraint", "Sharding", "annotate_device_placement"];
 
 /// Operations whose result has the sizes of the first operand, besides those of [`is_elementwise`].
-const SAME_SIZES: [&str; 8] =
-    ["compare", "complex", "convert", "imag", "is_finite", "real", "uniform_dequantize", "uniform_quantize"];
+const SAME_SIZES: &str =
+    "all_reduce batch_norm_inference cholesky collective_broadcast collective_permute compare complex convert \
+     dynamic_update_slice imag is_finite map real reduce_precision reverse select_and_scatter uniform_dequantize \
+     uniform_quantize";
 
 fn pick(dims: &[i64], at: i64) -> Option<i64> {
     dims.get(usize::try_from(at).ok()?).copied()
