@@ -5,7 +5,7 @@ use super::{is_below, quoted_list, Callable, Nested, State};
 use crate::names::{normal, SLASH};
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind as ErrorKind, Result};
-use pjrt_data::tree::{add_step, Builder, Kind};
+use pjrt_data::tree::{add_step, Kind};
 use std::collections::{HashMap, HashSet};
 
 /// Which arguments change.
@@ -69,10 +69,8 @@ impl Callable {
         }
         let elements = self.arguments.elements();
         let changing = elements.iter().zip(&changes).filter(|(_, changes)| **changes);
-        let mut result = Vec::new();
-        for ((name, argument), _) in changing {
-            result.push(((*name).to_owned(), argument.replaced(&sources)?));
-        }
+        let replaced = changing.map(|((name, argument), _)| Ok(((*name).to_owned(), argument.replaced(&sources)?)));
+        let mut result = replaced.collect::<Result<Vec<_>>>()?;
         let state: Vec<String> = result.iter().map(|(name, _)| name.clone()).collect();
         let mut others = self.others(&sources.iter().flatten().copied().collect())?;
         if names.len() > others.len() {
@@ -83,10 +81,8 @@ impl Callable {
         let taken: Vec<&str> = state.iter().map(String::as_str).collect();
         let unique = unique_names(others.iter().map(|(name, _)| name.clone()).collect(), &taken);
         result.extend(unique.into_iter().zip(others).map(|(name, (_, other))| (name, other)));
-        let outputs = match self.output_paths() {
-            Some(paths) => paths,
-            None => (1..=self.outputs.len()).map(|number| format!("output {number}")).collect(),
-        };
+        let numbered = || (1..=self.outputs.len()).map(|number| format!("output {number}")).collect();
+        let outputs = self.output_paths().unwrap_or_else(numbered);
         self.result = Some(Nested::list(&result)?);
         self.state = Some(State { names: state, sources, outputs });
         Ok(self)
@@ -173,12 +169,13 @@ impl Callable {
         })
     }
 
+    fn whole_result(&self) -> Result<Nested> {
+        self.result.clone().map_or_else(|| Nested::plain(self.outputs.len()), Ok)
+    }
+
     /// The elements of the result, or the result itself.
     fn elements_of_result(&self) -> Result<Vec<(String, Nested)>> {
-        let result = match &self.result {
-            Some(result) => result.clone(),
-            None => Nested::plain(self.outputs.len())?,
-        };
+        let result = self.whole_result()?;
         if !result.tree.root().is_list() {
             return Ok(vec![(String::new(), result)]);
         }
@@ -196,10 +193,7 @@ impl Callable {
         };
         let labels: Vec<String> = elements.iter().enumerate().map(label).collect();
         // The whole result, then its parts.
-        let whole = match &self.result {
-            Some(result) => result.clone(),
-            None => Nested::plain(self.outputs.len())?,
-        };
+        let whole = self.whole_result()?;
         let parts = if whole.tree.root().is_list() { elements } else { Vec::new() };
         let mut outputs = vec![("the result".to_owned(), whole)];
         outputs.extend(labels.into_iter().zip(parts).map(|(label, (_, part))| (label, part)));
@@ -291,41 +285,6 @@ impl Nested {
         });
         let tree = pjrt_data::tree::Tree::of_nodes(nodes)?;
         Nested { tree, rows: replaced }.checked()
-    }
-
-    /// The list without some rows, and without lists that contained nothing else.
-    fn without(&self, used: &HashSet<usize>) -> Result<Nested> {
-        let (mut builder, mut rows) = (Builder::default(), Vec::new());
-        self.add_without(used, &mut builder, &mut rows, "")?;
-        Nested { tree: builder.finish(), rows }.checked()
-    }
-
-    fn is_used(&self, used: &HashSet<usize>) -> bool {
-        !self.rows.is_empty() && self.rows.iter().all(|row| used.contains(row))
-    }
-
-    fn add_without(
-        &self,
-        used: &HashSet<usize>,
-        builder: &mut Builder,
-        rows: &mut Vec<usize>,
-        name: &str,
-    ) -> Result<()> {
-        match self.tree.root() {
-            Kind::Null => builder.null(name),
-            Kind::Leaf => {
-                rows.extend(&self.rows);
-                builder.leaf(name)
-            }
-            kind => {
-                let elements = self.elements().into_iter().filter(|(_, element)| !element.is_used(used));
-                let elements: Vec<_> = elements.collect();
-                builder.open(kind == Kind::NamedList, elements.len(), name)?;
-                elements.iter().try_for_each(|(name, element)| element.add_without(used, builder, rows, name))?;
-                builder.close();
-                Ok(())
-            }
-        }
     }
 }
 
