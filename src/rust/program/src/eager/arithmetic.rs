@@ -72,7 +72,7 @@ fn power<'b>(x: &Value<'b>, y: &Value<'b>) -> Value<'b> {
     // Squares are rounded once.
     let result = y.compare("EQ", 2.0).select(&x * &x, &result);
     let is_whole = y.compare("EQ", y.apply("floor")) & is_finite(&y);
-    let is_undefined = x.compare("LT", 0.0) & !is_whole;
+    let is_undefined = x.compare("LT", 0.0) & is_whole.apply("not");
     is_undefined.select(f64::NAN, &result).convert(dtype)
 }
 

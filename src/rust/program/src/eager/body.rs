@@ -4,7 +4,7 @@ use super::Operand;
 use pjrt_data::dtype::DType;
 use std::cell::RefCell;
 use std::fmt::Write;
-use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Not, Sub};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Sub};
 
 /// Adds formatted text; writing to a string cannot fail.
 macro_rules! put {
@@ -156,37 +156,10 @@ operators! {
     Add add "add",
     Sub sub "subtract",
     Mul mul "multiply",
+    Div div "divide",
     BitAnd bitand "and",
     BitOr bitor "or",
     BitXor bitxor "xor",
-}
-
-impl<'b, P: Part<'b>> Div<P> for &Value<'b> {
-    type Output = Value<'b>;
-    fn div(self, other: P) -> Value<'b> {
-        self.divided_by(other)
-    }
-}
-
-impl<'b, P: Part<'b>> Div<P> for Value<'b> {
-    type Output = Value<'b>;
-    fn div(self, other: P) -> Value<'b> {
-        self.divided_by(other)
-    }
-}
-
-impl<'b> Not for &Value<'b> {
-    type Output = Value<'b>;
-    fn not(self) -> Value<'b> {
-        self.apply("not")
-    }
-}
-
-impl<'b> Not for Value<'b> {
-    type Output = Value<'b>;
-    fn not(self) -> Value<'b> {
-        self.apply("not")
-    }
 }
 
 impl<'b> Value<'b> {
@@ -196,13 +169,6 @@ impl<'b> Value<'b> {
 
     fn uniform(self, is_uniform: bool) -> Value<'b> {
         Value { is_uniform, ..self }
-    }
-
-    /// The quotient. If compilers knew that a divisor is one number, they would multiply by its reciprocal, which rounds.
-    fn divided_by(&self, other: impl Part<'b>) -> Value<'b> {
-        let other = other.value(self);
-        let is_hidden = other.is_uniform && !other.dtype.is_integer();
-        self.with("divide", if is_hidden { other.hidden() } else { other })
     }
 
     pub fn len(&self) -> i64 {
@@ -229,7 +195,11 @@ impl<'b> Value<'b> {
 
     /// An operation of two operands whose result has the type of the first.
     pub fn with(&self, name: &str, other: impl Part<'b>) -> Value<'b> {
-        let other = other.value(self);
+        let mut other = other.value(self);
+        // If compilers knew that a divisor is one number, they would multiply by its reciprocal, which rounds.
+        if name == "divide" && other.is_uniform && !other.dtype.is_integer() {
+            other = other.hidden();
+        }
         let is_uniform = self.is_uniform && other.is_uniform;
         self.body.emit(&full_name(name), &[self, &other], "", "", self.dtype, &self.dims).uniform(is_uniform)
     }

@@ -129,32 +129,10 @@ fn of_one<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64], float: DT
     use Operation as Op;
     match operation {
         Op::Add | Op::Subtract => Ok(arithmetic::sign(operation, x)),
-        Op::Not => Ok(!x.convert(DType::Pred)),
+        Op::Not => Ok(x.convert(DType::Pred).apply("not")),
         Op::Abs | Op::Sign | Op::Floor | Op::Ceiling | Op::Trunc => math::whole(operation, x),
         Op::Round => math::round(x, parameters, float),
         Op::Signif => math::signif(x, parameters, float),
-        Op::Sqrt | Op::Exp | Op::Expm1 | Op::Log | Op::Log1p | Op::Log2 | Op::Log10 => {
-            math::function(operation, x, float)
-        }
-        Op::Cos
-        | Op::Sin
-        | Op::Tan
-        | Op::Cospi
-        | Op::Sinpi
-        | Op::Tanpi
-        | Op::Acos
-        | Op::Asin
-        | Op::Atan
-        | Op::Cosh
-        | Op::Sinh
-        | Op::Tanh
-        | Op::Acosh
-        | Op::Asinh
-        | Op::Atanh
-        | Op::Gamma
-        | Op::Lgamma
-        | Op::Digamma
-        | Op::Trigamma => math::function(operation, x, float),
         Op::Re | Op::Im | Op::Mod | Op::Arg | Op::Conj => complex::function(operation, x, float),
         Op::IsNan | Op::IsFinite | Op::IsInfinite => math::kind_of_number(operation, x),
         Op::Sum | Op::Prod | Op::Mean | Op::Max | Op::Min | Op::Any | Op::All => {
@@ -175,7 +153,7 @@ fn of_one<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64], float: DT
         Op::Order => order::order(x, parameters),
         Op::WhichMax | Op::WhichMin => order::place(operation, x),
         Op::Crossprod | Op::Tcrossprod => linear::product(operation, x, x, float),
-        _ => Err(wrong_count(operation, 1)),
+        _ => math::function(operation, x, float)?.ok_or_else(|| wrong_count(operation, 1)),
     }
 }
 
