@@ -145,7 +145,7 @@ impl Exported {
         if content.starts_with(MAGIC) {
             return Err(not_exported("it is MLIR bytecode").hint(Reason::ProgramNotExported));
         }
-        if is_pickle(content) && module(content).is_none() {
+        if is_pickle(content) && module_of(content, 0).is_none() {
             return Err(not_exported("it is a Python pickle, which only Python can read").hint(EXPORT));
         }
         foreign::check(Kind::InvalidFile, "The exported function", content)?;
@@ -276,15 +276,12 @@ impl Exported {
 
     /// Why its program cannot be compiled as it is, if it cannot.
     pub fn needs_more(&self) -> Option<&'static str> {
-        if !self.ordered_effects.is_empty() {
-            Some("has ordered effects")
-        } else if self.is_symbolic() {
-            Some("has symbolic dimensions")
-        } else if self.platforms.len() > 1 {
-            Some("is for several platforms")
-        } else {
-            None
-        }
+        let reasons = [
+            (!self.ordered_effects.is_empty(), "has ordered effects"),
+            (self.is_symbolic(), "has symbolic dimensions"),
+            (self.platforms.len() > 1, "is for several platforms"),
+        ];
+        reasons.into_iter().find(|(holds, _)| *holds).map(|(_, reason)| reason)
     }
 
     /// Whether some shapes are not fixed.
@@ -382,7 +379,7 @@ fn no_derivative(function: &str, order: usize) -> Error {
 /// # Errors
 /// `InvalidInput` if it cannot.
 pub fn plain_module(content: &[u8]) -> Result<Option<&[u8]>> {
-    let Some(module) = module(content) else { return Ok(None) };
+    let Some(module) = module_of(content, 0) else { return Ok(None) };
     // Damage elsewhere does not matter.
     match Exported::read(content, 0) {
         Ok(exported) => match exported.needs_more() {
@@ -397,13 +394,8 @@ pub fn plain_module(content: &[u8]) -> Result<Option<&[u8]>> {
     }
 }
 
-/// The program in the content of an exported function's file; `None` for anything else. Reads nothing but the offsets
-/// that lead to it.
-pub(crate) fn module(content: &[u8]) -> Option<&[u8]> {
-    module_of(content, 0)
-}
-
-/// The same for the derivative of an order.
+/// The program in the content of an exported function's file, or of its derivative of an order; `None` for anything else. Reads
+/// nothing but the offsets that lead to it.
 pub(crate) fn module_of(content: &[u8], order: usize) -> Option<&[u8]> {
     let buffer = Buffer::new(content);
     let mut root = buffer.root().ok()?;

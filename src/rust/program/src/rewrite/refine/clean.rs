@@ -1,7 +1,7 @@
 //! Removes unused operations.
 
 use pjrt_ir::module::{Attribute, Name, Operation, Region, Value};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// Leaves out operations whose results are not used, and functions that are not called.
 pub(super) fn clean(root: &mut Operation) {
@@ -19,19 +19,11 @@ pub(super) fn clean(root: &mut Operation) {
             }
         }
     }
-    let mut called = HashSet::new();
-    let functions: HashMap<Name, &Operation> = block
-        .operations
-        .iter()
-        .filter(|operation| &*operation.name == "func.func")
-        .filter_map(|function| Some((Name::from(function.symbol()?), function)))
-        .collect();
-    let mut waiting = vec![Name::from("main")];
-    while let Some(name) = waiting.pop() {
-        if let Some(function) = functions.get(&name) {
-            if called.insert(name) {
-                calls(function, &mut waiting);
-            }
+    let mut called = HashSet::from([Name::from("main")]);
+    let (main, others): (Vec<_>, Vec<_>) = block.operations.iter().partition(|operation| is_main(operation));
+    for function in main.into_iter().chain(others.into_iter().rev()) {
+        if function.symbol().is_some_and(|name| called.contains(name)) {
+            calls(function, &mut called);
         }
     }
     block.operations.retain(|operation| {
@@ -40,7 +32,7 @@ pub(super) fn clean(root: &mut Operation) {
 }
 
 /// The functions that operations name.
-fn calls(operation: &Operation, found: &mut Vec<Name>) {
+fn calls(operation: &Operation, found: &mut HashSet<Name>) {
     for (_, value) in &operation.attributes {
         match value {
             Attribute::Symbol(_) => found.extend(value.as_symbol().cloned()),
