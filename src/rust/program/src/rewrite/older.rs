@@ -47,7 +47,7 @@ pub(super) fn make_older(module: &mut Module, current: Version, keeps_meshes: bo
     if current < ASYNCHRONOUS {
         join(&mut module.root);
     }
-    mulhi::expand(module)?;
+    mulhi::expand(&mut module.root, &mut module.types);
     let keeps_meshes = keeps_meshes && current >= MESH_AXES;
     Change { current, keeps_meshes, meshes, function: None }.operation(&mut module.root)
 }
