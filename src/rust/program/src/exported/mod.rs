@@ -56,8 +56,9 @@ const DTYPES: &str =
     f8e5m2 f8e5m2fnuz float0 f8e4m3 f8e3m4 f8e8m0fnu f4e2m1fn key<fry> key<rbg> key<unsafe_rbg>";
 
 /// What exported a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Framework {
+    #[default]
     Jax,
     PyTorch,
 }
@@ -72,7 +73,7 @@ impl Framework {
 }
 
 /// An exported function.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Exported {
     pub framework: Framework,
     /// The function's name.
@@ -192,11 +193,9 @@ impl Exported {
         let input_names = in_program.of_inputs(&in_tree.argument_paths());
         let output_names = out_tree.paths(RESULT);
         Ok(Exported {
-            framework: Framework::Jax,
             function: root.string(field::FUNCTION)?.unwrap_or_default().to_owned(),
             in_tree,
             out_tree,
-            order: 0,
             argument_names,
             collected,
             input_names,
@@ -204,7 +203,6 @@ impl Exported {
             inputs,
             outputs,
             kept,
-            weights: Vec::new(),
             platforms,
             num_devices,
             ordered_effects: names(field::ORDERED_EFFECTS)?,
@@ -215,6 +213,7 @@ impl Exported {
             jax_version: root.string(field::JAX_VERSION)?.map(str::to_owned),
             has_vjp: root.table(field::VJP)?.is_some(),
             program: program.to_vec(),
+            ..Exported::default()
         })
     }
 

@@ -151,24 +151,13 @@ impl Exported {
             in_tree: in_tree.renumbered(&|leaf| rows[leaf]),
             output_names: out_tree.paths("result"),
             out_tree,
-            order: 0,
-            argument_names: Vec::new(),
-            collected: None,
             input_names,
             inputs: inputs.into_iter().map(Arc::new).collect(),
             outputs: outputs.into_iter().map(Arc::new).collect(),
             kept,
             weights,
-            platforms: Vec::new(),
             num_devices: 1,
-            ordered_effects: Vec::new(),
-            unordered_effects: Vec::new(),
-            disabled_checks: Vec::new(),
-            calling_convention: 0,
-            custom_calls: Vec::new(),
-            jax_version: None,
-            has_vjp: false,
-            program: Vec::new(),
+            ..Exported::default()
         })
     }
 }

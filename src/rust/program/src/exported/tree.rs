@@ -13,10 +13,11 @@ const MAX_NESTING: usize = 200;
 const MAX_PATHS: usize = 1 << 28;
 
 /// A tree whose leaves are arrays, numbered in order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Tree {
     /// An array, by its number from 0.
     Leaf(usize),
+    #[default]
     None,
     Tuple(Vec<Tree>),
     List(Vec<Tree>),
