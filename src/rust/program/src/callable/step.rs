@@ -186,17 +186,13 @@ impl Callable {
     /// alone has that of the output. Donation shows which arguments change, and never where their values come from: JAX
     /// assigns donated memory to outputs by their shapes, in order.
     fn match_structures(&self, wanted: &Wanted, found: &mut Found) -> Result<()> {
-        let elements = self.elements_of_result()?;
-        let label = |(i, (name, _)): (usize, &(String, Nested))| match name.is_empty() {
-            true => format!("output {}", i + 1),
-            false => format!("output `{name}`"),
-        };
-        let labels: Vec<String> = elements.iter().enumerate().map(label).collect();
-        // The whole result, then its parts.
         let whole = self.whole_result()?;
-        let parts = if whole.tree.root().is_list() { elements } else { Vec::new() };
-        let mut outputs = vec![("the result".to_owned(), whole)];
-        outputs.extend(labels.into_iter().zip(parts).map(|(label, (_, part))| (label, part)));
+        let label = |(i, (name, part)): (usize, (&str, Nested))| match name.is_empty() {
+            true => (format!("output {}", i + 1), part),
+            false => (format!("output `{name}`"), part),
+        };
+        let parts = whole.elements().into_iter().enumerate().map(label);
+        let mut outputs: Vec<_> = std::iter::once(("the result".to_owned(), whole.clone())).chain(parts).collect();
         outputs.retain(|(_, part)| !part.rows.is_empty() && !part.rows.iter().any(|row| found.used.contains(row)));
         let names = wanted.names();
         let is_open = |(name, argument): &(&str, Nested)| {

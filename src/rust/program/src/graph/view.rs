@@ -226,14 +226,11 @@ impl Builder<'_> {
         let mut found: Vec<Result<Vec<usize>, &str>> = Vec::with_capacity(ops.len());
         for op in ops {
             let operands: Vec<&Result<Vec<usize>, &str>> = op.operands.iter().filter_map(|&i| found.get(i)).collect();
-            if let Some(value) = &op.value {
-                found.push(Err(value));
-                continue;
-            }
-            if let ("broadcast_in_dim" | "broadcast" | "convert" | "reshape", [Err(value)]) =
-                (op.label.as_str(), &operands[..])
-            {
-                let value: &str = value;
+            let passed = match (op.label.as_str(), &operands[..]) {
+                ("broadcast_in_dim" | "broadcast" | "convert" | "reshape", [Err(value)]) => Some(*value),
+                _ => None,
+            };
+            if let Some(value) = op.value.as_deref().or(passed) {
                 found.push(Err(value));
                 continue;
             }
