@@ -2,8 +2,9 @@
 
 use super::Operand;
 use pjrt_data::dtype::DType;
+use pjrt_data::layout::format_type;
 use std::cell::RefCell;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Sub};
 
 /// Adds formatted text; writing to a string cannot fail.
@@ -160,6 +161,13 @@ operators! {
     BitAnd bitand "and",
     BitOr bitor "or",
     BitXor bitxor "xor",
+}
+
+/// Its type as users know it.
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&format_type(self.dtype, &self.dims))
+    }
 }
 
 impl<'b> Value<'b> {

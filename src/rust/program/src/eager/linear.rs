@@ -5,7 +5,6 @@ use super::math::floating;
 use super::Operation;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
-use pjrt_data::layout::format_type;
 use pjrt_data::promote::promote;
 
 /// `%*%`, `crossprod` (the first operand transposed) and `tcrossprod` (the second one): of the dtype that both promote to, of
@@ -19,8 +18,7 @@ pub(super) fn product<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>, fl
         _ => (1, 1),
     };
     let (left, right) = matrices(x, y, of_x, of_y).ok_or_else(|| {
-        let (left, right) = (format_type(x.dtype, &x.dims), format_type(y.dtype, &y.dims));
-        let message = format!("`{}` needs matrices that fit: got {left} and {right}.", operation.name());
+        let message = format!("`{operation}` needs matrices that fit: got {x} and {y}.");
         let hint = match operation {
             Operation::Matmul => "The first one needs as many columns as the second one has rows.",
             Operation::Crossprod => "Both need as many rows.",

@@ -16,6 +16,7 @@ use body::{Body, Value};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
+use std::fmt;
 
 /// An operand: its dtype, and its shape. A scalar has rank 0, and is repeated to the shape of the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,6 +68,12 @@ operations! {
     Outer "outer",
     Take "[",
     Layout "layout",
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// The program of an operation: StableHLO text, with one result. `float` is the dtype of results that are not whole where
@@ -122,7 +129,7 @@ fn build<'b>(operation: Operation, values: &[Value<'b>], parameters: &[i64], flo
 }
 
 fn wrong_count(operation: Operation, count: usize) -> Error {
-    Error::new(Kind::ArgumentCount, format!("`{}` does not take {count} arrays.", operation.name()))
+    Error::new(Kind::ArgumentCount, format!("`{operation}` does not take {count} arrays."))
 }
 
 fn of_one<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64], float: DType) -> Result<Value<'b>> {

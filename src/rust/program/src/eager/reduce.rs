@@ -7,7 +7,6 @@ use super::shape::flat;
 use super::Operation;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
-use pjrt_data::layout::format_type;
 
 /// What a reduction does with two elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -105,12 +104,7 @@ fn axes(operation: Operation, x: &Value, parameters: &[i64]) -> Result<Vec<i64>>
     axes.sort_unstable();
     axes.dedup();
     if axes.len() != parameters.len() || axes.iter().any(|axis| !(0..rank).contains(axis)) {
-        bail!(
-            InvalidInput,
-            "`{}` of {} cannot go along the dimensions {parameters:?}, counted from 0.",
-            operation.name(),
-            format_type(x.dtype, &x.dims)
-        );
+        bail!(InvalidInput, "`{operation}` of {x} cannot go along the dimensions {parameters:?}, counted from 0.");
     }
     Ok(axes)
 }
@@ -232,11 +226,7 @@ fn extreme<'b>(operation: Operation, kind: Fold, x: &Value<'b>, axes: &[i64]) ->
     let dtype = if x.dtype == DType::Pred { DType::I32 } else { x.dtype };
     let is_empty = axes.iter().any(|&axis| x.dims[axis as usize] == 0);
     if is_empty && !dtype.is_float() {
-        let message = format!(
-            "`{}` of integers without elements is not defined: got {}.",
-            operation.name(),
-            format_type(x.dtype, &x.dims)
-        );
+        let message = format!("`{operation}` of integers without elements is not defined: got {x}.");
         return Err(
             Error::new(Kind::InvalidInput, message).hint("Only floats have infinities, for arrays without elements.")
         );
@@ -265,12 +255,10 @@ pub(super) fn rows_or_columns<'b>(
     let rank = x.dims.len() as i64;
     let split = parameters.first().copied().unwrap_or(1);
     if rank < 2 || !(1..rank).contains(&split) {
+        let least = split.max(1).saturating_add(1);
         bail!(
             ShapeMismatch,
-            "`{}` with `dims` = {split} needs an array of at least {} dimensions: got {}.",
-            operation.name(),
-            split.max(1).saturating_add(1),
-            format_type(x.dtype, &x.dims)
+            "`{operation}` with `dims` = {split} needs an array of at least {least} dimensions: got {x}."
         );
     }
     let is_rows = matches!(operation, Operation::RowSums | Operation::RowMeans);
