@@ -197,12 +197,10 @@ impl Callable {
     }
 
     fn argument_lines(&self, has_weights: bool, is_shown: impl Fn(&str) -> bool) -> Result<Vec<String>> {
-        let mut shown: Vec<(String, Nested)> = Vec::new();
         let mut elements = self.arguments.elements();
         let weights = if self.has_weights && has_weights { elements.pop() } else { None };
-        shown.extend(
-            elements.into_iter().filter(|(name, _)| is_shown(name)).map(|(name, part)| (name.to_owned(), part)),
-        );
+        let shown = elements.into_iter().filter(|(name, _)| is_shown(name));
+        let shown: Vec<_> = shown.map(|(name, part)| (name.to_owned(), part)).collect();
         let list = Nested::list(&shown)?;
         let from = |row: usize| {
             let state = self.state.as_ref()?;

@@ -51,15 +51,18 @@ impl ExportedProgram {
     }
 
     fn new(exported: Exported, program: Program, around: Vec<u8>, at: usize) -> Result<ExportedProgram> {
-        let is_donated = |input| taken(&exported, &program, input).is_some_and(|array| array.is_donated);
-        let donated: Vec<bool> = (0..exported.inputs.len()).map(is_donated).collect();
-        let function = Callable::of_export(&exported, &donated)?.to_text()?;
-        Ok(ExportedProgram { exported, program, function, around, at })
+        let mut made = ExportedProgram { exported, program, function: String::new(), around, at };
+        let is_donated = |input| made.taken(input).is_some_and(|array| array.is_donated);
+        let donated: Vec<bool> = (0..made.exported.inputs.len()).map(is_donated).collect();
+        made.function = Callable::of_export(&made.exported, &donated)?.to_text()?;
+        Ok(made)
     }
 
     /// How the program describes an input that it takes.
     pub fn taken(&self, input: usize) -> Option<&Array> {
-        taken(&self.exported, &self.program, input)
+        // With several platforms, the first input is the number of one.
+        let first = usize::from(self.exported.platforms.len() > 1);
+        self.program.annotations().inputs.as_ref()?.get(first + self.exported.kept.binary_search(&input).ok()?)
     }
 
     /// The content of its file, and where the program is in it: what [`ExportedProgram::of_file`] reads.
@@ -82,10 +85,4 @@ impl ExportedProgram {
             }
         }
     }
-}
-
-fn taken<'a>(exported: &Exported, program: &'a Program, input: usize) -> Option<&'a Array> {
-    // With several platforms, the first input is the number of one.
-    let first = usize::from(exported.platforms.len() > 1);
-    program.annotations().inputs.as_ref()?.get(first + exported.kept.binary_search(&input).ok()?)
 }

@@ -41,10 +41,11 @@ impl Refiner<'_> {
                 elementwise(operation, &known, of, len)?
             }
         };
-        let wrap = |value| wrapped(value, &tensor.element);
-        (values.len() == len)
-            .then(|| values.into_iter().map(wrap).collect())
-            .map(|values| (tensor.element, tensor.dims, values))
+        if values.len() != len {
+            return None;
+        }
+        let values = values.into_iter().map(|value| wrapped(value, &tensor.element)).collect();
+        Some((tensor.element, tensor.dims, values))
     }
 
     /// The size of a dimension, if it is fixed.

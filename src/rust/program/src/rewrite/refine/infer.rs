@@ -72,7 +72,11 @@ impl Refiner<'_> {
                 let Some(Attribute::Gather(gather)) = operation.attribute("dimension_numbers") else { return None };
                 one(gathered(gather, &operand(1)?, &list("slice_sizes")?))
             }
-            "reduce_window" => Some(vec![self.windowed(operation)?; results]),
+            "reduce_window" => {
+                let window = list("window_dimensions")?;
+                let dilations = ["base_dilations", "window_dilations"];
+                Some(vec![positions(operation, &operand(0)?, &window, dilations)?; results])
+            }
             "convolution" => one(self.convolved(operation)),
             "fft" => {
                 let (mut dims, length) = (operand(0)?, list("fft_length")?);
@@ -129,12 +133,6 @@ impl Refiner<'_> {
         dims.extend(without(lhs, &[&dot.lhs_batching[..], &dot.lhs_contracting].concat()));
         dims.extend(without(rhs, &[&dot.rhs_batching[..], &dot.rhs_contracting].concat()));
         Some(dims)
-    }
-
-    fn windowed(&self, operation: &Operation) -> Option<Vec<i64>> {
-        let dims = self.dims(*operation.operands.first()?);
-        let window = operation.attribute("window_dimensions")?.as_numbers()?;
-        positions(operation, dims, &window, ["base_dilations", "window_dilations"])
     }
 
     fn convolved(&self, operation: &Operation) -> Option<Vec<i64>> {

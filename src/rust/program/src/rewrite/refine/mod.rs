@@ -35,7 +35,7 @@ type Values = HashMap<Value, Value>;
 /// `InvalidInput` for sizes that do not match the arguments, `ShapeMismatch` for sizes that the program refuses, and
 /// `DynamicShape`, which names the operation, if sizes cannot be fixed.
 pub fn refine(module: &Module, dims: &[Vec<i64>], constants: &[(usize, i32)]) -> Result<Module> {
-    Refiner::new(module, true)?.run(Some(dims), constants)
+    Refiner::run(module, Some(dims), constants)
 }
 
 /// The program with an integer argument of `main`, counted from 0, as a constant. Branches that the integer does not
@@ -44,7 +44,7 @@ pub fn refine(module: &Module, dims: &[Vec<i64>], constants: &[(usize, i32)]) ->
 /// # Errors
 /// `InvalidInput` without such an argument.
 pub fn with_constant_argument(module: &Module, index: usize, value: i32) -> Result<Module> {
-    Refiner::new(module, false)?.run(None, &[(index, value)])
+    Refiner::run(module, None, &[(index, value)])
 }
 
 /// A function for certain arguments.
@@ -78,52 +78,50 @@ struct Refiner<'m> {
 }
 
 impl<'m> Refiner<'m> {
-    fn new(source: &'m Module, is_strict: bool) -> Result<Self> {
+    /// The program for these sizes of its arguments; `None` if they may stay symbolic.
+    fn run(source: &'m Module, dims: Option<&[Vec<i64>]>, constants: &[(usize, i32)]) -> Result<Module> {
         let block = source.root.block(0).ok_or_else(|| strange("a module without content"))?;
         let mut functions = HashMap::new();
         for function in block.operations.iter().filter(|operation| &*operation.name == "func.func") {
             functions.insert(name_of(function)?, function);
         }
-        Ok(Refiner {
+        let Some(&main) = functions.get("main") else {
+            bail!(InvalidInput, "The program has no function `main`.");
+        };
+        let body = main.block(0).ok_or_else(|| strange("a function with several blocks"))?;
+        let names = functions.keys().map(|&name| Name::from(name)).collect();
+        let mut refiner = Refiner {
             source,
             functions,
-            is_strict,
+            is_strict: dims.is_some(),
             types: Vec::new(),
             known: HashMap::new(),
             sums: HashMap::new(),
             built: Vec::new(),
             special: HashMap::new(),
-            names: HashSet::new(),
+            names,
             taken: HashSet::new(),
             depth: 0,
             values: Values::new(),
             out: Vec::new(),
             left: 100_000 + 100 * count(&source.root),
-        })
-    }
-
-    fn run(mut self, dims: Option<&[Vec<i64>]>, constants: &[(usize, i32)]) -> Result<Module> {
-        let Some(&main) = self.functions.get("main") else {
-            bail!(InvalidInput, "The program has no function `main`.");
         };
-        self.names = self.functions.keys().map(|&name| Name::from(name)).collect();
-        let body = main.block(0).ok_or_else(|| strange("a function with several blocks"))?;
         let mut block = Block::default();
         let mut kept = Vec::new();
         let mut given = dims.map(|dims| dims.iter());
         for (i, &argument) in body.arguments.iter().enumerate() {
-            let kind = self.source.type_of(argument);
+            let kind = refiner.source.type_of(argument);
             if let Some((_, value)) = constants.iter().find(|(index, _)| *index == i) {
-                let constant = self.constant_argument(kind, *value, i)?;
-                self.values.insert(argument, constant);
+                let constant = refiner.constant_argument(kind, *value, i)?;
+                refiner.values.insert(argument, constant);
                 continue;
             }
             let kind = match &mut given {
                 Some(dims) => fixed(kind, dims.next(), i)?,
                 None => kind.clone(),
             };
-            let value = self.value(kind);
-            self.values.insert(argument, value);
+            let value = refiner.value(kind);
+            refiner.values.insert(argument, value);
             block.arguments.push(value);
             block.names.push(body.names.get(i).cloned().flatten());
             kept.push(i);
@@ -134,24 +132,24 @@ impl<'m> Refiner<'m> {
         if let Some((index, _)) = constants.iter().find(|(index, _)| *index >= body.arguments.len()) {
             bail!(InvalidInput, "The program has no argument {}.", index + 1);
         }
-        let results = self.block(body)?;
-        let mut function = self.function(main, block, &results);
+        let results = refiner.block(body)?;
+        let mut function = refiner.function(main, block, &results);
         if let Some(attributes) = main.attribute("arg_attrs").and_then(Attribute::as_array) {
             let attributes = kept.iter().filter_map(|&i| attributes.get(i).cloned()).collect();
             function.set("arg_attrs", Attribute::Array(attributes));
         }
         let mut operations = vec![function];
-        operations.append(&mut self.built);
-        let others = self.source.root.block(0).into_iter().flat_map(|block| &block.operations);
+        operations.append(&mut refiner.built);
+        let others = refiner.source.root.block(0).into_iter().flat_map(|block| &block.operations);
         let others = others.filter(|operation| &*operation.name != "func.func").cloned();
-        let mut root = without_regions(&self.source.root);
-        if self.is_strict && root.attribute("jax.uses_shape_polymorphism").is_some() {
+        let mut root = without_regions(&refiner.source.root);
+        if refiner.is_strict && root.attribute("jax.uses_shape_polymorphism").is_some() {
             root.set("jax.uses_shape_polymorphism", Attribute::Bool(false));
         }
         let operations = others.chain(operations).collect();
         root.regions = vec![Region { blocks: vec![Block { operations, ..Block::default() }] }];
         clean::clean(&mut root);
-        Ok(Module { root, types: self.types })
+        Ok(Module { root, types: refiner.types })
     }
 
     fn constant_argument(&mut self, kind: &Type, value: i32, i: usize) -> Result<Value> {
