@@ -155,7 +155,7 @@ fn explore(program: &Program) {
 /// Fixes the sizes of a program's arguments, and reads the result.
 fn refine(program: &Program, dims: &[Vec<i64>]) {
     let Some(module) = sound(Module::decode(program.code())) else { return };
-    let as_constant = sound(refine::with_constant_argument(&module, 0, 1));
+    let as_constant = sound(refine::refine(&module, dims.get(1..).unwrap_or_default(), &[(0, 1)]));
     for refined in [sound(refine::refine(&module, dims, &[])), as_constant].into_iter().flatten() {
         if let Some(text) = sound(refined.text()) {
             sound(Program::new(text.into_bytes(), Format::Mlir));

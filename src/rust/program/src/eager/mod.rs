@@ -84,36 +84,17 @@ impl fmt::Display for Operation {
 /// `ArgumentCount` for another number of operands than the operation takes, `ShapeMismatch` for shapes that do not fit,
 /// `UnsupportedDtype` for dtypes that the operation is not defined for, `InvalidInput` for parameters out of range.
 pub fn program(operation: Operation, operands: &[Operand], parameters: &[i64], float: DType) -> Result<String> {
+    math::check_default(float)?;
+    for operand in operands {
+        Spec::new(operand.dtype, operand.shape)?;
+    }
     let body = Body::default();
-    let values = arguments(&body, operands, float)?;
+    let values = body.arguments(operands);
     if let (Operation::Layout, [x]) = (operation, &values[..]) {
         return shape::in_layout(x, parameters);
     }
     let result = build(operation, &values, parameters, float)?;
     Ok(body.program(&values, &result))
-}
-
-/// The dtype and shape of an operation's result.
-///
-/// # Errors
-/// As [`program`].
-pub fn result(
-    operation: Operation,
-    operands: &[Operand],
-    parameters: &[i64],
-    float: DType,
-) -> Result<(DType, Vec<i64>)> {
-    let body = Body::default();
-    let result = build(operation, &arguments(&body, operands, float)?, parameters, float)?;
-    Ok((result.dtype, result.dims))
-}
-
-fn arguments<'b>(body: &'b Body, operands: &[Operand], float: DType) -> Result<Vec<Value<'b>>> {
-    math::check_default(float)?;
-    for operand in operands {
-        Spec::new(operand.dtype, operand.shape)?;
-    }
-    Ok(body.arguments(operands))
 }
 
 /// Writes the operation, and returns its result.

@@ -28,9 +28,6 @@ impl<'m> Refiner<'m> {
         let Some(&(_, name, kept, attributes)) = found else { return Ok(None) };
         let sizes = operands.get(kept..).unwrap_or_default();
         let is_known = sizes.iter().all(|&size| self.known(size).is_some());
-        if !self.is_strict && !is_known {
-            return Ok(None);
-        }
         if name == "stablehlo.slice" && !is_known {
             return self.moving_slice(source, operands).map(Some);
         }
@@ -110,15 +107,14 @@ impl<'m> Refiner<'m> {
         match target {
             "shape_assertion" => {
                 let known: Vec<Option<i64>> = operands.iter().map(|&operand| self.scalar(operand)).collect();
-                match known.first() {
-                    Some(Some(0)) => return Err(refused(source, &known)),
-                    Some(Some(_)) => return Ok(Vec::new()),
-                    _ if self.is_strict => return Err(unrefined(source, "checks sizes that depend on data")),
-                    _ => {}
-                }
+                return match known.first() {
+                    Some(Some(0)) => Err(refused(source, &known)),
+                    Some(Some(_)) => Ok(Vec::new()),
+                    _ => Err(unrefined(source, "checks sizes that depend on data")),
+                };
             }
-            "stablehlo.dynamic_reduce_window" if self.is_strict => return self.reduce_window(source, &operands),
-            "stablehlo.dynamic_top_k" if self.is_strict => {
+            "stablehlo.dynamic_reduce_window" => return self.reduce_window(source, &operands),
+            "stablehlo.dynamic_top_k" => {
                 let k = self.need(source, operands.get(1))?;
                 return self.top_k(source, operands[..1].to_vec(), k.first());
             }
@@ -133,7 +129,7 @@ impl<'m> Refiner<'m> {
                 let types = vec![self.of_sizes(source, 0, dims)?];
                 return self.push(Operation::new(&name, operands, Vec::new()), types);
             }
-            "stablehlo.dynamic_rng_bit_generator" if self.is_strict => {
+            "stablehlo.dynamic_rng_bit_generator" => {
                 let dims = self.need(source, operands.get(1))?;
                 let mut operation = Operation::new("stablehlo.rng_bit_generator", operands[..1].to_vec(), Vec::new());
                 let algorithm = source.attribute("rng_algorithm").ok_or_else(|| strange("random bits of no kind"))?;
@@ -146,10 +142,10 @@ impl<'m> Refiner<'m> {
         }
         let mut operation = Operation { operands, results: Vec::new(), ..without_regions(source) };
         let types = match source.attribute("indices_of_shape_operands").and_then(Attribute::as_numbers) {
-            Some(indices) if self.is_strict => self.without_shapes(source, &mut operation, &indices)?,
+            Some(indices) => self.without_shapes(source, &mut operation, &indices)?,
             _ => self.result_types(source, &operation)?,
         };
-        if target == "stablehlo.dynamic_approx_top_k" && self.is_strict {
+        if target == "stablehlo.dynamic_approx_top_k" {
             self.fix_number_of_largest(source, &mut operation)?;
         }
         if let Some(called) = source.attribute("called_computations").and_then(Attribute::as_array) {
@@ -235,7 +231,7 @@ impl<'m> Refiner<'m> {
         let function =
             self.functions.get(&**name).ok_or_else(|| strange("a call of a function that does not exist"))?;
         let types = function.regions.first().map(|region| self.region_types(region)).unwrap_or_default();
-        if !types.iter().all(Type::is_static) && self.is_strict {
+        if !types.iter().all(Type::is_static) {
             return Err(unrefined(source, "calls a function whose sizes are not known"));
         }
         let values: Vec<Value> = types.into_iter().map(|kind| self.value(kind)).collect();

@@ -13,12 +13,8 @@ impl Refiner<'_> {
         }
         let is_fixed = operation.operands.iter().all(|&operand| self.of(operand).is_static());
         let inferred = if is_fixed { self.inferred(operation, &declared) } else { None };
-        let Some(inferred) = inferred.filter(|inferred| inferred.len() == declared.len()) else {
-            if self.is_strict {
-                return Err(self.without_rule(operation, declared[0]));
-            }
-            return Ok(declared.into_iter().cloned().collect());
-        };
+        let inferred = inferred.filter(|inferred| inferred.len() == declared.len());
+        let inferred = inferred.ok_or_else(|| self.without_rule(operation, declared[0]))?;
         let fixed = |(kind, dims): (&&Type, Vec<i64>)| match kind.as_tensor() {
             Some(_) if kind.is_static() => Ok((*kind).clone()),
             _ => with_sizes(kind, &dims)

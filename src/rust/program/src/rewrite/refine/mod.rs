@@ -35,16 +35,7 @@ type Values = HashMap<Value, Value>;
 /// `InvalidInput` for sizes that do not match the arguments, `ShapeMismatch` for sizes that the program refuses, and
 /// `DynamicShape`, which names the operation, if sizes cannot be fixed.
 pub fn refine(module: &Module, dims: &[Vec<i64>], constants: &[(usize, i32)]) -> Result<Module> {
-    Refiner::run(module, Some(dims), constants)
-}
-
-/// The program with an integer argument of `main`, counted from 0, as a constant. Branches that the integer does not
-/// choose are left out.
-///
-/// # Errors
-/// `InvalidInput` without such an argument.
-pub fn with_constant_argument(module: &Module, index: usize, value: i32) -> Result<Module> {
-    Refiner::run(module, None, &[(index, value)])
+    Refiner::run(module, dims, constants)
 }
 
 /// A function for certain arguments.
@@ -57,8 +48,6 @@ struct Special {
 struct Refiner<'m> {
     source: &'m Module,
     functions: HashMap<&'m str, &'m Operation>,
-    /// Whether all types must become fixed.
-    is_strict: bool,
     types: Vec<Type>,
     known: HashMap<Value, Known>,
     /// Sums of a value and known integers.
@@ -78,8 +67,7 @@ struct Refiner<'m> {
 }
 
 impl<'m> Refiner<'m> {
-    /// The program for these sizes of its arguments; `None` if they may stay symbolic.
-    fn run(source: &'m Module, dims: Option<&[Vec<i64>]>, constants: &[(usize, i32)]) -> Result<Module> {
+    fn run(source: &'m Module, dims: &[Vec<i64>], constants: &[(usize, i32)]) -> Result<Module> {
         let block = source.root.block(0).ok_or_else(|| strange("a module without content"))?;
         let mut functions = HashMap::new();
         for function in block.operations.iter().filter(|operation| &*operation.name == "func.func") {
@@ -93,7 +81,6 @@ impl<'m> Refiner<'m> {
         let mut refiner = Refiner {
             source,
             functions,
-            is_strict: dims.is_some(),
             types: Vec::new(),
             known: HashMap::new(),
             sums: HashMap::new(),
@@ -108,7 +95,7 @@ impl<'m> Refiner<'m> {
         };
         let mut block = Block::default();
         let mut kept = Vec::new();
-        let mut given = dims.map(|dims| dims.iter());
+        let mut given = dims.iter();
         for (i, &argument) in body.arguments.iter().enumerate() {
             let kind = refiner.source.type_of(argument);
             if let Some((_, value)) = constants.iter().find(|(index, _)| *index == i) {
@@ -116,17 +103,13 @@ impl<'m> Refiner<'m> {
                 refiner.values.insert(argument, constant);
                 continue;
             }
-            let kind = match &mut given {
-                Some(dims) => fixed(kind, dims.next(), i)?,
-                None => kind.clone(),
-            };
-            let value = refiner.value(kind);
+            let value = refiner.value(fixed(kind, given.next(), i)?);
             refiner.values.insert(argument, value);
             block.arguments.push(value);
             block.names.push(body.names.get(i).cloned().flatten());
             kept.push(i);
         }
-        if given.is_some_and(|mut dims| dims.next().is_some()) {
+        if given.next().is_some() {
             bail!(InvalidInput, "There are more shapes than the program has arguments, {}.", kept.len());
         }
         if let Some((index, _)) = constants.iter().find(|(index, _)| *index >= body.arguments.len()) {
@@ -143,7 +126,7 @@ impl<'m> Refiner<'m> {
         let others = refiner.source.root.block(0).into_iter().flat_map(|block| &block.operations);
         let others = others.filter(|operation| &*operation.name != "func.func").cloned();
         let mut root = without_regions(&refiner.source.root);
-        if refiner.is_strict && root.attribute("jax.uses_shape_polymorphism").is_some() {
+        if root.attribute("jax.uses_shape_polymorphism").is_some() {
             root.set("jax.uses_shape_polymorphism", Attribute::Bool(false));
         }
         let operations = others.chain(operations).collect();
