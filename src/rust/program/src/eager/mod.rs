@@ -2,7 +2,6 @@
 //! text for an operation, the dtypes and shapes of its operands, and its parameters.
 
 mod arithmetic;
-#[macro_use]
 mod body;
 mod complex;
 mod gamma;

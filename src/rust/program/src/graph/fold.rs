@@ -31,10 +31,7 @@ fn inputs_room(most: usize) -> usize {
 /// The group of each item: chains of operations, each of which uses only the previous one and inputs. Stops when there
 /// are `room` groups.
 fn chains(items: &[Node], room: usize) -> Vec<usize> {
-    let mut consumers = vec![Vec::new(); items.len()];
-    for (i, item) in items.iter().enumerate() {
-        item.inputs.iter().for_each(|&input| consumers[input].push(i));
-    }
+    let consumers = consumers(items);
     let mut groups: Vec<usize> = (0..items.len()).collect();
     let mut left = items.iter().filter(|item| !item.is_end()).count();
     for (i, item) in items.iter().enumerate() {
@@ -51,6 +48,15 @@ fn chains(items: &[Node], room: usize) -> Vec<usize> {
         }
     }
     groups
+}
+
+/// For each item, those that use it.
+fn consumers(items: &[Node]) -> Vec<Vec<usize>> {
+    let mut consumers = vec![Vec::new(); items.len()];
+    for (i, item) in items.iter().enumerate() {
+        item.inputs.iter().for_each(|&input| consumers[input].push(i));
+    }
+    consumers
 }
 
 /// The group of each item: so many stretches of the program.
@@ -83,18 +89,11 @@ fn fold_ends(items: Vec<Node>, role: Role, room: usize) -> Vec<Node> {
     if ends.len() <= room {
         return items;
     }
-    let mut neighbours: Vec<Vec<usize>> = vec![Vec::new(); items.len()];
-    for (i, item) in items.iter().enumerate() {
-        for &input in &item.inputs {
-            neighbours[input].push(i);
-        }
-        if role == Role::Output {
-            neighbours[i].clone_from(&item.inputs);
-        }
-    }
+    let consumers = consumers(&items);
     let mut kinds: BTreeMap<&[usize], Vec<usize>> = BTreeMap::new();
     for &end in &ends {
-        kinds.entry(&neighbours[end]).or_default().push(end);
+        let neighbours = if role == Role::Output { &items[end].inputs } else { &consumers[end] };
+        kinds.entry(neighbours).or_default().push(end);
     }
     let mut groups: Vec<usize> = (0..items.len()).collect();
     let mut kinds: Vec<Vec<usize>> = kinds.into_values().collect();
