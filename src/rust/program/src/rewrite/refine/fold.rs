@@ -107,15 +107,12 @@ fn is_unsigned(element: &Element) -> bool {
 
 /// A number as an element holds it.
 fn wrapped(value: i64, element: &Element) -> i64 {
-    match element.dtype() {
-        Some(DType::Pred) => i64::from(value & 1 != 0),
-        Some(DType::I8) => i64::from(value as i8),
-        Some(DType::I16) => i64::from(value as i16),
-        Some(DType::I32) => i64::from(value as i32),
-        Some(DType::U8) => i64::from(value as u8),
-        Some(DType::U16) => i64::from(value as u16),
-        Some(DType::U32) => i64::from(value as u32),
-        _ => value,
+    let Some(dtype) = element.dtype() else { return value };
+    let unused = if dtype == DType::Pred { 63 } else { 64 - dtype.info().bits };
+    if dtype.is_signed() {
+        value << unused >> unused
+    } else {
+        ((value as u64) << unused >> unused) as i64
     }
 }
 

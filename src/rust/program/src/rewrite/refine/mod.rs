@@ -71,7 +71,8 @@ impl<'m> Refiner<'m> {
         let block = source.root.block(0).ok_or_else(|| strange("a module without content"))?;
         let mut functions = HashMap::new();
         for function in block.operations.iter().filter(|operation| &*operation.name == "func.func") {
-            functions.insert(name_of(function)?, function);
+            let name = function.symbol().ok_or_else(|| strange("a function without a name"))?;
+            functions.insert(name, function);
         }
         let Some(&main) = functions.get("main") else {
             bail!(InvalidInput, "The program has no function `main`.");
@@ -360,10 +361,6 @@ fn without_regions(operation: &Operation) -> Operation {
         attributes: operation.attributes.clone(),
         regions: Vec::new(),
     }
-}
-
-fn name_of(function: &Operation) -> Result<&str> {
-    function.symbol().ok_or_else(|| strange("a function without a name"))
 }
 
 /// The number of operations.
