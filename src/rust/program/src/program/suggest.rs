@@ -75,21 +75,14 @@ pub fn operation(name: &str) -> Option<String> {
     if matches!(bare.as_str(), "func" | "call") {
         return Some(format!("func.{bare}"));
     }
-    let of_stablehlo = |operation: &str| format!("stablehlo.{operation}");
-    if OPERATIONS.contains(&bare.as_str()) {
-        return Some(of_stablehlo(&bare));
-    }
     if CHLO.contains(&bare.as_str()) {
         return Some(format!("chlo.{bare}"));
     }
     let plain = bare.replace('_', "");
-    if let Some((operation, _)) = SYNONYMS.iter().find(|(_, names)| names.contains(&plain.as_str())) {
-        return Some(of_stablehlo(operation));
-    }
-    if let Some(operation) = OPERATIONS.iter().find(|operation| operation.replace('_', "") == plain) {
-        return Some(of_stablehlo(operation));
-    }
-    closest(&bare, OPERATIONS).or_else(|| only_start(&bare)).map(of_stablehlo)
+    let synonym = SYNONYMS.iter().find(|(_, names)| names.contains(&plain.as_str())).map(|(operation, _)| *operation);
+    let same = || OPERATIONS.into_iter().find(|operation| operation.replace('_', "") == plain);
+    let similar = || closest(&bare, OPERATIONS).or_else(|| only_start(&bare));
+    synonym.or_else(same).or_else(similar).map(|operation| format!("stablehlo.{operation}"))
 }
 
 /// The type of elements that a program may mean by a name: `f32` for `float32`.
@@ -173,6 +166,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), count);
         assert!(SYNONYMS.iter().all(|(operation, _)| OPERATIONS.contains(operation)));
+        OPERATIONS.iter().for_each(|name| assert_eq!(operation(name), Some(format!("stablehlo.{name}"))));
         assert!(names.iter().all(|name| !name.contains('_') && !OPERATIONS.contains(name) && !CHLO.contains(name)));
     }
 
