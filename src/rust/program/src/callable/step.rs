@@ -100,12 +100,12 @@ impl Callable {
         outputs.iter().enumerate().for_each(|(i, path)| {
             at.entry(path).or_insert(i);
         });
-        let mut found = Found { sources: vec![None; self.inputs.len()], used: HashSet::new() };
+        let (mut sources, mut used) = (vec![None; self.inputs.len()], HashSet::new());
         // An output belongs to one input, with its type.
         let mut replace = |row: usize, output: Option<usize>| {
             if let Some(output) = output.filter(|&output| self.outputs[output] == self.inputs[row].kind) {
-                if found.sources[row].is_none() && found.used.insert(output) {
-                    found.sources[row] = Some(output);
+                if sources[row].is_none() && used.insert(output) {
+                    sources[row] = Some(output);
                 }
             }
         };
@@ -117,15 +117,15 @@ impl Callable {
                     replace(row, at.get(path.trim_start_matches(SLASH)).copied());
                 }
             }
-            return Ok(found.sources);
+            return Ok(sources);
         }
         if self.result.is_some() {
             for (row, path) in inputs.iter().enumerate().filter(|(row, _)| self.inputs[*row].kept) {
                 replace(row, at.get(path.as_str()).copied());
             }
         }
-        self.match_structures(wanted, &mut found)?;
-        Ok(found.sources)
+        self.match_structures(wanted, &mut sources, &used)?;
+        Ok(sources)
     }
 
     fn check(&self, wanted: &Wanted) -> Result<()> {
@@ -185,7 +185,7 @@ impl Callable {
     /// Adds the outputs for arguments that no name decides: an output that alone has the structure of the argument, which
     /// alone has that of the output. Donation shows which arguments change, and never where their values come from: JAX
     /// assigns donated memory to outputs by their shapes, in order.
-    fn match_structures(&self, wanted: &Wanted, found: &mut Found) -> Result<()> {
+    fn match_structures(&self, wanted: &Wanted, sources: &mut [Option<usize>], used: &HashSet<usize>) -> Result<()> {
         let whole = self.whole_result()?;
         let label = |(i, (name, part)): (usize, (&str, Nested))| match name.is_empty() {
             true => (format!("output {}", i + 1), part),
@@ -193,7 +193,7 @@ impl Callable {
         };
         let parts = whole.elements().into_iter().enumerate().map(label);
         let mut outputs: Vec<_> = std::iter::once(("the result".to_owned(), whole.clone())).chain(parts).collect();
-        outputs.retain(|(_, part)| !part.rows.is_empty() && !part.rows.iter().any(|row| found.used.contains(row)));
+        outputs.retain(|(_, part)| !part.rows.is_empty() && !part.rows.iter().any(|row| used.contains(row)));
         let names = wanted.names();
         let is_open = |(name, argument): &(&str, Nested)| {
             let mut kept = argument.rows.iter().filter(|&&row| self.inputs[row].kept).peekable();
@@ -201,7 +201,7 @@ impl Callable {
                 Wanted::Any => kept.clone().any(|&row| self.inputs[row].donated),
                 _ => names.contains(name),
             };
-            is_wanted && kept.peek().is_some() && kept.all(|&row| found.sources[row].is_none())
+            is_wanted && kept.peek().is_some() && kept.all(|&row| sources[row].is_none())
         };
         let open: Vec<(&str, Nested)> = self.arguments.elements().into_iter().filter(is_open).collect();
         let kinds =
@@ -218,10 +218,7 @@ impl Callable {
             match fits.as_slice() {
                 [] => {}
                 [(_, output)] if rivals.len() == 1 => {
-                    for (&row, &output) in argument.rows.iter().zip(&output.rows) {
-                        found.sources[row] = Some(output);
-                        found.used.insert(output);
-                    }
+                    argument.rows.iter().zip(&output.rows).for_each(|(&row, &output)| sources[row] = Some(output));
                 }
                 several => {
                     let which: Vec<String> = rivals.iter().map(|name| format!("`{name}`")).collect();
@@ -257,12 +254,6 @@ impl Callable {
 fn choose_outputs(arguments: &[&str]) -> String {
     let chosen: Vec<String> = arguments.iter().map(|name| format!("{name} = ...")).collect();
     format!("Choose with `state = c({})`: the position or the name of the output in place of `...`.", chosen.join(", "))
-}
-
-/// The outputs that are found for inputs.
-struct Found {
-    sources: Vec<Option<usize>>,
-    used: HashSet<usize>,
 }
 
 impl Nested {

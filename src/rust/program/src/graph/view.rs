@@ -62,12 +62,7 @@ impl Role {
             "while" | "if" | "case" | "conditional" | "call" | "fusion" | "map" | "composite" | "async_start"
             | "manual_computation" => Role::Control,
             "custom_call" | "infeed" | "outfeed" | "send" | "recv" | "rng" | "rng_bit_generator" => Role::Call,
-            name if name.starts_with("all_")
-                || name.starts_with("collective_")
-                || name.starts_with("reduce_scatter") =>
-            {
-                Role::Call
-            }
+            name if ["all_", "collective_", "reduce_scatter"].iter().any(|start| name.starts_with(start)) => Role::Call,
             _ => Role::Elementwise,
         }
     }
