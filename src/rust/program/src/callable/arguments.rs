@@ -133,17 +133,24 @@ pub(super) fn nest(paths: &[String]) -> Result<Nested> {
     if paths.iter().any(|path| path.split(SLASH).count() > MAX_PARTS) {
         bail!(InvalidInput, "Names of the program lead into too many lists.");
     }
-    match tree(paths.iter().map(String::as_str).enumerate().collect()) {
+    match tree(paths.iter().map(|path| Some(path.as_str())).enumerate().collect()) {
         Some(tree) => Nested::of(&tree),
         None => bail!(InvalidInput, "Names of the program do not fit together."),
     }
 }
 
-/// The list of rows with these paths below it; `None` if they do not fit together.
-fn tree(rows: Vec<(usize, &str)>) -> Option<Tree> {
+/// Rows, with the rest of the path to each.
+type Rows<'a> = Vec<(usize, Option<&'a str>)>;
+
+/// The list of some rows, or a single one; `None` if their paths do not fit together.
+fn tree(rows: Rows) -> Option<Tree> {
+    if let [(row, None)] = rows[..] {
+        return Some(Tree::Leaf(row));
+    }
     let mut places: HashMap<&str, usize> = HashMap::new();
-    let mut parts: Vec<(&str, Vec<(usize, Option<&str>)>)> = Vec::new();
+    let mut parts: Vec<(&str, Rows)> = Vec::new();
     for (row, path) in rows {
+        let path = path?;
         let (name, rest) = path.split_once(SLASH).map_or((path, None), |(name, rest)| (name, Some(rest)));
         let place = *places.entry(name).or_insert(parts.len());
         if place == parts.len() {
@@ -151,14 +158,8 @@ fn tree(rows: Vec<(usize, &str)>) -> Option<Tree> {
         }
         parts[place].1.push((row, rest));
     }
-    let element = |(name, rows): (&str, Vec<(usize, Option<&str>)>)| {
-        let tree = match rows[..] {
-            [(row, None)] => Tree::Leaf(row),
-            _ => tree(rows.into_iter().map(|(row, rest)| Some((row, rest?))).collect::<Option<_>>()?)?,
-        };
-        Some((name.to_owned(), tree))
-    };
-    let mut elements = parts.into_iter().map(element).collect::<Option<Vec<_>>>()?;
+    let elements = parts.into_iter().map(|(name, rows)| Some((name.to_owned(), tree(rows)?)));
+    let mut elements = elements.collect::<Option<Vec<_>>>()?;
     let position = |(name, _): &(String, Tree)| name.parse::<usize>().ok();
     let mut numbers: Vec<Option<usize>> = elements.iter().map(position).collect();
     numbers.sort_unstable();
