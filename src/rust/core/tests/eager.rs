@@ -79,7 +79,6 @@ fn run_bytes(
     let operation = Operation::from_name(name).unwrap();
     let types: Vec<Operand> = operands.iter().map(|(operand, _)| *operand).collect();
     let text = eager::program(operation, &types, parameters, float)?;
-    let (dtype, dims) = eager::result(operation, &types, parameters, float)?;
     let program = common::program(&text);
     let compiled = Executable::compile(std::slice::from_ref(&device), &program, &CompileOptions::default());
     let executable = compiled.unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
@@ -89,9 +88,8 @@ fn run_bytes(
     let buffers: Vec<Buffer> = operands.iter().map(upload).collect();
     let inputs: Vec<&Buffer> = buffers.iter().collect();
     let output = executable.execute(&inputs, &ExecuteOptions::default())?.into_vec().remove(0);
-    assert_eq!((output.dtype(), output.dims()), (dtype, &dims[..]), "{name}");
     let bytes = output.read()?.bytes().to_vec();
-    Ok((dtype, dims, bytes))
+    Ok((output.dtype(), output.dims().to_vec(), bytes))
 }
 
 fn try_run(name: &str, operands: &[Array], parameters: &[i64], float: DType) -> Result<Array> {

@@ -15,6 +15,5 @@ pub mod program;
 mod rewrite;
 
 pub use checks::{collectives, narrow, selections};
-pub use exported::pytorch;
 pub use program::stablehlo;
 pub use rewrite::refine;

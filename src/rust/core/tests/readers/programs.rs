@@ -13,7 +13,6 @@ use pjrt_program::exported::Exported;
 use pjrt_program::graph::Graph;
 use pjrt_program::narrow;
 use pjrt_program::program::{Format, Program};
-use pjrt_program::pytorch::{Function, Source};
 use pjrt_program::refine;
 use prost::Message;
 use std::sync::Arc;
@@ -128,10 +127,8 @@ fn sizes(names: &[String], shapes: &[&[String]], outputs: &[&[String]]) -> Optio
 
 /// The description of a function that PyTorch exported.
 pub fn pytorch(bytes: &[u8]) {
-    if let Some(function) = sound(Function::read(bytes)) {
-        function.taken().count();
-        let arguments = function.inputs.iter().filter(|input| !matches!(input.source, Source::Weight(_)));
-        assert_eq!(function.in_tree.argument_paths().len(), arguments.count());
+    if let Some(function) = sound(Exported::of_pytorch(bytes)) {
+        assert_eq!(function.in_tree.argument_paths().len(), function.inputs.len() - function.weights.len());
         assert_eq!(function.out_tree.paths("result").len(), function.outputs.len());
     }
 }
@@ -158,7 +155,7 @@ fn explore(program: &Program) {
 /// Fixes the sizes of a program's arguments, and reads the result.
 fn refine(program: &Program, dims: &[Vec<i64>]) {
     let Some(module) = sound(Module::decode(program.code())) else { return };
-    let as_constant = sound(refine::with_constant_argument(&module, 0, 1));
+    let as_constant = sound(refine::refine(&module, dims.get(1..).unwrap_or_default(), &[(0, 1)]));
     for refined in [sound(refine::refine(&module, dims, &[])), as_constant].into_iter().flatten() {
         if let Some(text) = sound(refined.text()) {
             sound(Program::new(text.into_bytes(), Format::Mlir));

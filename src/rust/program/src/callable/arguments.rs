@@ -4,7 +4,6 @@ use super::{Class, Nested};
 use crate::exported::Tree;
 use crate::names::{is_generated, normal, SLASH};
 use pjrt_base::error::Result;
-use pjrt_data::tree::Builder;
 use std::collections::{HashMap, HashSet};
 
 /// Names that the R functions need themselves.
@@ -76,11 +75,8 @@ pub(super) fn of_pair(pair: &Tree, known: &[Option<String>], last: Option<(&str,
         names.extend(name);
         arguments.push(tree);
     }
-    let (mut builder, mut rows) = (Builder::default(), Vec::new());
-    builder.open(true, arguments.len(), "")?;
-    names.iter().zip(arguments).try_for_each(|(name, tree)| tree.add_to(&mut builder, &mut rows, name))?;
-    builder.close();
-    Nested { tree: builder.finish(), rows }.checked()
+    let arguments = names.into_iter().zip(arguments).map(|(name, tree)| Ok((name, Nested::of(tree)?)));
+    Nested::list(&arguments.collect::<Result<Vec<_>>>()?)
 }
 
 /// The arguments of a program whose inputs have these names. Those that are made up, or do not lead to a place of their
@@ -116,9 +112,8 @@ pub(super) fn of_names(names: &[String]) -> Result<Nested> {
         *path = numbered.next().unwrap_or_default();
     }
     // In the order of their first arrays, with names that R functions can have.
-    let mut order: Vec<String> = Vec::new();
     let mut seen = HashSet::new();
-    paths.iter().map(|path| first(path)).filter(|name| seen.insert(name.clone())).for_each(|name| order.push(name));
+    let order: Vec<String> = paths.iter().map(|path| first(path)).filter(|name| seen.insert(name.clone())).collect();
     let renamed: HashMap<String, String> = order.iter().cloned().zip(unique_names(order.clone(), &[])).collect();
     for path in &mut paths {
         let name = first(path);
@@ -130,62 +125,47 @@ pub(super) fn of_names(names: &[String]) -> Result<Nested> {
     nest(&paths)
 }
 
-/// Lists being made of paths, with the place of each name.
-enum Draft {
-    Row(usize),
-    List(Vec<(String, Draft)>, HashMap<String, usize>),
-}
-
 /// The nested list of the positions of some paths in normal form. Lists whose elements all have numbers have no names.
 ///
 /// # Errors
 /// `InvalidInput` if a path is within another one, or if they are too deep.
 pub(super) fn nest(paths: &[String]) -> Result<Nested> {
-    let empty = || Draft::List(Vec::new(), HashMap::new());
-    let mut root = empty();
-    for (row, path) in paths.iter().enumerate() {
-        if path.split(SLASH).count() > MAX_PARTS {
-            bail!(InvalidInput, "Names of the program lead into too many lists.");
-        }
-        let mut at = &mut root;
-        for part in path.split(SLASH) {
-            let Draft::List(elements, places) = at else {
-                bail!(InvalidInput, "Names of the program do not fit together.")
-            };
-            let place = *places.entry(part.to_owned()).or_insert_with(|| {
-                elements.push((part.to_owned(), empty()));
-                elements.len() - 1
-            });
-            at = &mut elements[place].1;
-        }
-        match at {
-            Draft::List(elements, _) if elements.is_empty() => *at = Draft::Row(row),
-            _ => bail!(InvalidInput, "Names of the program do not fit together."),
-        }
+    if paths.iter().any(|path| path.split(SLASH).count() > MAX_PARTS) {
+        bail!(InvalidInput, "Names of the program lead into too many lists.");
     }
-    let (mut builder, mut rows) = (Builder::default(), Vec::new());
-    add(root, &mut builder, &mut rows, "")?;
-    Nested { tree: builder.finish(), rows }.checked()
+    match tree(paths.iter().map(|path| Some(path.as_str())).enumerate().collect()) {
+        Some(tree) => Nested::of(&tree),
+        None => bail!(InvalidInput, "Names of the program do not fit together."),
+    }
 }
 
-fn add(draft: Draft, builder: &mut Builder, rows: &mut Vec<usize>, name: &str) -> Result<()> {
-    let mut elements = match draft {
-        Draft::Row(row) => {
-            rows.push(row);
-            return builder.leaf(name);
+/// Rows, with the rest of the path to each.
+type Rows<'a> = Vec<(usize, Option<&'a str>)>;
+
+/// The list of some rows, or a single one; `None` if their paths do not fit together.
+fn tree(rows: Rows) -> Option<Tree> {
+    if let [(row, None)] = rows[..] {
+        return Some(Tree::Leaf(row));
+    }
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut parts: Vec<(&str, Rows)> = Vec::new();
+    for (row, path) in rows {
+        let path = path?;
+        let (name, rest) = path.split_once(SLASH).map_or((path, None), |(name, rest)| (name, Some(rest)));
+        let place = *places.entry(name).or_insert(parts.len());
+        if place == parts.len() {
+            parts.push((name, Vec::new()));
         }
-        Draft::List(elements, _) => elements,
-    };
-    let mut numbers: Vec<Option<usize>> = elements.iter().map(|(name, _)| name.parse().ok()).collect();
+        parts[place].1.push((row, rest));
+    }
+    let elements = parts.into_iter().map(|(name, rows)| Some((name.to_owned(), tree(rows)?)));
+    let mut elements = elements.collect::<Option<Vec<_>>>()?;
+    let position = |(name, _): &(String, Tree)| name.parse::<usize>().ok();
+    let mut numbers: Vec<Option<usize>> = elements.iter().map(position).collect();
     numbers.sort_unstable();
-    let are_positions = numbers.iter().enumerate().all(|(i, number)| *number == Some(i));
-    if are_positions {
-        elements.sort_by_key(|(name, _)| name.parse::<usize>().ok());
+    if !numbers.into_iter().eq((0..elements.len()).map(Some)) {
+        return Some(Tree::Dict(elements));
     }
-    builder.open(!are_positions, elements.len(), name)?;
-    for (key, element) in elements {
-        add(element, builder, rows, if are_positions { "" } else { &key })?;
-    }
-    builder.close();
-    Ok(())
+    elements.sort_by_key(position);
+    Some(Tree::List(elements.into_iter().map(|(_, element)| element).collect()))
 }

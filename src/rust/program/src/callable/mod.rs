@@ -188,15 +188,12 @@ impl Callable {
             seen.len() == count && rows.len() == count
         };
         let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
-        let fits = match &self.state {
-            None => true,
-            Some(state) => {
-                state.sources.len() == inputs
-                    && state.outputs.len() == outputs
-                    && state.sources.iter().flatten().all(|&output| output < outputs)
-                    && state.names.iter().all(|name| self.names().contains(&name.as_str()))
-            }
-        };
+        let fits = self.state.as_ref().is_none_or(|state| {
+            state.sources.len() == inputs
+                && state.outputs.len() == outputs
+                && state.sources.iter().flatten().all(|&output| output < outputs)
+                && state.names.iter().all(|name| self.names().contains(&name.as_str()))
+        });
         let result = self.result.iter().all(|result| result.rows.iter().all(|&row| row < outputs));
         if !is_each_once(&self.arguments.rows, inputs) || !result || !fits {
             return Err(damaged("its arrays do not fit its lists"));

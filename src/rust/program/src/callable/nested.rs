@@ -5,6 +5,7 @@ use crate::exported;
 use pjrt_base::error::{Error, Result};
 use pjrt_data::tree::{Builder, Kind, Tree, View};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 /// A nested list of inputs or outputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,15 +39,11 @@ impl TryFrom<Flat> for Nested {
 
     fn try_from(flat: Flat) -> Result<Nested> {
         let kind = |letter: char| LETTERS.iter().find(|(_, other)| *other == letter).map(|(kind, _)| *kind);
-        if flat.nodes.iter().any(|(letter, _, _)| kind(*letter).is_none()) {
-            return Err(damaged("a list has an element of unknown kind"));
-        }
-        let view = |(letter, arity, name): &'_ (char, usize, String)| {
-            (kind(*letter).unwrap_or(Kind::Null), *arity, name.clone())
-        };
-        let nodes: Vec<_> = flat.nodes.iter().map(view).collect();
-        let views = nodes.iter().map(|(kind, arity, name)| View { kind: *kind, arity: *arity, name });
-        Nested { tree: Tree::of_nodes(views)?, rows: flat.rows }.checked()
+        let nodes = flat.nodes.iter();
+        let views = nodes.map(|(letter, arity, name)| Some(View { kind: kind(*letter)?, arity: *arity, name }));
+        let views =
+            views.collect::<Option<Vec<_>>>().ok_or_else(|| damaged("a list has an element of unknown kind"))?;
+        Nested { tree: Tree::of_nodes(views.into_iter())?, rows: flat.rows }.checked()
     }
 }
 
@@ -92,23 +89,38 @@ impl Nested {
     }
 
     /// The elements of a list, each with its name, which may be empty; none for a single array.
-    pub fn elements(&self) -> Vec<(&str, Nested)> {
+    pub fn elements<'a>(&'a self) -> Vec<(&'a str, Nested)> {
         let mut at = 0;
-        let element = |(i, (child, leaves)): (usize, (View<'_>, usize))| {
+        let element = |(i, (child, leaves)): (usize, (View<'a>, usize))| {
             at += leaves;
-            (self.tree.child(i).unwrap_or_default(), self.rows[at - leaves..at].to_vec(), child.name.len())
+            let (tree, rows) = (self.tree.child(i).unwrap_or_default(), self.rows[at - leaves..at].to_vec());
+            (child.name, Nested { tree, rows })
         };
-        let made: Vec<_> = self.tree.children().enumerate().map(element).collect();
-        let names = self.tree.children().map(|(child, _)| child.name);
-        names.zip(made).map(|(name, (tree, rows, _))| (name, Nested { tree, rows })).collect()
+        self.tree.children().enumerate().map(element).collect()
     }
 
     /// A list of these elements, with names.
     pub fn list(elements: &[(String, Nested)]) -> Result<Nested> {
+        Self::join(elements, true)
+    }
+
+    fn join(elements: &[(String, Nested)], has_names: bool) -> Result<Nested> {
         let trees: Vec<&Tree> = elements.iter().map(|(_, element)| &element.tree).collect();
         let names: Vec<&str> = elements.iter().map(|(name, _)| name.as_str()).collect();
         let rows = elements.iter().flat_map(|(_, element)| &element.rows).copied().collect();
-        Nested { tree: Tree::concat(&trees, Some(&names))?, rows }.checked()
+        Nested { tree: Tree::concat(&trees, has_names.then_some(&names[..]))?, rows }.checked()
+    }
+
+    /// The list without some rows, and without lists that contained nothing else.
+    pub(super) fn without(&self, used: &HashSet<usize>) -> Result<Nested> {
+        let kind = self.tree.root();
+        if !kind.is_list() {
+            return Ok(self.clone());
+        }
+        let is_used = |part: &Nested| !part.rows.is_empty() && part.rows.iter().all(|row| used.contains(row));
+        let left = self.elements().into_iter().filter(|(_, part)| !is_used(part));
+        let left: Result<Vec<_>> = left.map(|(name, part)| Ok((name.to_owned(), part.without(used)?))).collect();
+        Self::join(&left?, kind == Kind::NamedList)
     }
 
     /// The same list with other names of its elements.

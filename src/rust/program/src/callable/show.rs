@@ -23,10 +23,8 @@ struct Facts {
 /// A node of the tree that is printed.
 struct Item {
     label: String,
-    /// The type of an array, or what an element without arrays is.
-    kind: String,
-    notes: Vec<String>,
-    from: Option<String>,
+    /// The kind of an element without arrays is what it is.
+    facts: Facts,
     children: Vec<Item>,
     count: usize,
 }
@@ -34,20 +32,10 @@ struct Item {
 impl Item {
     /// The nodes for a list; `facts` are those of its arrays.
     fn of(label: String, nested: &Nested, facts: &[Facts]) -> Item {
-        let mut item = Item {
-            label,
-            kind: String::new(),
-            notes: Vec::new(),
-            from: None,
-            children: Vec::new(),
-            count: facts.len(),
-        };
+        let mut item = Item { label, facts: Facts::default(), children: Vec::new(), count: facts.len() };
         match nested.tree.root() {
-            Kind::Null => item.kind = "NULL".to_owned(),
-            Kind::Leaf => {
-                let own = facts.first().cloned().unwrap_or_default();
-                (item.kind, item.notes, item.from) = (own.kind, own.notes, own.from);
-            }
+            Kind::Null => item.facts.kind = "NULL".to_owned(),
+            Kind::Leaf => item.facts = facts.first().cloned().unwrap_or_default(),
             Kind::List | Kind::NamedList => {
                 let mut at = 0;
                 for (i, (name, element)) in nested.elements().into_iter().enumerate() {
@@ -58,7 +46,7 @@ impl Item {
                     at = end;
                 }
                 if item.children.is_empty() {
-                    item.kind = "list()".to_owned();
+                    item.facts.kind = "list()".to_owned();
                 }
                 item.gather();
             }
@@ -68,17 +56,17 @@ impl Item {
 
     /// Moves what is true of all arrays from the elements to the list.
     fn gather(&mut self) {
-        let notes = self.children.iter().find(|child| child.count > 0).map(|child| child.notes.clone());
+        let notes = self.children.iter().find(|child| child.count > 0).map(|child| child.facts.notes.clone());
         for note in notes.unwrap_or_default() {
             let with_arrays = || self.children.iter().filter(|child| child.count > 0);
-            if with_arrays().all(|child| child.notes.contains(&note)) {
-                self.children.iter_mut().for_each(|child| child.notes.retain(|other| *other != note));
-                self.notes.push(note);
+            if with_arrays().all(|child| child.facts.notes.contains(&note)) {
+                self.children.iter_mut().for_each(|child| child.facts.notes.retain(|other| *other != note));
+                self.facts.notes.push(note);
             }
         }
         let mut from: Option<String> = None;
         for child in self.children.iter().filter(|child| child.count > 0) {
-            let parent = child.from.as_ref().and_then(|own| {
+            let parent = child.facts.from.as_ref().and_then(|own| {
                 let parent = own.strip_suffix(&child.label)?;
                 let parent = parent.strip_suffix('$').unwrap_or(parent);
                 (joined(parent, &child.label) == *own).then(|| parent.to_owned())
@@ -89,8 +77,8 @@ impl Item {
             from = parent;
         }
         if from.is_some() {
-            self.children.iter_mut().for_each(|child| child.from = None);
-            self.from = from;
+            self.children.iter_mut().for_each(|child| child.facts.from = None);
+            self.facts.from = from;
         }
     }
 
@@ -114,16 +102,16 @@ impl Item {
 
     /// Adds the lines of a node. `path` leads to it from the line above, through lists of one element, of which `above` is
     /// said.
-    fn add_to(&self, lines: &mut Vec<String>, indent: usize, path: &str, above: &Said, depth: usize) {
+    fn add_to(&self, lines: &mut Vec<String>, indent: usize, path: &str, above: &Facts, depth: usize) {
         let path = joined(path, &self.label);
         let mut said = above.clone();
-        said.notes.extend(self.notes.iter().cloned());
-        said.from = self.from.clone().or_else(|| Some(joined(above.from.as_ref()?, &self.label)));
+        said.notes.extend(self.facts.notes.iter().cloned());
+        said.from = self.facts.from.clone().or_else(|| Some(joined(above.from.as_ref()?, &self.label)));
         if let ([only], true) = (self.children.as_slice(), depth > 0) {
             return only.add_to(lines, indent, &path, &said, depth - 1);
         }
         let is_folded = depth == 0 && !self.children.is_empty();
-        let mut parts = vec![if is_folded { arrays(self.count) } else { self.kind.clone() }];
+        let mut parts = vec![if is_folded { arrays(self.count) } else { self.facts.kind.clone() }];
         parts.extend(said.notes);
         parts.extend(said.from.map(|from| match from.is_empty() {
             true => "from the result".to_owned(),
@@ -141,7 +129,7 @@ impl Item {
     /// The lines of a list, each of whose elements begins one, or of a single array.
     fn lines(&self) -> Vec<String> {
         if self.children.is_empty() {
-            return vec![format!("    {}", self.kind)];
+            return vec![format!("    {}", self.facts.kind)];
         }
         let height = |depth: usize| self.children.iter().map(|child| child.height(depth)).sum::<usize>();
         let depth = (0..self.depth()).rev().find(|&depth| height(depth) <= MOST_LINES).unwrap_or(0);
@@ -153,18 +141,11 @@ impl Item {
     fn add_children(&self, lines: &mut Vec<String>, indent: usize, depth: usize) {
         let all = self.children.len();
         let shown = if all > MOST_ELEMENTS { MOST_ELEMENTS - 2 } else { all };
-        self.children[..shown].iter().for_each(|child| child.add_to(lines, indent, "", &Said::default(), depth));
+        self.children[..shown].iter().for_each(|child| child.add_to(lines, indent, "", &Facts::default(), depth));
         if all > shown {
             lines.push(format!("{}... {} more", " ".repeat(indent), all - shown));
         }
     }
-}
-
-/// What lists of one element say of all their arrays.
-#[derive(Clone, Default)]
-struct Said {
-    notes: Vec<String>,
-    from: Option<String>,
 }
 
 impl Callable {
@@ -216,12 +197,10 @@ impl Callable {
     }
 
     fn argument_lines(&self, has_weights: bool, is_shown: impl Fn(&str) -> bool) -> Result<Vec<String>> {
-        let mut shown: Vec<(String, Nested)> = Vec::new();
         let mut elements = self.arguments.elements();
         let weights = if self.has_weights && has_weights { elements.pop() } else { None };
-        shown.extend(
-            elements.into_iter().filter(|(name, _)| is_shown(name)).map(|(name, part)| (name.to_owned(), part)),
-        );
+        let shown = elements.into_iter().filter(|(name, _)| is_shown(name));
+        let shown: Vec<_> = shown.map(|(name, part)| (name.to_owned(), part)).collect();
         let list = Nested::list(&shown)?;
         let from = |row: usize| {
             let state = self.state.as_ref()?;
@@ -236,12 +215,12 @@ impl Callable {
         let facts: Vec<Facts> = list.rows.iter().map(facts).collect();
         let mut root = Item::of(String::new(), &list, &facts);
         // What is true of all is said of each argument.
-        let notes = std::mem::take(&mut root.notes);
+        let notes = std::mem::take(&mut root.facts.notes);
         let with_arrays = root.children.iter_mut().filter(|child| child.count > 0);
-        with_arrays.for_each(|child| child.notes.extend(notes.iter().cloned()));
-        if let Some(from) = root.from.take() {
+        with_arrays.for_each(|child| child.facts.notes.extend(notes.iter().cloned()));
+        if let Some(from) = root.facts.from.take() {
             for child in root.children.iter_mut().filter(|child| child.count > 0) {
-                child.from = Some(joined(&from, &child.label));
+                child.facts.from = Some(joined(&from, &child.label));
             }
         }
         let mut lines = if root.children.is_empty() { Vec::new() } else { root.lines() };

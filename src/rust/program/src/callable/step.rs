@@ -5,7 +5,7 @@ use super::{is_below, quoted_list, Callable, Nested, State};
 use crate::names::{normal, SLASH};
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind as ErrorKind, Result};
-use pjrt_data::tree::{add_step, Builder, Kind};
+use pjrt_data::tree::{add_step, Kind};
 use std::collections::{HashMap, HashSet};
 
 /// Which arguments change.
@@ -69,10 +69,8 @@ impl Callable {
         }
         let elements = self.arguments.elements();
         let changing = elements.iter().zip(&changes).filter(|(_, changes)| **changes);
-        let mut result = Vec::new();
-        for ((name, argument), _) in changing {
-            result.push(((*name).to_owned(), argument.replaced(&sources)?));
-        }
+        let replaced = changing.map(|((name, argument), _)| Ok(((*name).to_owned(), argument.replaced(&sources)?)));
+        let mut result = replaced.collect::<Result<Vec<_>>>()?;
         let state: Vec<String> = result.iter().map(|(name, _)| name.clone()).collect();
         let mut others = self.others(&sources.iter().flatten().copied().collect())?;
         if names.len() > others.len() {
@@ -83,10 +81,8 @@ impl Callable {
         let taken: Vec<&str> = state.iter().map(String::as_str).collect();
         let unique = unique_names(others.iter().map(|(name, _)| name.clone()).collect(), &taken);
         result.extend(unique.into_iter().zip(others).map(|(name, (_, other))| (name, other)));
-        let outputs = match self.output_paths() {
-            Some(paths) => paths,
-            None => (1..=self.outputs.len()).map(|number| format!("output {number}")).collect(),
-        };
+        let numbered = || (1..=self.outputs.len()).map(|number| format!("output {number}")).collect();
+        let outputs = self.output_paths().unwrap_or_else(numbered);
         self.result = Some(Nested::list(&result)?);
         self.state = Some(State { names: state, sources, outputs });
         Ok(self)
@@ -104,12 +100,12 @@ impl Callable {
         outputs.iter().enumerate().for_each(|(i, path)| {
             at.entry(path).or_insert(i);
         });
-        let mut found = Found { sources: vec![None; self.inputs.len()], used: HashSet::new() };
+        let (mut sources, mut used) = (vec![None; self.inputs.len()], HashSet::new());
         // An output belongs to one input, with its type.
         let mut replace = |row: usize, output: Option<usize>| {
             if let Some(output) = output.filter(|&output| self.outputs[output] == self.inputs[row].kind) {
-                if found.sources[row].is_none() && found.used.insert(output) {
-                    found.sources[row] = Some(output);
+                if sources[row].is_none() && used.insert(output) {
+                    sources[row] = Some(output);
                 }
             }
         };
@@ -121,15 +117,15 @@ impl Callable {
                     replace(row, at.get(path.trim_start_matches(SLASH)).copied());
                 }
             }
-            return Ok(found.sources);
+            return Ok(sources);
         }
         if self.result.is_some() {
             for (row, path) in inputs.iter().enumerate().filter(|(row, _)| self.inputs[*row].kept) {
                 replace(row, at.get(path.as_str()).copied());
             }
         }
-        self.match_structures(wanted, &mut found)?;
-        Ok(found.sources)
+        self.match_structures(wanted, &mut sources, &used)?;
+        Ok(sources)
     }
 
     fn check(&self, wanted: &Wanted) -> Result<()> {
@@ -173,12 +169,13 @@ impl Callable {
         })
     }
 
+    fn whole_result(&self) -> Result<Nested> {
+        self.result.clone().map_or_else(|| Nested::plain(self.outputs.len()), Ok)
+    }
+
     /// The elements of the result, or the result itself.
     fn elements_of_result(&self) -> Result<Vec<(String, Nested)>> {
-        let result = match &self.result {
-            Some(result) => result.clone(),
-            None => Nested::plain(self.outputs.len())?,
-        };
+        let result = self.whole_result()?;
         if !result.tree.root().is_list() {
             return Ok(vec![(String::new(), result)]);
         }
@@ -188,22 +185,15 @@ impl Callable {
     /// Adds the outputs for arguments that no name decides: an output that alone has the structure of the argument, which
     /// alone has that of the output. Donation shows which arguments change, and never where their values come from: JAX
     /// assigns donated memory to outputs by their shapes, in order.
-    fn match_structures(&self, wanted: &Wanted, found: &mut Found) -> Result<()> {
-        let elements = self.elements_of_result()?;
-        let label = |(i, (name, _)): (usize, &(String, Nested))| match name.is_empty() {
-            true => format!("output {}", i + 1),
-            false => format!("output `{name}`"),
+    fn match_structures(&self, wanted: &Wanted, sources: &mut [Option<usize>], used: &HashSet<usize>) -> Result<()> {
+        let whole = self.whole_result()?;
+        let label = |(i, (name, part)): (usize, (&str, Nested))| match name.is_empty() {
+            true => (format!("output {}", i + 1), part),
+            false => (format!("output `{name}`"), part),
         };
-        let labels: Vec<String> = elements.iter().enumerate().map(label).collect();
-        // The whole result, then its parts.
-        let whole = match &self.result {
-            Some(result) => result.clone(),
-            None => Nested::plain(self.outputs.len())?,
-        };
-        let parts = if whole.tree.root().is_list() { elements } else { Vec::new() };
-        let mut outputs = vec![("the result".to_owned(), whole)];
-        outputs.extend(labels.into_iter().zip(parts).map(|(label, (_, part))| (label, part)));
-        outputs.retain(|(_, part)| !part.rows.is_empty() && !part.rows.iter().any(|row| found.used.contains(row)));
+        let parts = whole.elements().into_iter().enumerate().map(label);
+        let mut outputs: Vec<_> = std::iter::once(("the result".to_owned(), whole.clone())).chain(parts).collect();
+        outputs.retain(|(_, part)| !part.rows.is_empty() && !part.rows.iter().any(|row| used.contains(row)));
         let names = wanted.names();
         let is_open = |(name, argument): &(&str, Nested)| {
             let mut kept = argument.rows.iter().filter(|&&row| self.inputs[row].kept).peekable();
@@ -211,7 +201,7 @@ impl Callable {
                 Wanted::Any => kept.clone().any(|&row| self.inputs[row].donated),
                 _ => names.contains(name),
             };
-            is_wanted && kept.peek().is_some() && kept.all(|&row| found.sources[row].is_none())
+            is_wanted && kept.peek().is_some() && kept.all(|&row| sources[row].is_none())
         };
         let open: Vec<(&str, Nested)> = self.arguments.elements().into_iter().filter(is_open).collect();
         let kinds =
@@ -228,10 +218,7 @@ impl Callable {
             match fits.as_slice() {
                 [] => {}
                 [(_, output)] if rivals.len() == 1 => {
-                    for (&row, &output) in argument.rows.iter().zip(&output.rows) {
-                        found.sources[row] = Some(output);
-                        found.used.insert(output);
-                    }
+                    argument.rows.iter().zip(&output.rows).for_each(|(&row, &output)| sources[row] = Some(output));
                 }
                 several => {
                     let which: Vec<String> = rivals.iter().map(|name| format!("`{name}`")).collect();
@@ -269,12 +256,6 @@ fn choose_outputs(arguments: &[&str]) -> String {
     format!("Choose with `state = c({})`: the position or the name of the output in place of `...`.", chosen.join(", "))
 }
 
-/// The outputs that are found for inputs.
-struct Found {
-    sources: Vec<Option<usize>>,
-    used: HashSet<usize>,
-}
-
 impl Nested {
     /// The same list of other rows, with NULL for those that have none.
     fn replaced(&self, rows: &[Option<usize>]) -> Result<Nested> {
@@ -291,41 +272,6 @@ impl Nested {
         });
         let tree = pjrt_data::tree::Tree::of_nodes(nodes)?;
         Nested { tree, rows: replaced }.checked()
-    }
-
-    /// The list without some rows, and without lists that contained nothing else.
-    fn without(&self, used: &HashSet<usize>) -> Result<Nested> {
-        let (mut builder, mut rows) = (Builder::default(), Vec::new());
-        self.add_without(used, &mut builder, &mut rows, "")?;
-        Nested { tree: builder.finish(), rows }.checked()
-    }
-
-    fn is_used(&self, used: &HashSet<usize>) -> bool {
-        !self.rows.is_empty() && self.rows.iter().all(|row| used.contains(row))
-    }
-
-    fn add_without(
-        &self,
-        used: &HashSet<usize>,
-        builder: &mut Builder,
-        rows: &mut Vec<usize>,
-        name: &str,
-    ) -> Result<()> {
-        match self.tree.root() {
-            Kind::Null => builder.null(name),
-            Kind::Leaf => {
-                rows.extend(&self.rows);
-                builder.leaf(name)
-            }
-            kind => {
-                let elements = self.elements().into_iter().filter(|(_, element)| !element.is_used(used));
-                let elements: Vec<_> = elements.collect();
-                builder.open(kind == Kind::NamedList, elements.len(), name)?;
-                elements.iter().try_for_each(|(name, element)| element.add_without(used, builder, rows, name))?;
-                builder.close();
-                Ok(())
-            }
-        }
     }
 }
 

@@ -24,10 +24,7 @@ pub fn check(program: &Program, replicas: i64, partitions: i64) -> Result<()> {
         return Ok(());
     }
     if needed == i64::MAX {
-        return Err(Error::new(
-            Kind::InvalidInput,
-            "The program's collective operations have groups of devices that cannot be.",
-        ));
+        bail!(InvalidInput, "The program's collective operations have groups of devices that cannot be.");
     }
     Err(Error::new(
         Kind::InvalidInput,

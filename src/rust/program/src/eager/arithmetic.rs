@@ -5,7 +5,6 @@ use super::math::{floating as float_of, is_finite, working};
 use super::Operation;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
-use pjrt_data::layout::format_type;
 use pjrt_data::promote::promote;
 
 /// Two operands of one shape and dtype.
@@ -22,9 +21,7 @@ fn meet<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Result<(Pair<
 /// Both operands with one shape: a scalar is repeated.
 pub(super) fn one_shape<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Result<Pair<'b>> {
     if x.dims != y.dims && !x.is_scalar() && !y.is_scalar() {
-        let types = (format_type(x.dtype, &x.dims), format_type(y.dtype, &y.dims));
-        let message =
-            format!("`{}` needs arrays of one shape, or a scalar: got {} and {}.", operation.name(), types.0, types.1);
+        let message = format!("`{operation}` needs arrays of one shape, or a scalar: got {x} and {y}.");
         return Err(Error::new(Kind::ShapeMismatch, message).hint("Reshape or repeat one of them first."));
     }
     let dims = if x.is_scalar() { &y.dims } else { &x.dims };
@@ -56,24 +53,23 @@ pub(super) fn floating<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>, f
     let dtype = float_of(promote(x.dtype, y.dtype), float);
     let (x, y) = (x.convert(dtype), y.convert(dtype));
     let (x, y) = (x.widened(), y.widened());
-    let result = if operation == Operation::Divide { x / y } else { power(&x, &y) };
+    // Half floats are rounded once, after the power.
+    let work = working(x.dtype);
+    let result = if operation == Operation::Divide { x / y } else { power(&x.convert(work), &y.convert(work)) };
     Ok(result.convert(dtype))
 }
 
-/// Half floats are rounded once, after the power. Negative numbers have whole, finite powers only: others are NaN, also for
-/// infinities, where the processor has limits.
+/// Negative numbers have whole, finite powers only: others are NaN, also for infinities, where the processor has limits.
 fn power<'b>(x: &Value<'b>, y: &Value<'b>) -> Value<'b> {
-    let (dtype, work) = (x.dtype, working(x.dtype));
-    let (x, y) = (x.convert(work), y.convert(work));
-    let result = x.with("power", &y);
-    if dtype.is_complex() {
+    let result = x.with("power", y);
+    if x.dtype.is_complex() {
         return result;
     }
     // Squares are rounded once.
-    let result = y.compare("EQ", 2.0).select(&x * &x, &result);
-    let is_whole = y.compare("EQ", y.apply("floor")) & is_finite(&y);
-    let is_undefined = x.compare("LT", 0.0) & !is_whole;
-    is_undefined.select(f64::NAN, &result).convert(dtype)
+    let result = y.compare("EQ", 2.0).select(x * x, &result);
+    let is_whole = y.compare("EQ", y.apply("floor")) & is_finite(y);
+    let is_undefined = x.compare("LT", 0.0) & is_whole.apply("not");
+    is_undefined.select(f64::NAN, &result)
 }
 
 /// `%%` and `%/%`. The remainder has the sign of the divisor, and the quotient is rounded down. By an integer zero, both
@@ -82,11 +78,12 @@ pub(super) fn modulo<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> 
     let ((x, y), dtype) = meet(operation, x, y)?;
     real(operation, dtype)?;
     let ((x, y), dtype) = numbers(((x, y), dtype));
-    let result = match (dtype.is_float(), operation == Operation::Modulo) {
-        (true, true) => float_remainder(&x, &y),
-        (true, false) => float_quotient(&x, &y),
-        (false, is_remainder) => integer_modulo(&x, &y, dtype, is_remainder),
-    };
+    let is_remainder = operation == Operation::Modulo;
+    if !dtype.is_float() {
+        return Ok(integer_modulo(&x, &y, dtype, is_remainder).convert(dtype));
+    }
+    let (x, y) = (x.convert(working(x.dtype)), y.convert(working(y.dtype)));
+    let result = if is_remainder { float_remainder(&x, &y) } else { float_quotient(&x, &y) };
     Ok(result.convert(dtype))
 }
 
@@ -118,24 +115,20 @@ fn opposite<'b>(remainder: &Value<'b>, divisor: &Value<'b>) -> Value<'b> {
 
 /// Exact, as the remainder of floats is: rounded at most once, where the divisor is added.
 fn float_remainder<'b>(x: &Value<'b>, y: &Value<'b>) -> Value<'b> {
-    let (dtype, work) = (x.dtype, working(x.dtype));
-    let (x, y) = (x.convert(work), y.convert(work));
-    let remainder = x.with("remainder", &y);
-    let result = opposite(&remainder, &y).select(&remainder + &y, &remainder);
-    result.compare("EQ", 0.0).select(0.0, &result).convert(dtype)
+    let remainder = x.with("remainder", y);
+    let result = opposite(&remainder, y).select(&remainder + y, &remainder);
+    result.compare("EQ", 0.0).select(0.0, &result)
 }
 
 fn float_quotient<'b>(x: &Value<'b>, y: &Value<'b>) -> Value<'b> {
-    let (dtype, work) = (x.dtype, working(x.dtype));
-    let (x, y) = (x.convert(work), y.convert(work));
-    let quotient = &x / &y;
+    let quotient = x / y;
     // The difference is a multiple of the divisor but for rounding.
-    let whole = ((&x - float_remainder(&x, &y)) / &y).apply("round_nearest_even");
+    let whole = ((x - float_remainder(x, y)) / y).apply("round_nearest_even");
     // An infinite divisor has no multiples.
     let is_small = quotient.apply("abs").compare("LT", 1.0);
     let below = (x.compare("LT", 0.0) ^ y.compare("LT", 0.0)) & x.compare("NE", 0.0);
     let result = is_small.select(below.select(-1.0, &x.constant(0.0)), &whole);
-    is_finite(&quotient).select(result, &quotient).convert(dtype)
+    is_finite(&quotient).select(result, &quotient)
 }
 
 /// Comparisons, as pred.
@@ -188,7 +181,7 @@ pub(super) fn sign<'b>(operation: Operation, x: &Value<'b>) -> Value<'b> {
 /// `UnsupportedDtype` for complex numbers, which have no order.
 pub(super) fn real(operation: Operation, dtype: DType) -> Result<()> {
     if dtype.is_complex() {
-        let message = format!("`{}` is not defined for complex numbers ({dtype}).", operation.name());
+        let message = format!("`{operation}` is not defined for complex numbers ({dtype}).");
         return Err(Error::new(Kind::UnsupportedDtype, message).hint("Take the real part or the absolute value first."));
     }
     Ok(())

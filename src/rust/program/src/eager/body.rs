@@ -2,16 +2,10 @@
 
 use super::Operand;
 use pjrt_data::dtype::DType;
+use pjrt_data::layout::format_type;
 use std::cell::RefCell;
-use std::fmt::Write;
-use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Not, Sub};
-
-/// Adds formatted text; writing to a string cannot fail.
-macro_rules! put {
-    ($out:expr, $($part:tt)*) => {{
-        let _ = write!($out, $($part)*);
-    }};
-}
+use std::fmt;
+use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Sub};
 
 /// A value of the program.
 #[derive(Clone)]
@@ -78,7 +72,7 @@ impl Body {
         let types = operands.iter().map(|v| v.kind()).collect::<Vec<_>>().join(", ");
         let gap = |text: &str| if text.is_empty() { String::new() } else { format!(" {text}") };
         let (region, attributes, of) = (gap(region), gap(attributes), result.kind());
-        put!(text.text, "  {} = \"{name}\"({names}){region}{attributes} : ({types}) -> {of}\n", result.name);
+        text.text += &format!("  {} = \"{name}\"({names}){region}{attributes} : ({types}) -> {of}\n", result.name);
         result
     }
 
@@ -156,36 +150,16 @@ operators! {
     Add add "add",
     Sub sub "subtract",
     Mul mul "multiply",
+    Div div "divide",
     BitAnd bitand "and",
     BitOr bitor "or",
     BitXor bitxor "xor",
 }
 
-impl<'b, P: Part<'b>> Div<P> for &Value<'b> {
-    type Output = Value<'b>;
-    fn div(self, other: P) -> Value<'b> {
-        self.divided_by(other)
-    }
-}
-
-impl<'b, P: Part<'b>> Div<P> for Value<'b> {
-    type Output = Value<'b>;
-    fn div(self, other: P) -> Value<'b> {
-        self.divided_by(other)
-    }
-}
-
-impl<'b> Not for &Value<'b> {
-    type Output = Value<'b>;
-    fn not(self) -> Value<'b> {
-        self.apply("not")
-    }
-}
-
-impl<'b> Not for Value<'b> {
-    type Output = Value<'b>;
-    fn not(self) -> Value<'b> {
-        self.apply("not")
+/// Its type as users know it.
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&format_type(self.dtype, &self.dims))
     }
 }
 
@@ -196,13 +170,6 @@ impl<'b> Value<'b> {
 
     fn uniform(self, is_uniform: bool) -> Value<'b> {
         Value { is_uniform, ..self }
-    }
-
-    /// The quotient. If compilers knew that a divisor is one number, they would multiply by its reciprocal, which rounds.
-    fn divided_by(&self, other: impl Part<'b>) -> Value<'b> {
-        let other = other.value(self);
-        let is_hidden = other.is_uniform && !other.dtype.is_integer();
-        self.with("divide", if is_hidden { other.hidden() } else { other })
     }
 
     pub fn len(&self) -> i64 {
@@ -229,7 +196,11 @@ impl<'b> Value<'b> {
 
     /// An operation of two operands whose result has the type of the first.
     pub fn with(&self, name: &str, other: impl Part<'b>) -> Value<'b> {
-        let other = other.value(self);
+        let mut other = other.value(self);
+        // If compilers knew that a divisor is one number, they would multiply by its reciprocal, which rounds.
+        if name == "divide" && other.is_uniform && !other.dtype.is_integer() {
+            other = other.hidden();
+        }
         let is_uniform = self.is_uniform && other.is_uniform;
         self.body.emit(&full_name(name), &[self, &other], "", "", self.dtype, &self.dims).uniform(is_uniform)
     }
@@ -241,7 +212,7 @@ impl<'b> Value<'b> {
         text.next += 1;
         let (x, y, of_x, of_y) = (&self.name, &other.name, self.kind(), other.kind());
         let types = format!("({of_x}, {of_y}) -> ({of_x}, {of_y})");
-        put!(text.text, "  {pair}:2 = \"{name}\"({x}, {y}) {region} {attributes} : {types}\n");
+        text.text += &format!("  {pair}:2 = \"{name}\"({x}, {y}) {region} {attributes} : {types}\n");
         self.body.value(format!("{pair}#1"), other.dtype, &other.dims)
     }
 
@@ -347,13 +318,8 @@ pub(super) fn wide(dtype: DType) -> DType {
 
 /// A type in StableHLO text.
 pub(super) fn tensor(dtype: DType, dims: &[i64]) -> String {
-    let mut text = String::from("tensor<");
-    for dim in dims {
-        put!(text, "{dim}x");
-    }
-    text.push_str(dtype.info().mlir);
-    text.push('>');
-    text
+    let dims: String = dims.iter().map(|dim| format!("{dim}x")).collect();
+    format!("tensor<{dims}{}>", dtype.info().mlir)
 }
 
 /// A list of integers as an attribute.
@@ -395,17 +361,14 @@ fn finite(number: f64) -> String {
 
 /// An infinity or NaN as its bits.
 fn infinite(dtype: DType, number: f64) -> String {
-    let negative = number.is_sign_negative() && !number.is_nan();
-    let bits: (u64, usize) = match (dtype, number.is_nan()) {
-        (DType::F64, false) => (0x7ff0 << 48, 16),
-        (DType::F64, true) => (0x7ff8 << 48, 16),
-        (DType::F16, false) => (0x7c00, 4),
-        (DType::F16, true) => (0x7e00, 4),
-        (DType::BF16, false) => (0x7f80, 4),
-        (DType::BF16, true) => (0x7fc0, 4),
-        (_, false) => (0x7f80_0000, 8),
-        (_, true) => (0x7fc0_0000, 8),
+    let (infinity, digits): (u64, usize) = match dtype {
+        DType::F64 => (0x7ff0 << 48, 16),
+        DType::F16 => (0x7c00, 4),
+        DType::BF16 => (0x7f80, 4),
+        _ => (0x7f80_0000, 8),
     };
-    let sign = u64::from(negative) << (4 * bits.1 - 1);
-    format!("0x{:0digits$X}", bits.0 | sign, digits = bits.1)
+    // NaN also has the bit below those of the exponent.
+    let more = if number.is_nan() { (infinity & infinity.wrapping_neg()) >> 1 } else { 0 };
+    let sign = u64::from(number < 0.0) << (4 * digits - 1);
+    format!("0x{:0digits$X}", infinity | more | sign)
 }

@@ -5,7 +5,6 @@
 
 use super::body::Value;
 use super::math::{cos_pi, sin_pi};
-use super::Operation;
 use pjrt_data::dtype::DType;
 use std::f64::consts::PI;
 
@@ -81,16 +80,6 @@ const LARGE: f64 = 12.0;
 /// Arguments up to here are reduced by products, which are exact for whole numbers.
 const PRODUCT: f64 = 22.5;
 
-/// `gamma`, `lgamma`, `digamma` or `trigamma` of floats of f32 or f64.
-pub(super) fn function<'b>(operation: Operation, x: &Value<'b>) -> Value<'b> {
-    match operation {
-        Operation::Gamma => gamma(x),
-        Operation::Lgamma => log_gamma(x),
-        Operation::Digamma => digamma(x),
-        _ => trigamma(x),
-    }
-}
-
 /// A polynomial of `x`: coefficients, lowest power first.
 fn polynomial<'b>(x: &Value<'b>, coefficients: &[f64]) -> Value<'b> {
     let (last, others) = coefficients.split_last().unwrap_or((&0.0, &[]));
@@ -143,7 +132,7 @@ fn is_pole<'b>(x: &Value<'b>) -> Value<'b> {
     x.compare("EQ", x.apply("floor")) & x.compare("LE", 0.0)
 }
 
-fn gamma<'b>(x: &Value<'b>) -> Value<'b> {
+pub(super) fn gamma<'b>(x: &Value<'b>) -> Value<'b> {
     let y = x.apply("abs");
     let Moved { e, factor, divisor } = reduce(&y, PRODUCT);
     let small = series(&e).apply("exponential") * factor / divisor;
@@ -161,7 +150,7 @@ fn gamma<'b>(x: &Value<'b>) -> Value<'b> {
     is_pole(x).select(f64::NAN, &result)
 }
 
-fn log_gamma<'b>(x: &Value<'b>) -> Value<'b> {
+pub(super) fn log_gamma<'b>(x: &Value<'b>) -> Value<'b> {
     let y = x.apply("abs");
     let Moved { e, factor, divisor } = reduce(&y, LARGE);
     let log = series(&e);
@@ -194,7 +183,7 @@ fn raised<'b>(x: &Value<'b>, power: u32) -> (Value<'b>, Value<'b>) {
     (y, sum)
 }
 
-fn digamma<'b>(x: &Value<'b>) -> Value<'b> {
+pub(super) fn digamma<'b>(x: &Value<'b>) -> Value<'b> {
     let y = x.apply("abs");
     let (z, sum) = raised(&y, 1);
     let inverse = reciprocal(&z);
@@ -208,7 +197,7 @@ fn digamma<'b>(x: &Value<'b>) -> Value<'b> {
     is_pole(x).select(f64::NAN, &result)
 }
 
-fn trigamma<'b>(x: &Value<'b>) -> Value<'b> {
+pub(super) fn trigamma<'b>(x: &Value<'b>) -> Value<'b> {
     let y = x.apply("abs");
     let (z, sum) = raised(&y, 2);
     let inverse = reciprocal(&z);

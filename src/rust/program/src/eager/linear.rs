@@ -5,19 +5,20 @@ use super::math::floating;
 use super::Operation;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
-use pjrt_data::layout::format_type;
 use pjrt_data::promote::promote;
-
-/// The shapes of two operands as matrices.
-type Matrices = ((i64, i64), (i64, i64));
 
 /// `%*%`, `crossprod` (the first operand transposed) and `tcrossprod` (the second one): of the dtype that both promote to, of
 /// integers and pred as the default float.
 pub(super) fn product<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>, float: DType) -> Result<Value<'b>> {
     let dtype = floating(promote(x.dtype, y.dtype), float);
-    let (left, right) = matrices(operation, x, y).ok_or_else(|| {
-        let (left, right) = (format_type(x.dtype, &x.dims), format_type(y.dtype, &y.dims));
-        let message = format!("`{}` needs matrices that fit: got {left} and {right}.", operation.name());
+    // The dimensions that go.
+    let (of_x, of_y) = match operation {
+        Operation::Matmul => (1, 0),
+        Operation::Crossprod => (0, 0),
+        _ => (1, 1),
+    };
+    let (left, right) = matrices(x, y, of_x, of_y).ok_or_else(|| {
+        let message = format!("`{operation}` needs matrices that fit: got {x} and {y}.");
         let hint = match operation {
             Operation::Matmul => "The first one needs as many columns as the second one has rows.",
             Operation::Crossprod => "Both need as many rows.",
@@ -32,12 +33,7 @@ pub(super) fn product<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>, fl
         _ => (dtype, dtype),
     };
     let (x, y) = (x.convert(factor), y.convert(factor));
-    let (x, y) = (x.reshape(&[left.0, left.1]), y.reshape(&[right.0, right.1]));
-    let (of_x, of_y) = match operation {
-        Operation::Matmul => (1, 0),
-        Operation::Crossprod => (0, 0),
-        _ => (1, 1),
-    };
+    let (x, y) = (x.reshape(&left), y.reshape(&right));
     let dims = [x.dims[1 - of_x], y.dims[1 - of_y]];
     let attributes = format!(
         "{{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [{of_x}], \
@@ -47,44 +43,21 @@ pub(super) fn product<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>, fl
     Ok(x.body().emit("stablehlo.dot_general", &[&x, &y], "", &attributes, sum, &dims).convert(dtype))
 }
 
-/// The operands as matrices that fit, if there is a way.
-fn matrices(operation: Operation, x: &Value, y: &Value) -> Option<Matrices> {
+/// The shapes of the operands as matrices that fit in these dimensions, if there is a way.
+fn matrices(x: &Value, y: &Value, of_x: usize, of_y: usize) -> Option<([i64; 2], [i64; 2])> {
     let (n, m) = (x.len(), y.len());
-    let is_plain = operation == Operation::Matmul;
-    let matrices = match (matrix(x)?, matrix(y)?) {
-        (Some(left), Some(right)) => (left, right),
+    let is_plain = of_x != of_y;
+    let (left, right) = match (&x.dims[..], &y.dims[..]) {
+        (&[a, b], &[c, d]) => ([a, b], [c, d]),
         // Two vectors: the inner product; a single number times a row.
-        (None, None) if is_plain && n == 1 => ((1, 1), (1, m)),
-        (None, None) if is_plain => ((1, n), (m, 1)),
-        (None, None) => ((n, 1), (m, 1)),
-        (None, Some(right)) => match operation {
-            Operation::Matmul if n == right.0 => ((1, n), right),
-            Operation::Tcrossprod if n == right.1 => ((1, n), right),
-            _ => ((n, 1), right),
-        },
-        (Some(left), None) => match operation {
-            Operation::Matmul if m == left.1 => (left, (m, 1)),
-            Operation::Crossprod if m == left.0 => (left, (m, 1)),
-            Operation::Tcrossprod => (left, (m, 1)),
-            _ => (left, (1, m)),
-        },
+        ([] | [_], [] | [_]) if is_plain && n == 1 => ([1, 1], [1, m]),
+        ([] | [_], [] | [_]) if is_plain => ([1, n], [m, 1]),
+        ([] | [_], [] | [_]) => ([n, 1], [m, 1]),
+        ([] | [_], &[c, d]) => (if of_x == 1 && n == [c, d][of_y] { [1, n] } else { [n, 1] }, [c, d]),
+        (&[a, b], [] | [_]) => ([a, b], if of_y == 1 || m == [a, b][of_x] { [m, 1] } else { [1, m] }),
+        _ => return None,
     };
-    let fits = match operation {
-        Operation::Matmul => matrices.0 .1 == matrices.1 .0,
-        Operation::Crossprod => matrices.0 .0 == matrices.1 .0,
-        _ => matrices.0 .1 == matrices.1 .1,
-    };
-    fits.then_some(matrices)
-}
-
-/// The shape of a matrix, `Some(None)` of a vector or scalar, `None` of another array.
-#[allow(clippy::option_option)]
-fn matrix(x: &Value) -> Option<Option<(i64, i64)>> {
-    match x.dims[..] {
-        [] | [_] => Some(None),
-        [rows, columns] => Some(Some((rows, columns))),
-        _ => None,
-    }
+    (left[of_x] == right[of_y]).then_some((left, right))
 }
 
 /// `outer`: the products of each element of one array with each of another.

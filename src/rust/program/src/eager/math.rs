@@ -120,58 +120,59 @@ pub(super) fn signif<'b>(x: &Value<'b>, parameters: &[i64], float: DType) -> Res
     };
     let is_up = shift.compare("GE", 0.0);
     let rounded = times(&x, &is_up).apply("round_nearest_even");
-    let result = times(&rounded, &!&is_up);
+    let result = times(&rounded, &is_up.apply("not"));
     let is_normal = is_finite(&x) & x.compare("NE", 0.0);
     Ok(is_normal.select(result, &x).convert(dtype))
 }
 
-/// Whether a function is defined for complex numbers.
-fn takes_complex(operation: Operation) -> bool {
+/// Functions with a float result; `None` for other operations.
+///
+/// # Errors
+/// `UnsupportedDtype` for complex numbers where there is no function of them.
+pub(super) fn function<'b>(operation: Operation, x: &Value<'b>, float: DType) -> Result<Option<Value<'b>>> {
     use Operation as Op;
-    let is_circular = matches!(operation, Op::Cos | Op::Sin | Op::Tan | Op::Acos | Op::Asin | Op::Atan);
-    let is_hyperbolic = matches!(operation, Op::Cosh | Op::Sinh | Op::Tanh | Op::Acosh | Op::Asinh | Op::Atanh);
-    is_circular || is_hyperbolic || matches!(operation, Op::Sqrt | Op::Exp | Op::Log)
-}
-
-/// Functions with a float result.
-pub(super) fn function<'b>(operation: Operation, x: &Value<'b>, float: DType) -> Result<Value<'b>> {
-    use Operation as Op;
+    type Function<'b> = fn(&Value<'b>) -> Value<'b>;
+    // The compilers' function, and another one that is used for real numbers.
+    let (theirs, own): (&str, Option<Function<'b>>) = match operation {
+        Op::Sqrt => ("sqrt", None),
+        Op::Exp => ("exponential", None),
+        Op::Log => ("log", None),
+        Op::Cos => ("cosine", None),
+        Op::Sin => ("sine", None),
+        Op::Tan => ("tan", None),
+        Op::Tanh => ("tanh", None),
+        Op::Cosh => ("chlo.cosh", Some(cosh)),
+        Op::Sinh => ("chlo.sinh", Some(sinh)),
+        Op::Atanh => ("chlo.atanh", Some(atanh)),
+        Op::Asin => ("chlo.asin", Some(|x| x.with("atan2", other_side(x)))),
+        Op::Acos => ("chlo.acos", Some(|x| other_side(x).with("atan2", x))),
+        // Some compilers' own function of one argument is wrong.
+        Op::Atan => ("chlo.atan", Some(|x| x.with("atan2", x.constant(1.0).hidden()))),
+        Op::Asinh => ("chlo.asinh", Some(asinh)),
+        Op::Acosh => ("chlo.acosh", Some(acosh)),
+        Op::Expm1 => ("", Some(|x| x.apply("exponential_minus_one"))),
+        Op::Log1p => ("", Some(log1p)),
+        Op::Log2 => ("", Some(|x| logarithm(x, LN_2, 2.0))),
+        Op::Log10 => ("", Some(|x| logarithm(x, LN_10, 10.0))),
+        Op::Cospi => ("", Some(cos_pi)),
+        Op::Sinpi => ("", Some(sin_pi)),
+        Op::Tanpi => ("", Some(tan_pi)),
+        Op::Gamma => ("", Some(gamma::gamma)),
+        Op::Lgamma => ("", Some(gamma::log_gamma)),
+        Op::Digamma => ("", Some(gamma::digamma)),
+        Op::Trigamma => ("", Some(gamma::trigamma)),
+        _ => return Ok(None),
+    };
     let dtype = floating(x.dtype, float);
-    if !takes_complex(operation) {
+    if theirs.is_empty() {
         real(operation, dtype)?;
     }
-    let x = &x.convert(dtype).convert(working(dtype));
-    let is_real = !dtype.is_complex();
-    let result = match operation {
-        Op::Sqrt => x.apply("sqrt"),
-        Op::Exp => x.apply("exponential"),
-        Op::Expm1 => x.apply("exponential_minus_one"),
-        Op::Log => x.apply("log"),
-        Op::Log1p => log1p(x),
-        Op::Log2 => logarithm(x, LN_2, 2.0),
-        Op::Log10 => logarithm(x, LN_10, 10.0),
-        Op::Cos => x.apply("cosine"),
-        Op::Sin => x.apply("sine"),
-        Op::Tan => x.apply("tan"),
-        Op::Cospi => cos_pi(x),
-        Op::Sinpi => sin_pi(x),
-        Op::Tanpi => tan_pi(x),
-        Op::Tanh => x.apply("tanh"),
-        Op::Cosh if is_real => cosh(x),
-        Op::Sinh if is_real => sinh(x),
-        Op::Atanh if is_real => atanh(x),
-        Op::Asin if is_real => x.with("atan2", other_side(x)),
-        Op::Acos if is_real => other_side(x).with("atan2", x),
-        // Some compilers' own function of one argument is wrong.
-        Op::Atan if is_real => x.with("atan2", x.constant(1.0).hidden()),
-        Op::Asinh if is_real => asinh(x),
-        Op::Acosh if is_real => acosh(x),
-        Op::Acos | Op::Asin | Op::Atan | Op::Cosh | Op::Sinh | Op::Acosh | Op::Asinh | Op::Atanh => {
-            x.apply(&format!("chlo.{}", operation.name()))
-        }
-        _ => gamma::function(operation, x),
+    let x = x.convert(dtype).convert(working(dtype));
+    let result = match own {
+        Some(own) if !dtype.is_complex() => own(&x),
+        _ => x.apply(theirs),
     };
-    Ok(result.convert(dtype))
+    Ok(Some(result.convert(dtype)))
 }
 
 /// `log` with a base, and `atan2`.

@@ -2,7 +2,6 @@
 //! text for an operation, the dtypes and shapes of its operands, and its parameters.
 
 mod arithmetic;
-#[macro_use]
 mod body;
 mod complex;
 mod gamma;
@@ -16,6 +15,7 @@ use body::{Body, Value};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
+use std::fmt;
 
 /// An operand: its dtype, and its shape. A scalar has rank 0, and is repeated to the shape of the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,6 +69,12 @@ operations! {
     Layout "layout",
 }
 
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// The program of an operation: StableHLO text, with one result. `float` is the dtype of results that are not whole where
 /// the operands are integers or pred: f32 or f64. Parameters count from 0; the functions that make the parts say what each
 /// operation takes.
@@ -77,36 +83,17 @@ operations! {
 /// `ArgumentCount` for another number of operands than the operation takes, `ShapeMismatch` for shapes that do not fit,
 /// `UnsupportedDtype` for dtypes that the operation is not defined for, `InvalidInput` for parameters out of range.
 pub fn program(operation: Operation, operands: &[Operand], parameters: &[i64], float: DType) -> Result<String> {
+    math::check_default(float)?;
+    for operand in operands {
+        Spec::new(operand.dtype, operand.shape)?;
+    }
     let body = Body::default();
-    let values = arguments(&body, operands, float)?;
+    let values = body.arguments(operands);
     if let (Operation::Layout, [x]) = (operation, &values[..]) {
         return shape::in_layout(x, parameters);
     }
     let result = build(operation, &values, parameters, float)?;
     Ok(body.program(&values, &result))
-}
-
-/// The dtype and shape of an operation's result.
-///
-/// # Errors
-/// As [`program`].
-pub fn result(
-    operation: Operation,
-    operands: &[Operand],
-    parameters: &[i64],
-    float: DType,
-) -> Result<(DType, Vec<i64>)> {
-    let body = Body::default();
-    let result = build(operation, &arguments(&body, operands, float)?, parameters, float)?;
-    Ok((result.dtype, result.dims))
-}
-
-fn arguments<'b>(body: &'b Body, operands: &[Operand], float: DType) -> Result<Vec<Value<'b>>> {
-    math::check_default(float)?;
-    for operand in operands {
-        Spec::new(operand.dtype, operand.shape)?;
-    }
-    Ok(body.arguments(operands))
 }
 
 /// Writes the operation, and returns its result.
@@ -122,39 +109,17 @@ fn build<'b>(operation: Operation, values: &[Value<'b>], parameters: &[i64], flo
 }
 
 fn wrong_count(operation: Operation, count: usize) -> Error {
-    Error::new(Kind::ArgumentCount, format!("`{}` does not take {count} arrays.", operation.name()))
+    Error::new(Kind::ArgumentCount, format!("`{operation}` does not take {count} arrays."))
 }
 
 fn of_one<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64], float: DType) -> Result<Value<'b>> {
     use Operation as Op;
     match operation {
         Op::Add | Op::Subtract => Ok(arithmetic::sign(operation, x)),
-        Op::Not => Ok(!x.convert(DType::Pred)),
+        Op::Not => Ok(x.convert(DType::Pred).apply("not")),
         Op::Abs | Op::Sign | Op::Floor | Op::Ceiling | Op::Trunc => math::whole(operation, x),
         Op::Round => math::round(x, parameters, float),
         Op::Signif => math::signif(x, parameters, float),
-        Op::Sqrt | Op::Exp | Op::Expm1 | Op::Log | Op::Log1p | Op::Log2 | Op::Log10 => {
-            math::function(operation, x, float)
-        }
-        Op::Cos
-        | Op::Sin
-        | Op::Tan
-        | Op::Cospi
-        | Op::Sinpi
-        | Op::Tanpi
-        | Op::Acos
-        | Op::Asin
-        | Op::Atan
-        | Op::Cosh
-        | Op::Sinh
-        | Op::Tanh
-        | Op::Acosh
-        | Op::Asinh
-        | Op::Atanh
-        | Op::Gamma
-        | Op::Lgamma
-        | Op::Digamma
-        | Op::Trigamma => math::function(operation, x, float),
         Op::Re | Op::Im | Op::Mod | Op::Arg | Op::Conj => complex::function(operation, x, float),
         Op::IsNan | Op::IsFinite | Op::IsInfinite => math::kind_of_number(operation, x),
         Op::Sum | Op::Prod | Op::Mean | Op::Max | Op::Min | Op::Any | Op::All => {
@@ -175,7 +140,7 @@ fn of_one<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64], float: DT
         Op::Order => order::order(x, parameters),
         Op::WhichMax | Op::WhichMin => order::place(operation, x),
         Op::Crossprod | Op::Tcrossprod => linear::product(operation, x, x, float),
-        _ => Err(wrong_count(operation, 1)),
+        _ => math::function(operation, x, float)?.ok_or_else(|| wrong_count(operation, 1)),
     }
 }
 

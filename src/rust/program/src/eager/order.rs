@@ -62,7 +62,7 @@ fn check_count(operation: Operation, x: &Value) -> Result<()> {
     if x.len() < i64::from(i32::MAX) {
         return Ok(());
     }
-    let message = format!("`{}` counts in i32, which is too small for {} elements.", operation.name(), x.len());
+    let message = format!("`{operation}` counts in i32, which is too small for {} elements.", x.len());
     Err(Error::new(Kind::InvalidInput, message).hint("Take the array in parts."))
 }
 
@@ -107,8 +107,7 @@ fn comparator(dtype: DType, has_places: bool, is_decreasing: bool) -> String {
 pub(super) fn place<'b>(operation: Operation, x: &Value<'b>) -> Result<Value<'b>> {
     real(operation, x.dtype)?;
     if x.len() == 0 {
-        let message = format!("`{}` needs at least one element.", operation.name());
-        return Err(Error::new(Kind::InvalidInput, message));
+        bail!(InvalidInput, "`{operation}` needs at least one element.");
     }
     check_count(operation, x)?;
     let kind = if operation == Operation::WhichMax { Fold::Maximum } else { Fold::Minimum };

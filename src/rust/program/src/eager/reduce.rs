@@ -7,7 +7,6 @@ use super::shape::flat;
 use super::Operation;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
-use pjrt_data::layout::format_type;
 
 /// What a reduction does with two elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -105,12 +104,7 @@ fn axes(operation: Operation, x: &Value, parameters: &[i64]) -> Result<Vec<i64>>
     axes.sort_unstable();
     axes.dedup();
     if axes.len() != parameters.len() || axes.iter().any(|axis| !(0..rank).contains(axis)) {
-        bail!(
-            InvalidInput,
-            "`{}` of {} cannot go along the dimensions {parameters:?}, counted from 0.",
-            operation.name(),
-            format_type(x.dtype, &x.dims)
-        );
+        bail!(InvalidInput, "`{operation}` of {x} cannot go along the dimensions {parameters:?}, counted from 0.");
     }
     Ok(axes)
 }
@@ -165,8 +159,7 @@ fn along<'b>(
     match operation {
         Operation::Sum => Ok(total(Fold::Sum, &given(Fold::Sum), axes).convert(summed(x.dtype))),
         Operation::Prod => Ok(total(Fold::Product, &given(Fold::Product), axes).convert(summed(x.dtype))),
-        Operation::Mean if skips_missing => Ok(known_mean(x, axes, float)),
-        Operation::Mean => Ok(mean(x, axes, float)),
+        Operation::Mean => Ok(mean(x, axes, float, skips_missing)),
         Operation::Max => most(operation, Fold::Maximum, x, axes, skips_missing),
         Operation::Min => most(operation, Fold::Minimum, x, axes, skips_missing),
         Operation::Any => Ok(fold(Fold::Or, &given(Fold::Or).convert(DType::Pred), axes)),
@@ -189,17 +182,6 @@ fn most<'b>(operation: Operation, kind: Fold, x: &Value<'b>, axes: &[i64], skips
     Ok(fold(Fold::Or, &known, axes).select(found, &none))
 }
 
-/// The mean of the elements that are not missing.
-fn known_mean<'b>(x: &Value<'b>, axes: &[i64], float: DType) -> Value<'b> {
-    let Some(known) = known(&x.widened()) else { return mean(x, axes, float) };
-    let dtype = floating(x.dtype, float);
-    let exact = if x.dtype.is_integer() { DType::I64 } else { working(x.dtype) };
-    let count = fold(Fold::Sum, &known.convert(DType::I64), axes);
-    let sum = fold(Fold::Sum, &without_missing(x, Fold::Sum).convert(exact), axes).convert(working(dtype));
-    let count = count.convert(sum.dtype);
-    (sum / count).convert(dtype)
-}
-
 /// Sums of pred are i32, and of integers have 64 bits. Half floats add up in f32.
 fn total<'b>(kind: Fold, x: &Value<'b>, axes: &[i64]) -> Value<'b> {
     let dtype = summed(x.dtype);
@@ -216,17 +198,22 @@ fn summed(dtype: DType) -> DType {
     }
 }
 
-/// The sum over the number of elements; integers add up exactly.
-fn mean<'b>(x: &Value<'b>, axes: &[i64], float: DType) -> Value<'b> {
+/// The sum over the number of elements, of those that are not missing if these are skipped; integers add up exactly.
+fn mean<'b>(x: &Value<'b>, axes: &[i64], float: DType, skips_missing: bool) -> Value<'b> {
     let dtype = floating(x.dtype, float);
-    let count: i64 = axes.iter().map(|&axis| x.dims[axis as usize]).product();
     let exact = match x.dtype {
         of if of.is_float() || of.is_complex() => working(of),
         DType::U64 => DType::U64,
         _ => DType::I64,
     };
-    let sum = fold(Fold::Sum, &x.convert(exact), axes).convert(working(dtype));
-    let count = sum.constant(count as f64);
+    let known = if skips_missing { known(&x.widened()) } else { None };
+    let known = known.map(|known| fold(Fold::Sum, &known.convert(DType::I64), axes));
+    let given = if known.is_some() { without_missing(x, Fold::Sum) } else { x.clone() };
+    let sum = fold(Fold::Sum, &given.convert(exact), axes).convert(working(dtype));
+    let count = match known {
+        Some(known) => known.convert(sum.dtype),
+        None => sum.constant(axes.iter().map(|&axis| x.dims[axis as usize]).product::<i64>() as f64),
+    };
     (sum / count).convert(dtype)
 }
 
@@ -239,11 +226,7 @@ fn extreme<'b>(operation: Operation, kind: Fold, x: &Value<'b>, axes: &[i64]) ->
     let dtype = if x.dtype == DType::Pred { DType::I32 } else { x.dtype };
     let is_empty = axes.iter().any(|&axis| x.dims[axis as usize] == 0);
     if is_empty && !dtype.is_float() {
-        let message = format!(
-            "`{}` of integers without elements is not defined: got {}.",
-            operation.name(),
-            format_type(x.dtype, &x.dims)
-        );
+        let message = format!("`{operation}` of integers without elements is not defined: got {x}.");
         return Err(
             Error::new(Kind::InvalidInput, message).hint("Only floats have infinities, for arrays without elements.")
         );
@@ -272,12 +255,10 @@ pub(super) fn rows_or_columns<'b>(
     let rank = x.dims.len() as i64;
     let split = parameters.first().copied().unwrap_or(1);
     if rank < 2 || !(1..rank).contains(&split) {
+        let least = split.max(1).saturating_add(1);
         bail!(
             ShapeMismatch,
-            "`{}` with `dims` = {split} needs an array of at least {} dimensions: got {}.",
-            operation.name(),
-            split.max(1).saturating_add(1),
-            format_type(x.dtype, &x.dims)
+            "`{operation}` with `dims` = {split} needs an array of at least {least} dimensions: got {x}."
         );
     }
     let is_rows = matches!(operation, Operation::RowSums | Operation::RowMeans);

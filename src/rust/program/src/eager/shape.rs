@@ -6,7 +6,7 @@ use super::Operation;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
-use pjrt_data::layout::{format_dims, format_type, is_permutation};
+use pjrt_data::layout::{format_dims, is_permutation};
 use pjrt_data::promote::promote;
 
 fn reversed(rank: usize) -> Vec<i64> {
@@ -25,12 +25,7 @@ pub(super) fn flat<'b>(x: &Value<'b>) -> Value<'b> {
 pub(super) fn reshape<'b>(x: &Value<'b>, dims: &[i64]) -> Result<Value<'b>> {
     let count = Spec::new(x.dtype, dims)?.len();
     if count != x.len() as usize {
-        let message = format!(
-            "{} has {} elements, which do not fill the shape {}.",
-            format_type(x.dtype, &x.dims),
-            x.len(),
-            format_dims(dims)
-        );
+        let message = format!("{x} has {} elements, which do not fill the shape {}.", x.len(), format_dims(dims));
         return Err(Error::new(Kind::ShapeMismatch, message).hint("The new shape must have as many elements."));
     }
     if x.dims == dims {
@@ -47,7 +42,7 @@ pub(super) fn transpose<'b>(x: &Value<'b>) -> Result<Value<'b>> {
         [n] => Ok(x.reshape(&[1, n])),
         [_, _] => Ok(x.transpose(&[1, 0])),
         _ => {
-            let message = format!("`t` needs a matrix or a vector: got {}.", format_type(x.dtype, &x.dims));
+            let message = format!("`t` needs a matrix or a vector: got {x}.");
             Err(Error::new(Kind::ShapeMismatch, message).hint("Arrays of more dimensions need a permutation of them."))
         }
     }
@@ -57,11 +52,7 @@ pub(super) fn transpose<'b>(x: &Value<'b>) -> Result<Value<'b>> {
 pub(super) fn permute<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
     let order = if parameters.is_empty() { reversed(x.dims.len()) } else { parameters.to_vec() };
     if !is_permutation(&order, x.dims.len()) {
-        bail!(
-            InvalidInput,
-            "{order:?} is not a permutation of the dimensions, counted from 0, of {}.",
-            format_type(x.dtype, &x.dims)
-        );
+        bail!(InvalidInput, "{order:?} is not a permutation of the dimensions, counted from 0, of {x}.");
     }
     Ok(x.transpose(&order))
 }
@@ -76,7 +67,7 @@ pub(super) fn take<'b>(x: &Value<'b>, indices: &[Value<'b>], parameters: &[i64])
     let are_valid = parameters.iter().all(|axis| (0..rank).contains(axis))
         && indices.iter().all(|index| index.dims.len() == 1 && index.dtype.is_integer());
     if !are_valid {
-        bail!(InvalidInput, "`[` takes whole numbers for dimensions of {}.", format_type(x.dtype, &x.dims));
+        bail!(InvalidInput, "`[` takes whole numbers for dimensions of {x}.");
     }
     let dtype = x.dtype;
     let mut x = x.widened();
@@ -127,7 +118,7 @@ pub(super) fn reverse<'b>(x: &Value<'b>) -> Value<'b> {
 pub(super) fn bind<'b>(operation: Operation, parts: &[Value<'b>]) -> Result<Value<'b>> {
     let (along, across) = if operation == Operation::Cbind { (1, 0) } else { (0, 1) };
     let Some(dtype) = parts.iter().map(|part| part.dtype).reduce(promote) else {
-        bail!(ArgumentCount, "`{}` needs at least one array.", operation.name());
+        bail!(ArgumentCount, "`{operation}` needs at least one array.");
     };
     let matrix = parts.iter().find(|part| part.dims.len() == 2).map(|part| part.dims[across]);
     let longest = || parts.iter().map(Value::len).max().unwrap_or(0);
@@ -143,12 +134,8 @@ pub(super) fn bind<'b>(operation: Operation, parts: &[Value<'b>]) -> Result<Valu
             _ => false,
         };
         if !fits {
-            let message = format!(
-                "`{}` cannot join {} with arrays of {length} {}.",
-                operation.name(),
-                format_type(part.dtype, &part.dims),
-                if across == 0 { "rows" } else { "columns" }
-            );
+            let what = if across == 0 { "rows" } else { "columns" };
+            let message = format!("`{operation}` cannot join {part} with arrays of {length} {what}.");
             return Err(Error::new(Kind::ShapeMismatch, message).hint("Only scalars are recycled."));
         }
         let part = part.convert(dtype);
@@ -174,11 +161,7 @@ pub(super) fn diagonal<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b
         ([] | [_], &[n]) => build(x, n, n),
         ([] | [_], &[rows, columns]) => build(x, rows, columns),
         _ => {
-            let message = format!(
-                "`diag` needs a matrix, a vector, or a scalar with the number of rows: got {}.",
-                format_type(x.dtype, &x.dims)
-            );
-            Err(Error::new(Kind::ShapeMismatch, message))
+            bail!(ShapeMismatch, "`diag` needs a matrix, a vector, or a scalar with the number of rows: got {x}.")
         }
     }
 }
@@ -202,11 +185,7 @@ fn build<'b>(x: &Value<'b>, rows: i64, columns: i64) -> Result<Value<'b>> {
     let n = rows.min(columns);
     let is_scalar = x.len() == 1;
     if !is_scalar && x.len() != n {
-        let message = format!(
-            "`diag` needs {n} elements for a diagonal of {rows} rows and {columns} columns: got {}.",
-            format_type(x.dtype, &x.dims)
-        );
-        return Err(Error::new(Kind::ShapeMismatch, message));
+        bail!(ShapeMismatch, "`diag` needs {n} elements for a diagonal of {rows} rows and {columns} columns: got {x}.");
     }
     let spread =
         if is_scalar { x.reshape(&[]).spread(&dims) } else { x.broadcast(&dims, &[i64::from(rows > columns)]) };

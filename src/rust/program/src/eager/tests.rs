@@ -3,6 +3,13 @@ use crate::program::{Format, Program};
 use pjrt_base::reason::Hint;
 use pjrt_data::dtype::ALL;
 
+/// The dtype and shape of an operation's result.
+fn result(operation: Operation, operands: &[Operand], parameters: &[i64], float: DType) -> Result<(DType, Vec<i64>)> {
+    let body = Body::default();
+    let result = build(operation, &body.arguments(operands), parameters, float)?;
+    Ok((result.dtype, result.dims))
+}
+
 fn text(name: &str, operands: &[(DType, &[i64])], parameters: &[i64]) -> Result<String> {
     let operands: Vec<Operand> = operands.iter().map(|&(dtype, shape)| Operand { dtype, shape }).collect();
     program(Operation::from_name(name).unwrap(), &operands, parameters, DType::F32)

@@ -215,13 +215,8 @@ fn unknown_names(inputs: &[Input<'_>], variables: &BTreeSet<String>, unknown: Ve
 
 #[cold]
 fn undetermined(inputs: &[Input<'_>], missing: &[&String]) -> Error {
-    let is_missing = |text: &String| {
-        let mut used = BTreeSet::new();
-        Expression::parse(text).is_ok_and(|expression| {
-            expression.note_variables(&mut used);
-            missing.iter().any(|name| used.contains(*name))
-        })
-    };
+    let is_missing =
+        |text: &String| Expression::parse(text).is_ok_and(|expression| missing.iter().any(|name| expression.has(name)));
     let shapes = inputs.iter().filter(|input| input.shape.iter().any(is_missing));
     let shapes = shapes.map(|input| format!("`{}` ({})", input.name, input.shape.join(", "))).collect();
     let sizes = if missing.len() == 1 { "dimension" } else { "dimensions" };

@@ -121,23 +121,26 @@ impl<'a, 'b> Table<'a, 'b> {
         self.field(number, 4)?.map(|at| self.buffer.target(at)).transpose()
     }
 
-    /// A field of one byte; 0 if it is missing.
+    /// A number of one byte; 0 if it is missing.
     ///
     /// # Errors
     /// `InvalidFile` if any part of it is outside of the file, as for the other kinds of fields.
     pub fn byte(&self, number: usize) -> Result<u8> {
-        let at = self.field(number, 1)?;
-        at.map_or(Ok(0), |at| self.buffer.array(at).map(|[byte]| byte))
+        self.number(number).map(|[byte]| byte)
     }
 
-    /// A field of two bytes; 0 if it is missing.
+    /// A number of two bytes.
     pub fn u16(&self, number: usize) -> Result<u16> {
-        self.field(number, 2)?.map_or(Ok(0), |at| self.buffer.u16(at))
+        self.number(number).map(u16::from_le_bytes)
     }
 
-    /// A field of four bytes; 0 if it is missing.
+    /// A number of four bytes.
     pub fn u32(&self, number: usize) -> Result<u32> {
-        self.field(number, 4)?.map_or(Ok(0), |at| self.buffer.u32(at))
+        self.number(number).map(u32::from_le_bytes)
+    }
+
+    fn number<const N: usize>(&self, number: usize) -> Result<[u8; N]> {
+        self.field(number, N)?.map_or(Ok([0; N]), |at| self.buffer.array(at))
     }
 
     pub fn string(&self, number: usize) -> Result<Option<&'a str>> {

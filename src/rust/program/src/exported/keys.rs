@@ -74,48 +74,31 @@ fn item(text: &str) -> Option<(Step, &str)> {
 #[derive(Default)]
 pub(super) struct Types(HashMap<(String, usize, usize), Option<String>>);
 
-/// Names the parts of registered types in a tree after the ways to its leaves. Those that have a way of another length
-/// than the tree has are ignored.
-pub(super) fn name(tree: &mut Tree, ways: &[Option<Way>], types: &mut Types) {
-    name_below(tree, ways, types, 0);
-}
-
-/// Returns a leaf below the node that has a way.
-fn name_below(node: &mut Tree, ways: &[Option<Way>], types: &mut Types, depth: usize) -> Option<usize> {
-    match node {
-        Tree::Leaf(leaf) => ways.get(*leaf)?.as_ref().filter(|way| way.keys.len() == depth).map(|_| *leaf),
-        Tree::None => None,
-        Tree::Tuple(children) | Tree::List(children) => {
-            first(children.iter_mut().map(|child| name_below(child, ways, types, depth + 1)))
-        }
-        Tree::Dict(children) => first(children.iter_mut().map(|(_, child)| name_below(child, ways, types, depth + 1))),
-        Tree::Custom { name, children, keys } => {
-            let count = children.len();
-            let mut found = None;
-            for (i, child) in children.iter_mut().enumerate() {
-                let Some(leaf) = name_below(child, ways, types, depth + 1) else { continue };
-                found = found.or(Some(leaf));
-                match ways[leaf].as_ref().map(|way| &way.keys[depth]) {
-                    Some(Step::Attribute(text)) => {
-                        keys[i] = Key::Attribute(text.clone());
-                        let known = types.0.entry((name.clone(), count, i)).or_insert_with(|| Some(text.clone()));
-                        if known.as_ref() != Some(text) {
-                            *known = None;
-                        }
+/// Names the parts of registered types in a tree, at a depth in the ways, after the ways to its leaves. Those that have a way
+/// of another length than the tree has are ignored. Returns a leaf below the node that has a way.
+pub(super) fn name(node: &mut Tree, ways: &[Option<Way>], types: &mut Types, depth: usize) -> Option<usize> {
+    if let Tree::Leaf(leaf) = node {
+        return ways.get(*leaf)?.as_ref().filter(|way| way.keys.len() == depth).map(|_| *leaf);
+    }
+    let leaves: Vec<_> = node.parts_mut().into_iter().map(|part| self::name(part, ways, types, depth + 1)).collect();
+    if let Tree::Custom { name, keys, .. } = node {
+        for (i, leaf) in leaves.iter().enumerate() {
+            match leaf.and_then(|leaf| ways[leaf].as_ref()).map(|way| &way.keys[depth]) {
+                Some(Step::Attribute(text)) => {
+                    let place = (name.clone(), leaves.len(), i);
+                    let known = types.0.entry(place).or_insert_with(|| Some(text.clone()));
+                    if known.as_ref() != Some(text) {
+                        *known = None;
                     }
-                    // without quotes, it is a position
-                    Some(Step::Item { text, is_quoted: true }) => keys[i] = Key::Item(text.clone()),
-                    _ => {}
+                    keys[i] = Key::Attribute(text.clone());
                 }
+                // without quotes, it is a position
+                Some(Step::Item { text, is_quoted: true }) => keys[i] = Key::Item(text.clone()),
+                _ => {}
             }
-            found
         }
     }
-}
-
-/// The first of these, all of which are made.
-fn first(found: impl Iterator<Item = Option<usize>>) -> Option<usize> {
-    found.fold(None, Option::or)
+    leaves.into_iter().flatten().next()
 }
 
 /// The root of the ways to a tree's leaves, if they agree on it.
@@ -154,22 +137,15 @@ pub(super) fn collected(args: &[Tree], ways: &[Option<Way>]) -> Option<usize> {
 
 /// Names the remaining parts as other nodes of the same type name theirs.
 pub(super) fn name_by_type(node: &mut Tree, types: &Types) {
-    match node {
-        Tree::Leaf(_) | Tree::None => {}
-        Tree::Tuple(children) | Tree::List(children) => {
-            children.iter_mut().for_each(|child| name_by_type(child, types));
-        }
-        Tree::Dict(children) => children.iter_mut().for_each(|(_, child)| name_by_type(child, types)),
-        Tree::Custom { name, children, keys } => {
-            let count = children.len();
-            for (i, child) in children.iter_mut().enumerate() {
-                name_by_type(child, types);
-                if let (Key::Position, Some(Some(text))) = (&keys[i], types.0.get(&(name.clone(), count, i))) {
-                    keys[i] = Key::Attribute(text.clone());
-                }
+    if let Tree::Custom { name, keys, .. } = node {
+        let count = keys.len();
+        for (i, key) in keys.iter_mut().enumerate() {
+            if let (Key::Position, Some(Some(text))) = (&*key, types.0.get(&(name.clone(), count, i))) {
+                *key = Key::Attribute(text.clone());
             }
         }
     }
+    node.parts_mut().into_iter().for_each(|part| name_by_type(part, types));
 }
 
 #[cfg(test)]
@@ -230,7 +206,7 @@ mod tests {
         ];
         let ways: Vec<_> = names.iter().map(|name| Way::of(name)).collect();
         let mut types = Types::default();
-        name(&mut tree, &ways, &mut types);
+        self::name(&mut tree, &ways, &mut types, 0);
         name_by_type(&mut tree, &types);
         let paths = tree.paths("s");
         assert_eq!(

@@ -9,7 +9,7 @@ pub mod dims;
 mod flatbuffer;
 mod keys;
 mod names;
-pub mod pytorch;
+mod pytorch;
 mod tree;
 
 pub use tree::{Key, Tree};
@@ -56,8 +56,9 @@ const DTYPES: &str =
     f8e5m2 f8e5m2fnuz float0 f8e4m3 f8e3m4 f8e8m0fnu f4e2m1fn key<fry> key<rbg> key<unsafe_rbg>";
 
 /// What exported a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Framework {
+    #[default]
     Jax,
     PyTorch,
 }
@@ -72,7 +73,7 @@ impl Framework {
 }
 
 /// An exported function.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Exported {
     pub framework: Framework,
     /// The function's name.
@@ -145,7 +146,7 @@ impl Exported {
         if content.starts_with(MAGIC) {
             return Err(not_exported("it is MLIR bytecode").hint(Reason::ProgramNotExported));
         }
-        if is_pickle(content) && module(content).is_none() {
+        if is_pickle(content) && module_of(content, 0).is_none() {
             return Err(not_exported("it is a Python pickle, which only Python can read").hint(EXPORT));
         }
         foreign::check(Kind::InvalidFile, "The exported function", content)?;
@@ -192,11 +193,9 @@ impl Exported {
         let input_names = in_program.of_inputs(&in_tree.argument_paths());
         let output_names = out_tree.paths(RESULT);
         Ok(Exported {
-            framework: Framework::Jax,
             function: root.string(field::FUNCTION)?.unwrap_or_default().to_owned(),
             in_tree,
             out_tree,
-            order: 0,
             argument_names,
             collected,
             input_names,
@@ -204,7 +203,6 @@ impl Exported {
             inputs,
             outputs,
             kept,
-            weights: Vec::new(),
             platforms,
             num_devices,
             ordered_effects: names(field::ORDERED_EFFECTS)?,
@@ -215,6 +213,7 @@ impl Exported {
             jax_version: root.string(field::JAX_VERSION)?.map(str::to_owned),
             has_vjp: root.table(field::VJP)?.is_some(),
             program: program.to_vec(),
+            ..Exported::default()
         })
     }
 
@@ -241,7 +240,7 @@ impl Exported {
             Tree::Tuple(pair) if matches!(pair[..], [_, Tree::Dict(_)]) => {
                 let mut named = pair[1].clone();
                 if let Tree::Dict(items) = &mut named {
-                    items.push((cotangents, function.out_tree.renumbered(&|leaf| leaf + inputs)));
+                    items.push((cotangents, function.out_tree.clone().renumbered(&|leaf| leaf + inputs)));
                 }
                 Tree::Tuple(vec![pair[0].clone(), named])
             }
@@ -276,15 +275,12 @@ impl Exported {
 
     /// Why its program cannot be compiled as it is, if it cannot.
     pub fn needs_more(&self) -> Option<&'static str> {
-        if !self.ordered_effects.is_empty() {
-            Some("has ordered effects")
-        } else if self.is_symbolic() {
-            Some("has symbolic dimensions")
-        } else if self.platforms.len() > 1 {
-            Some("is for several platforms")
-        } else {
-            None
-        }
+        let reasons = [
+            (!self.ordered_effects.is_empty(), "has ordered effects"),
+            (self.is_symbolic(), "has symbolic dimensions"),
+            (self.platforms.len() > 1, "is for several platforms"),
+        ];
+        reasons.into_iter().find(|(holds, _)| *holds).map(|(_, reason)| reason)
     }
 
     /// Whether some shapes are not fixed.
@@ -326,7 +322,7 @@ fn name_parts(in_tree: &mut Tree, out_tree: &mut Tree, names: &Names) -> (Vec<Op
     let ways = |names: &[Option<String>]| -> Vec<_> { names.iter().map(|name| Way::of(name.as_ref()?)).collect() };
     let (arguments, results) = (ways(&names.arguments), ways(&names.results));
     let mut types = Types::default();
-    keys::name(out_tree, &results, &mut types);
+    keys::name(out_tree, &results, &mut types, 0);
     let (mut found, mut start) = (Vec::new(), None);
     if let Tree::Tuple(pair) = in_tree {
         for (i, part) in pair.iter_mut().enumerate() {
@@ -335,7 +331,7 @@ fn name_parts(in_tree: &mut Tree, out_tree: &mut Tree, names: &Names) -> (Vec<Op
                     start = keys::collected(args, &arguments);
                     let mut collected = start.map(|start| Tree::Tuple(args.split_off(start)));
                     for arg in args.iter_mut().chain(&mut collected) {
-                        keys::name(arg, &arguments, &mut types);
+                        keys::name(arg, &arguments, &mut types, 0);
                         found.push(keys::root(arg, &arguments));
                     }
                     if let Some(Tree::Tuple(collected)) = collected {
@@ -343,7 +339,9 @@ fn name_parts(in_tree: &mut Tree, out_tree: &mut Tree, names: &Names) -> (Vec<Op
                     }
                 }
                 Tree::Dict(kwargs) => {
-                    kwargs.iter_mut().for_each(|(_, arg)| keys::name(arg, &arguments, &mut types));
+                    for (_, arg) in kwargs {
+                        keys::name(arg, &arguments, &mut types, 0);
+                    }
                 }
                 _ => {}
             }
@@ -380,7 +378,7 @@ fn no_derivative(function: &str, order: usize) -> Error {
 /// # Errors
 /// `InvalidInput` if it cannot.
 pub fn plain_module(content: &[u8]) -> Result<Option<&[u8]>> {
-    let Some(module) = module(content) else { return Ok(None) };
+    let Some(module) = module_of(content, 0) else { return Ok(None) };
     // Damage elsewhere does not matter.
     match Exported::read(content, 0) {
         Ok(exported) => match exported.needs_more() {
@@ -395,13 +393,8 @@ pub fn plain_module(content: &[u8]) -> Result<Option<&[u8]>> {
     }
 }
 
-/// The program in the content of an exported function's file; `None` for anything else. Reads nothing but the offsets
-/// that lead to it.
-pub(crate) fn module(content: &[u8]) -> Option<&[u8]> {
-    module_of(content, 0)
-}
-
-/// The same for the derivative of an order.
+/// The program in the content of an exported function's file, or of its derivative of an order; `None` for anything else. Reads
+/// nothing but the offsets that lead to it.
 pub(crate) fn module_of(content: &[u8], order: usize) -> Option<&[u8]> {
     let buffer = Buffer::new(content);
     let mut root = buffer.root().ok()?;

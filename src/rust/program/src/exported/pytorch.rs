@@ -9,46 +9,6 @@ use serde::Deserialize;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// An exported function.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Function {
-    pub name: String,
-    /// The program's inputs in its order, then the arguments that it does not take.
-    pub inputs: Vec<Input>,
-    pub outputs: Vec<Array>,
-    /// The positional and the named arguments, as a pair. Leaves are numbers of inputs.
-    pub in_tree: Tree,
-    /// Leaves are numbers of outputs.
-    pub out_tree: Tree,
-}
-
-/// An input of the program, or an argument that it does not take.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Input {
-    pub array: Array,
-    pub source: Source,
-}
-
-/// Where an input's content comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
-    /// A file with this path in the model's folder.
-    Weight(String),
-    Argument,
-    /// An argument that the program does not take.
-    Unused,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Array {
-    /// The name of a weight, or the Python expression for an argument or result.
-    pub path: String,
-    /// PyTorch's name of its type; empty if unknown.
-    pub dtype: String,
-    /// Numbers, or "?" for a dimension that is not fixed.
-    pub shape: Vec<String>,
-}
-
 /// The folders of weights in a model's folder.
 const PARAMETERS: &str = "data";
 const CONSTANTS: &str = "constants";
@@ -105,12 +65,13 @@ struct Node {
     children_spec: Vec<Node>,
 }
 
-impl Function {
-    /// Reads the JSON of a function.
+impl Exported {
+    /// Reads the JSON that describes a function of PyTorch. Its inputs are the program's in their order, then the arguments
+    /// that this does not take.
     ///
     /// # Errors
     /// `InvalidInput` for damage.
-    pub fn read(json: &[u8]) -> Result<Function> {
+    pub fn of_pytorch(json: &[u8]) -> Result<Exported> {
         let meta: Meta = serde_json::from_slice(json).map_err(|error| damaged(&error.to_string()))?;
         if meta.input_signature.len() != meta.input_locations.len() {
             return Err(damaged("its inputs do not match their sources"));
@@ -127,44 +88,49 @@ impl Function {
         let is_flat = matches!(&in_tree, Tree::Tuple(pair) if matches!(pair.as_slice(),
             [Tree::Tuple(args), Tree::Dict(_)] if args.iter().all(|arg| matches!(arg, Tree::Leaf(_)))));
         let mut rows = vec![None; leaves];
-        let mut inputs = Vec::new();
-        for (location, signature) in meta.input_locations.iter().zip(&meta.input_signature) {
-            let (path, source) = match location.type_.as_str() {
-                "parameter" => (location.name.clone(), Source::Weight(file(PARAMETERS, &location.name)?)),
+        let (mut inputs, mut input_names, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+        for (row, (location, signature)) in meta.input_locations.iter().zip(&meta.input_signature).enumerate() {
+            let name = match location.type_.as_str() {
+                "parameter" => {
+                    weights.push((row, file(PARAMETERS, &location.name)?));
+                    location.name.clone()
+                }
                 "constant" => {
                     let path = file(CONSTANTS, &location.index()?.to_string())?;
-                    (path.clone(), Source::Weight(path))
+                    weights.push((row, path.clone()));
+                    path
                 }
                 "input_arg" => {
                     let position = location.index()?;
                     match rows.get_mut(position) {
-                        Some(row @ None) => *row = Some(inputs.len()),
+                        Some(place @ None) => *place = Some(row),
                         Some(_) => return Err(damaged("the program takes an argument twice")),
                         None => return Err(damaged("its arguments do not match its inputs")),
                     }
-                    (paths[position].clone(), Source::Argument)
+                    paths[position].clone()
                 }
                 other => return Err(damaged(&format!("an input is a \"{other}\", which is unknown"))),
             };
-            inputs.push(Input { array: signature.array(path)?, source });
+            inputs.push(signature.value()?);
+            input_names.push(name);
         }
+        let kept = (0..inputs.len()).collect();
         let mut seen = HashSet::new();
-        if let Some(twice) = inputs.iter().find(|input| !seen.insert(&input.array.path)) {
-            return Err(damaged(&format!("the program takes \"{}\" twice", twice.array.path)));
+        if let Some(twice) = input_names.iter().find(|&name| !seen.insert(name)) {
+            return Err(damaged(&format!("the program takes \"{twice}\" twice")));
         }
-        for position in 0..leaves {
+        for (position, path) in paths.into_iter().enumerate() {
             if rows[position].is_some() {
                 continue;
             }
-            let path = paths[position].clone();
             let known = meta.unused_inputs.iter().filter(|_| is_flat);
             let mut known = known.filter(|(location, _)| location.index().is_ok_and(|index| index == position));
-            let array = match known.next() {
-                Some((_, signature)) => signature.array(path)?,
-                None => Array { path, dtype: String::new(), shape: Vec::new() },
-            };
             rows[position] = Some(inputs.len());
-            inputs.push(Input { array, source: Source::Unused });
+            inputs.push(match known.next() {
+                Some((_, signature)) => signature.value()?,
+                None => Value { dtype: "".into(), shape: Vec::new(), is_token: false },
+            });
+            input_names.push(path);
         }
         let rows: Vec<usize> = rows.into_iter().flatten().collect();
         let (out_tree, outputs) = match &meta.output_pytree_spec {
@@ -177,56 +143,22 @@ impl Function {
         if outputs != meta.output_signature.len() {
             return Err(damaged("its results do not match its outputs"));
         }
-        let paths = out_tree.paths("result").into_iter();
-        let outputs = paths.zip(&meta.output_signature).map(|(path, signature)| signature.array(path));
-        let outputs = outputs.collect::<Result<_>>()?;
-        Ok(Function { name: meta.name, inputs, outputs, in_tree: in_tree.renumbered(&|leaf| rows[leaf]), out_tree })
-    }
-
-    /// The inputs that the program takes.
-    pub fn taken(&self) -> impl Iterator<Item = &Input> {
-        self.inputs.iter().filter(|input| input.source != Source::Unused)
-    }
-}
-
-impl From<Function> for Exported {
-    fn from(function: Function) -> Exported {
-        let paths = |arrays: &[&Array]| arrays.iter().map(|array| array.path.clone()).collect::<Vec<_>>();
-        let values = |arrays: &[&Array]| arrays.iter().map(|array| array.value()).collect::<Vec<_>>();
-        let inputs: Vec<&Array> = function.inputs.iter().map(|input| &input.array).collect();
-        let outputs: Vec<&Array> = function.outputs.iter().collect();
-        let (mut values_in, mut values_out) = (values(&inputs), values(&outputs));
-        name_sizes(&mut values_in, &mut values_out);
-        let rows = || function.inputs.iter().enumerate();
-        let weight = |(row, input): (usize, &Input)| match &input.source {
-            Source::Weight(file) => Some((row, file.clone())),
-            _ => None,
-        };
-        Exported {
+        let mut outputs = meta.output_signature.iter().map(Signature::value).collect::<Result<Vec<_>>>()?;
+        name_sizes(&mut inputs, &mut outputs);
+        Ok(Exported {
             framework: Framework::PyTorch,
-            order: 0,
-            argument_names: Vec::new(),
-            collected: None,
-            input_names: paths(&inputs),
-            output_names: paths(&outputs),
-            inputs: values_in.into_iter().map(Arc::new).collect(),
-            outputs: values_out.into_iter().map(Arc::new).collect(),
-            kept: rows().filter(|(_, input)| input.source != Source::Unused).map(|(row, _)| row).collect(),
-            weights: rows().filter_map(weight).collect(),
-            platforms: Vec::new(),
+            function: meta.name,
+            in_tree: in_tree.renumbered(&|leaf| rows[leaf]),
+            output_names: out_tree.paths("result"),
+            out_tree,
+            input_names,
+            inputs: inputs.into_iter().map(Arc::new).collect(),
+            outputs: outputs.into_iter().map(Arc::new).collect(),
+            kept,
+            weights,
             num_devices: 1,
-            ordered_effects: Vec::new(),
-            unordered_effects: Vec::new(),
-            disabled_checks: Vec::new(),
-            calling_convention: 0,
-            custom_calls: Vec::new(),
-            jax_version: None,
-            has_vjp: false,
-            program: Vec::new(),
-            function: function.name,
-            in_tree: function.in_tree,
-            out_tree: function.out_tree,
-        }
+            ..Exported::default()
+        })
     }
 }
 
@@ -240,13 +172,6 @@ fn name_sizes(inputs: &mut [Value], outputs: &mut [Value]) {
     }
 }
 
-impl Array {
-    fn value(&self) -> Value {
-        let dtype = DType::parse(&self.dtype).map_or(self.dtype.clone().into(), |dtype| dtype.name().into());
-        Value { dtype, shape: self.shape.clone(), is_token: false }
-    }
-}
-
 impl Location {
     fn index(&self) -> Result<usize> {
         usize::try_from(self.position).map_err(|_| damaged("a position is negative"))
@@ -254,7 +179,7 @@ impl Location {
 }
 
 impl Signature {
-    fn array(&self, path: String) -> Result<Array> {
+    fn value(&self) -> Result<Value> {
         if self.shape.len() > MAX_RANK {
             return Err(damaged("an array has too many dimensions"));
         }
@@ -264,7 +189,8 @@ impl Signature {
             _ => Err(damaged("a dimension is negative")),
         };
         let shape = self.shape.iter().enumerate().map(dim).collect::<Result<_>>()?;
-        Ok(Array { path, dtype: self.dtype.clone(), shape })
+        let dtype = DType::parse(&self.dtype).map_or(self.dtype.clone().into(), |dtype| dtype.name().into());
+        Ok(Value { dtype, shape, is_token: false })
     }
 }
 

@@ -13,10 +13,11 @@ const MAX_NESTING: usize = 200;
 const MAX_PATHS: usize = 1 << 28;
 
 /// A tree whose leaves are arrays, numbered in order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Tree {
     /// An array, by its number from 0.
     Leaf(usize),
+    #[default]
     None,
     Tuple(Vec<Tree>),
     List(Vec<Tree>),
@@ -83,15 +84,35 @@ impl Tree {
     /// About how many bytes the paths of the leaves have, below a path of so many.
     fn path_bytes(&self, above: usize) -> usize {
         const INDEX: usize = 8;
-        let add = |sum: usize, (name, child): (&str, &Tree)| {
-            sum.saturating_add(child.path_bytes(above.saturating_add(name.len() + INDEX)))
+        if let Tree::Leaf(_) = self {
+            return above;
+        }
+        let add = |sum: usize, (key, child): (Key, &Tree)| {
+            sum.saturating_add(child.path_bytes(above.saturating_add(key.name().len() + INDEX)))
         };
+        self.parts().into_iter().fold(0, add)
+    }
+
+    /// The parts of a node, with how Python accesses each; none of a leaf.
+    fn parts(&self) -> Vec<(Key, &Tree)> {
         match self {
-            Tree::Leaf(_) => above,
-            Tree::None => 0,
-            Tree::Tuple(children) | Tree::List(children) => children.iter().map(|child| ("", child)).fold(0, add),
-            Tree::Custom { children, keys, .. } => keys.iter().map(Key::name).zip(children).fold(0, add),
-            Tree::Dict(children) => children.iter().map(|(name, child)| (name.as_str(), child)).fold(0, add),
+            Tree::Leaf(_) | Tree::None => Vec::new(),
+            Tree::Tuple(children) | Tree::List(children) => {
+                children.iter().map(|child| (Key::Position, child)).collect()
+            }
+            Tree::Dict(children) => children.iter().map(|(name, child)| (Key::Item(name.clone()), child)).collect(),
+            Tree::Custom { children, keys, .. } => keys.iter().cloned().zip(children).collect(),
+        }
+    }
+
+    /// The same, to change them.
+    pub(crate) fn parts_mut(&mut self) -> Vec<&mut Tree> {
+        match self {
+            Tree::Leaf(_) | Tree::None => Vec::new(),
+            Tree::Tuple(children) | Tree::List(children) | Tree::Custom { children, .. } => {
+                children.iter_mut().collect()
+            }
+            Tree::Dict(children) => children.iter_mut().map(|(_, child)| child).collect(),
         }
     }
 
@@ -126,31 +147,23 @@ impl Tree {
     }
 
     /// The same tree, with other numbers for its leaves.
-    pub fn renumbered(&self, number: &dyn Fn(usize) -> usize) -> Tree {
-        let all = |children: &[Tree]| children.iter().map(|child| child.renumbered(number)).collect();
-        match self {
-            Tree::Leaf(leaf) => Tree::Leaf(number(*leaf)),
-            Tree::None => Tree::None,
-            Tree::Tuple(children) => Tree::Tuple(all(children)),
-            Tree::List(children) => Tree::List(all(children)),
-            Tree::Dict(children) => {
-                Tree::Dict(children.iter().map(|(name, child)| (name.clone(), child.renumbered(number))).collect())
-            }
-            Tree::Custom { name, children, keys } => {
-                Tree::Custom { name: name.clone(), children: all(children), keys: keys.clone() }
-            }
+    pub fn renumbered(mut self, number: &dyn Fn(usize) -> usize) -> Tree {
+        self.renumber(number);
+        self
+    }
+
+    fn renumber(&mut self, number: &dyn Fn(usize) -> usize) {
+        if let Tree::Leaf(leaf) = self {
+            *leaf = number(*leaf);
         }
+        self.parts_mut().into_iter().for_each(|part| part.renumber(number));
     }
 
     /// Whether `holds` is true of all leaves and their depths below this node.
     pub(crate) fn every_leaf(&self, depth: usize, holds: &mut impl FnMut(usize, usize) -> bool) -> bool {
         match self {
             Tree::Leaf(leaf) => holds(*leaf, depth),
-            Tree::None => true,
-            Tree::Tuple(children) | Tree::List(children) | Tree::Custom { children, .. } => {
-                children.iter().all(|child| child.every_leaf(depth + 1, holds))
-            }
-            Tree::Dict(children) => children.iter().all(|(_, child)| child.every_leaf(depth + 1, holds)),
+            _ => self.parts().into_iter().all(|(_, part)| part.every_leaf(depth + 1, holds)),
         }
     }
 
@@ -165,48 +178,26 @@ impl Tree {
                 return builder.leaf(name);
             }
             Tree::None => return builder.null(name),
-            Tree::Tuple(children) | Tree::List(children) => {
-                builder.open(false, children.len(), name)?;
-                children.iter().try_for_each(|child| child.add_to(builder, leaves, ""))?;
-            }
-            Tree::Dict(children) => {
-                builder.open(!children.is_empty(), children.len(), name)?;
-                children.iter().try_for_each(|(key, child)| child.add_to(builder, leaves, key))?;
-            }
-            Tree::Custom { children, keys, .. } => {
-                let has_names = keys.iter().any(|key| *key != Key::Position);
-                builder.open(has_names, children.len(), name)?;
-                children.iter().zip(keys).try_for_each(|(child, key)| child.add_to(builder, leaves, key.name()))?;
-            }
+            _ => {}
         }
+        let parts = self.parts();
+        builder.open(parts.iter().any(|(key, _)| *key != Key::Position), parts.len(), name)?;
+        parts.into_iter().try_for_each(|(key, part)| part.add_to(builder, leaves, key.name()))?;
         builder.close();
         Ok(())
     }
 
     /// Adds the registered types whose parts have names: their paths in normal form, below `path`, and the names.
     pub(crate) fn classes(&self, path: &str, found: &mut Vec<(String, Vec<String>)>) {
-        let below = |i: usize, name: &str| match names::normal(name) {
-            name if name.is_empty() => format!("{path}{SLASH}{i}"),
-            name => format!("{path}{SLASH}{name}"),
-        };
-        match self {
-            Tree::Leaf(_) | Tree::None => {}
-            Tree::Tuple(children) | Tree::List(children) => {
-                children.iter().enumerate().for_each(|(i, child)| child.classes(&below(i, ""), found));
-            }
-            Tree::Dict(children) => {
-                let children = children.iter().enumerate();
-                children.for_each(|(i, (name, child))| child.classes(&below(i, name), found));
-            }
-            Tree::Custom { children, keys, .. } => {
-                let names: Vec<String> = keys.iter().map(|key| names::normal(key.name())).collect();
-                for (i, (child, name)) in children.iter().zip(&names).enumerate() {
-                    child.classes(&below(i, name), found);
-                }
-                if names.iter().any(|name| !name.is_empty()) {
-                    found.push((path.to_owned(), names));
-                }
-            }
+        let mut own = Vec::new();
+        for (i, (key, part)) in self.parts().into_iter().enumerate() {
+            let name = names::normal(key.name());
+            let step = if name.is_empty() { i.to_string() } else { name.clone() };
+            part.classes(&format!("{path}{SLASH}{step}"), found);
+            own.push(name);
+        }
+        if matches!(self, Tree::Custom { .. }) && own.iter().any(|name| !name.is_empty()) {
+            found.push((path.to_owned(), own));
         }
     }
 
@@ -230,25 +221,16 @@ impl Tree {
     }
 
     fn collect(&self, path: &str, paths: &mut Vec<String>) {
-        match self {
-            Tree::Leaf(_) => paths.push(path.to_owned()),
-            Tree::None => {}
-            Tree::Tuple(children) | Tree::List(children) => {
-                children.iter().enumerate().for_each(|(i, child)| child.collect(&format!("{path}[{i}]"), paths));
-            }
-            Tree::Custom { children, keys, .. } => {
-                for (i, (child, key)) in children.iter().zip(keys).enumerate() {
-                    let path = match key {
-                        Key::Position => format!("{path}[{i}]"),
-                        Key::Attribute(name) => format!("{path}.{name}"),
-                        Key::Item(name) => format!("{path}['{name}']"),
-                    };
-                    child.collect(&path, paths);
-                }
-            }
-            Tree::Dict(children) => {
-                children.iter().for_each(|(name, child)| child.collect(&format!("{path}['{name}']"), paths));
-            }
+        if let Tree::Leaf(_) = self {
+            paths.push(path.to_owned());
+        }
+        for (i, (key, part)) in self.parts().into_iter().enumerate() {
+            let path = match key {
+                Key::Position => format!("{path}[{i}]"),
+                Key::Attribute(name) => format!("{path}.{name}"),
+                Key::Item(name) => format!("{path}['{name}']"),
+            };
+            part.collect(&path, paths);
         }
     }
 }

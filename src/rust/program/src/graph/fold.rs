@@ -1,14 +1,14 @@
 //! Folds the nodes of a large function into groups: chains first, then stretches of the program, which begin at the
 //! operations that cost the most. No group gets a path from itself to itself.
 
-use super::view::{Item, Role};
+use super::view::{Node, Role};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The items in about `most` groups.
-pub(super) fn fold(items: Vec<Item>, most: usize) -> Vec<Item> {
+/// The nodes in about `most` groups.
+pub(super) fn fold(items: Vec<Node>, most: usize) -> Vec<Node> {
     let room = most.saturating_sub(inputs_room(most) + inputs_room(most) / 2).max(1);
     let mut items = items;
-    let operations = |items: &[Item]| items.iter().filter(|item| !item.is_end()).count();
+    let operations = |items: &[Node]| items.iter().filter(|item| !item.is_end()).count();
     if operations(&items) > room {
         let groups = chains(&items, room);
         items = contract(items, &groups);
@@ -30,11 +30,8 @@ fn inputs_room(most: usize) -> usize {
 
 /// The group of each item: chains of operations, each of which uses only the previous one and inputs. Stops when there
 /// are `room` groups.
-fn chains(items: &[Item], room: usize) -> Vec<usize> {
-    let mut consumers = vec![Vec::new(); items.len()];
-    for (i, item) in items.iter().enumerate() {
-        item.inputs.iter().for_each(|&input| consumers[input].push(i));
-    }
+fn chains(items: &[Node], room: usize) -> Vec<usize> {
+    let consumers = consumers(items);
     let mut groups: Vec<usize> = (0..items.len()).collect();
     let mut left = items.iter().filter(|item| !item.is_end()).count();
     for (i, item) in items.iter().enumerate() {
@@ -43,7 +40,7 @@ fn chains(items: &[Item], room: usize) -> Vec<usize> {
         }
         let mut sources = item.inputs.iter().filter(|&&input| items[input].role != Role::Input);
         if let (Some(&source), None) = (sources.next(), sources.next()) {
-            let is_plain = |item: &Item| !item.is_end() && item.inner.is_empty();
+            let is_plain = |item: &Node| !item.is_end() && item.inner.is_empty();
             if consumers[source] == [i] && is_plain(item) && is_plain(&items[source]) {
                 groups[i] = groups[source];
                 left -= 1;
@@ -53,10 +50,19 @@ fn chains(items: &[Item], room: usize) -> Vec<usize> {
     groups
 }
 
+/// For each item, those that use it.
+fn consumers(items: &[Node]) -> Vec<Vec<usize>> {
+    let mut consumers = vec![Vec::new(); items.len()];
+    for (i, item) in items.iter().enumerate() {
+        item.inputs.iter().for_each(|&input| consumers[input].push(i));
+    }
+    consumers
+}
+
 /// The group of each item: so many stretches of the program.
-fn stretches(items: &[Item], room: usize) -> Vec<usize> {
+fn stretches(items: &[Node], room: usize) -> Vec<usize> {
     let order: Vec<usize> = (0..items.len()).filter(|&i| !items[i].is_end()).collect();
-    let is_heavy = |item: &Item| matches!(item.role, Role::Product | Role::Control | Role::Call);
+    let is_heavy = |item: &Node| matches!(item.role, Role::Product | Role::Control | Role::Call);
     let heavy: Vec<usize> = (1..order.len()).filter(|&at| is_heavy(&items[order[at]])).collect();
     let step = heavy.len().div_ceil(room.saturating_sub(1).max(1)).max(1);
     let mut starts: BTreeSet<usize> = heavy.into_iter().step_by(step).chain([0]).collect();
@@ -78,23 +84,16 @@ fn stretches(items: &[Item], room: usize) -> Vec<usize> {
 }
 
 /// Merges inputs that the same operations use, or outputs of the same ones, if there are more than `room`.
-fn fold_ends(items: Vec<Item>, role: Role, room: usize) -> Vec<Item> {
+fn fold_ends(items: Vec<Node>, role: Role, room: usize) -> Vec<Node> {
     let ends: Vec<usize> = (0..items.len()).filter(|&i| items[i].role == role).collect();
     if ends.len() <= room {
         return items;
     }
-    let mut neighbours: Vec<Vec<usize>> = vec![Vec::new(); items.len()];
-    for (i, item) in items.iter().enumerate() {
-        for &input in &item.inputs {
-            neighbours[input].push(i);
-        }
-        if role == Role::Output {
-            neighbours[i].clone_from(&item.inputs);
-        }
-    }
+    let consumers = consumers(&items);
     let mut kinds: BTreeMap<&[usize], Vec<usize>> = BTreeMap::new();
     for &end in &ends {
-        kinds.entry(&neighbours[end]).or_default().push(end);
+        let neighbours = if role == Role::Output { &items[end].inputs } else { &consumers[end] };
+        kinds.entry(neighbours).or_default().push(end);
     }
     let mut groups: Vec<usize> = (0..items.len()).collect();
     let mut kinds: Vec<Vec<usize>> = kinds.into_values().collect();
@@ -111,8 +110,8 @@ fn fold_ends(items: Vec<Item>, role: Role, room: usize) -> Vec<Item> {
     contract(items, &groups)
 }
 
-/// One item for each group.
-fn contract(items: Vec<Item>, groups: &[usize]) -> Vec<Item> {
+/// One node for each group.
+fn contract(items: Vec<Node>, groups: &[usize]) -> Vec<Node> {
     let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (i, &group) in groups.iter().enumerate() {
         members.entry(group).or_default().push(i);
@@ -126,7 +125,7 @@ fn contract(items: Vec<Item>, groups: &[usize]) -> Vec<Item> {
         .iter()
         .enumerate()
         .map(|(place, (_, all))| {
-            let parts: Vec<&Item> = all.iter().map(|&i| &items[i]).collect();
+            let parts: Vec<&Node> = all.iter().map(|&i| &items[i]).collect();
             let mut item = if let [only] = parts[..] { only.clone() } else { merged(&parts) };
             let inputs = parts.iter().flat_map(|part| &part.inputs).filter_map(|&i| places.get(&groups[i]).copied());
             item.inputs = inputs.filter(|&input| input != place).collect::<BTreeSet<_>>().into_iter().collect();
@@ -135,7 +134,7 @@ fn contract(items: Vec<Item>, groups: &[usize]) -> Vec<Item> {
         .collect()
 }
 
-fn merged(parts: &[&Item]) -> Item {
+fn merged(parts: &[&Node]) -> Node {
     let first = parts[0];
     let operations = parts.iter().map(|part| part.operations).sum();
     let (label, detail) = match first.role {
@@ -153,22 +152,22 @@ fn merged(parts: &[&Item]) -> Item {
         _ => Role::Group,
     };
     let parts = if first.is_end() { Vec::new() } else { kinds(parts) };
-    Item { label, detail, role, operations, inputs: Vec::new(), inner: Vec::new(), place: first.place.clone(), parts }
+    Node { label, detail, role, operations, place: first.place.clone(), parts, ..Node::default() }
 }
 
 /// The operations in their order, as far as they are known.
-fn kinds(parts: &[&Item]) -> Vec<String> {
-    let of = |part: &&Item| if part.parts.is_empty() { vec![part.label.clone()] } else { part.parts.clone() };
+fn kinds(parts: &[&Node]) -> Vec<String> {
+    let of = |part: &&Node| if part.parts.is_empty() { vec![part.label.clone()] } else { part.parts.clone() };
     parts.iter().flat_map(of).collect()
 }
 
 /// How many inputs or outputs an item stands for.
-fn ends(item: &Item) -> usize {
+fn ends(item: &Node) -> usize {
     item.label.split_once(' ').and_then(|(count, _)| count.parse().ok()).unwrap_or(1)
 }
 
 /// The operations in their order, if there are few, or the most important kinds.
-fn stretch_label(parts: &[&Item]) -> String {
+fn stretch_label(parts: &[&Node]) -> String {
     let kinds = kinds(parts);
     if kinds.len() <= 3 {
         return kinds.join(" > ");

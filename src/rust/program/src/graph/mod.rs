@@ -72,11 +72,6 @@ impl Graph {
     }
 }
 
-/// A type as text: `f32[2x3]`.
-fn type_text(dims: impl Iterator<Item = String>, element: &str) -> String {
-    format!("{element}[{}]", dims.collect::<Vec<_>>().join("x"))
-}
-
 /// A number of a constant, shortened; `None` if it is too long for a label.
 fn short_number(text: &str) -> Option<String> {
     const LONGEST: usize = 12;

@@ -1,6 +1,6 @@
 //! Reads a graph from the operations of a program.
 
-use super::{short_number, type_text, Body, Graph, Kind, Op};
+use super::{short_number, Body, Graph, Kind, Op};
 use pjrt_ir::module::{Attribute, Block, Element, Module, Operation, Type, Value};
 use std::collections::HashMap;
 
@@ -132,9 +132,10 @@ fn kind(of: &Type) -> String {
     match of {
         Type::Tensor(tensor) => {
             let dims = tensor.dims.iter().map(|&dim| if dim < 0 { "?".into() } else { dim.to_string() });
+            let dims = dims.collect::<Vec<_>>().join("x");
             match &tensor.element {
-                Element::Number(dtype) => type_text(dims, dtype.name()),
-                other => type_text(dims, &other.to_string()),
+                Element::Number(dtype) => format!("{}[{dims}]", dtype.name()),
+                other => format!("{other}[{dims}]"),
             }
         }
         Type::Tuple(parts) => match &parts[..] {

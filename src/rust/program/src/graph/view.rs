@@ -19,12 +19,13 @@ const MOVEMENTS: &str =
     dynamic_gather scatter reverse copy dynamic_reshape dynamic_broadcast_in_dim real_dynamic_slice dynamic_pad";
 
 /// What a node does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Role {
     Input,
     Output,
     Constant,
     Product,
+    #[default]
     Elementwise,
     Reduction,
     Movement,
@@ -61,19 +62,14 @@ impl Role {
             "while" | "if" | "case" | "conditional" | "call" | "fusion" | "map" | "composite" | "async_start"
             | "manual_computation" => Role::Control,
             "custom_call" | "infeed" | "outfeed" | "send" | "recv" | "rng" | "rng_bit_generator" => Role::Call,
-            name if name.starts_with("all_")
-                || name.starts_with("collective_")
-                || name.starts_with("reduce_scatter") =>
-            {
-                Role::Call
-            }
+            name if ["all_", "collective_", "reduce_scatter"].iter().any(|start| name.starts_with(start)) => Role::Call,
             _ => Role::Elementwise,
         }
     }
 }
 
 /// A node of a view.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Node {
     /// The node that contains it.
     pub parent: Option<usize>,
@@ -86,6 +82,10 @@ pub struct Node {
     /// The nodes with the same parent that its operands come from.
     pub inputs: Vec<usize>,
     pub place: String,
+    /// Bodies that can be shown inside.
+    pub(super) inner: Vec<usize>,
+    /// The kinds of the operations in a group.
+    pub(super) parts: Vec<String>,
 }
 
 /// The nodes that are shown. A node comes after the one that contains it and after its inputs.
@@ -94,23 +94,8 @@ pub struct View {
     pub nodes: Vec<Node>,
 }
 
-/// A node before it has a place in a view.
-#[derive(Debug, Clone)]
-pub(super) struct Item {
-    pub label: String,
-    pub detail: String,
-    pub role: Role,
-    pub operations: usize,
-    pub inputs: Vec<usize>,
-    /// Bodies that can be shown inside.
-    pub inner: Vec<usize>,
-    pub place: String,
-    /// The kinds of the operations in a group.
-    pub parts: Vec<String>,
-}
-
-impl Item {
-    pub fn is_end(&self) -> bool {
+impl Node {
+    pub(super) fn is_end(&self) -> bool {
         matches!(self.role, Role::Input | Role::Output)
     }
 }
@@ -127,7 +112,7 @@ pub(super) fn view(graph: &Graph, max_nodes: usize) -> View {
         if builder.nodes.len() + size <= max_nodes {
             builder.expand(node, depth, &inner, &mut waiting);
         } else if let ([body], true) = (&inner[..], builder.is_most(node)) {
-            let room = max_nodes - builder.nodes.len();
+            let room = max_nodes.saturating_sub(builder.nodes.len());
             let items = builder.inside(*body);
             if room > 1 {
                 builder.add(fold(items, room), Some(node), depth, &mut waiting);
@@ -142,7 +127,7 @@ type Waiting = BinaryHeap<Reverse<(usize, usize, usize, Vec<usize>)>>;
 
 struct Builder<'a> {
     graph: &'a Graph,
-    levels: HashMap<usize, Vec<Item>>,
+    levels: HashMap<usize, Vec<Node>>,
     /// The numbers of operations of bodies, with all that is inside.
     sizes: HashMap<usize, usize>,
     nodes: Vec<Node>,
@@ -151,24 +136,18 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn add(&mut self, items: Vec<Item>, parent: Option<usize>, depth: usize, waiting: &mut Waiting) {
+    fn add(&mut self, items: Vec<Node>, parent: Option<usize>, depth: usize, waiting: &mut Waiting) {
         let first = self.nodes.len();
-        for item in items {
-            let number = self.nodes.len();
-            if !item.inner.is_empty() && depth < MAX_NESTING {
-                let boxes = if item.inner.len() > 1 { item.inner.len() } else { 0 };
-                let size = item.inner.iter().map(|&body| self.inside(body).len()).sum::<usize>() + boxes;
-                waiting.push(Reverse((size, number, depth + 1, item.inner)));
+        for mut item in items {
+            let inner = std::mem::take(&mut item.inner);
+            if !inner.is_empty() && depth < MAX_NESTING {
+                let boxes = if inner.len() > 1 { inner.len() } else { 0 };
+                let size = inner.iter().map(|&body| self.inside(body).len()).sum::<usize>() + boxes;
+                waiting.push(Reverse((size, self.nodes.len(), depth + 1, inner)));
             }
-            self.nodes.push(Node {
-                parent,
-                label: item.label,
-                detail: item.detail,
-                role: item.role,
-                operations: item.operations,
-                inputs: item.inputs.into_iter().map(|input| first + input).collect(),
-                place: item.place,
-            });
+            item.parent = parent;
+            item.inputs.iter_mut().for_each(|input| *input += first);
+            self.nodes.push(item);
         }
     }
 
@@ -186,15 +165,7 @@ impl Builder<'_> {
                 name => name.to_owned(),
             };
             let (number, operations) = (self.nodes.len(), self.size(body, 0));
-            self.nodes.push(Node {
-                parent,
-                label,
-                detail: String::new(),
-                role: Role::Control,
-                operations,
-                inputs: Vec::new(),
-                place: String::new(),
-            });
+            self.nodes.push(Node { parent, label, role: Role::Control, operations, ..Node::default() });
             let items = self.inside(body);
             self.add(items, Some(number), depth + 1, waiting);
         }
@@ -206,7 +177,7 @@ impl Builder<'_> {
     }
 
     /// The items of a body without its inputs and outputs.
-    fn inside(&mut self, body: usize) -> Vec<Item> {
+    fn inside(&mut self, body: usize) -> Vec<Node> {
         let items = self.level(body);
         let mut places = vec![None; items.len()];
         let mut kept = Vec::new();
@@ -239,25 +210,22 @@ impl Builder<'_> {
     }
 
     /// A body without tuples, and with constants as part of the operations that use them.
-    fn level(&mut self, body: usize) -> Vec<Item> {
+    fn level(&mut self, body: usize) -> Vec<Node> {
         if let Some(items) = self.levels.get(&body) {
             return items.clone();
         }
         let graph = self.graph;
         let ops = graph.bodies.get(body).map(|body| body.ops.as_slice()).unwrap_or_default();
-        let mut items: Vec<Item> = Vec::new();
+        let mut items: Vec<Node> = Vec::new();
         // The items that an operation stands for, or the value of a constant.
         let mut found: Vec<Result<Vec<usize>, &str>> = Vec::with_capacity(ops.len());
         for op in ops {
             let operands: Vec<&Result<Vec<usize>, &str>> = op.operands.iter().filter_map(|&i| found.get(i)).collect();
-            if let Some(value) = &op.value {
-                found.push(Err(value));
-                continue;
-            }
-            if let ("broadcast_in_dim" | "broadcast" | "convert" | "reshape", [Err(value)]) =
-                (op.label.as_str(), &operands[..])
-            {
-                let value: &str = value;
+            let passed = match (op.label.as_str(), &operands[..]) {
+                ("broadcast_in_dim" | "broadcast" | "convert" | "reshape", [Err(value)]) => Some(*value),
+                _ => None,
+            };
+            if let Some(value) = op.value.as_deref().or(passed) {
                 found.push(Err(value));
                 continue;
             }
@@ -272,7 +240,7 @@ impl Builder<'_> {
                 found.push(Ok(inputs));
                 continue;
             }
-            let mut item = Item {
+            let mut item = Node {
                 label: op.label.clone(),
                 detail: op.detail.clone(),
                 role: match op.kind {
@@ -282,9 +250,8 @@ impl Builder<'_> {
                 },
                 operations: usize::from(op.kind == Kind::Plain),
                 inputs,
-                inner: Vec::new(),
                 place: op.place.clone(),
-                parts: Vec::new(),
+                ..Node::default()
             };
             match (item.role, &operands[..]) {
                 (Role::Elementwise, [_, _] | [_, _, _]) if operands.iter().any(|operand| operand.is_err()) => {

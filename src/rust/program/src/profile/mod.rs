@@ -2,7 +2,7 @@
 //! bytes and wrong indices affect only the events that contain them.
 
 use prost::Message;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// The messages with their field numbers. Unknown fields are skipped. Names are bytes, because one that is not UTF-8 must not
 /// cost the others.
@@ -170,11 +170,10 @@ fn device_lanes(plane: &Plane, began: i64) -> Vec<Lane> {
     let Some(device) = name.strip_prefix("/device:").map(str::trim).filter(|device| !device.is_empty()) else {
         return Vec::new();
     };
-    let meanings = Meaning::of_stats(plane);
     let lane = |line: &Line| {
         let origin = if line.timestamp_ns >= UNIX_TIME { began } else { 0 };
         let origin = line.timestamp_ns.saturating_sub(origin);
-        let event = |event: &RawEvent| read_event(plane, &meanings, origin, event);
+        let event = |event: &RawEvent| read_event(plane, origin, event);
         Lane { name: format!("{device} {}", lane_name(line)), events: line.events.iter().filter_map(event).collect() }
     };
     plane.lines.iter().map(lane).filter(|lane| !lane.events.is_empty()).collect()
@@ -190,7 +189,7 @@ fn lane_name(line: &Line) -> String {
     }
 }
 
-fn read_event(plane: &Plane, meanings: &HashMap<i64, Meaning>, origin: i64, event: &RawEvent) -> Option<Event> {
+fn read_event(plane: &Plane, origin: i64, event: &RawEvent) -> Option<Event> {
     if event.occurrences.is_some() || event.offset_ps < 0 || event.duration_ps < 0 {
         return None;
     }
@@ -202,14 +201,16 @@ fn read_event(plane: &Plane, meanings: &HashMap<i64, Meaning>, origin: i64, even
     let mut operation = String::new();
     // those of the event come last, and replace those of its kind
     for stat in metadata.stats.iter().chain(&event.stats) {
-        match (meanings.get(&stat.metadata_id), &stat.value) {
-            (Some(Meaning::Program), _) => read.program = shorten(stat_text(plane, stat)),
-            (Some(Meaning::Operation), _) => operation = stat_text(plane, stat),
-            (Some(Meaning::Copy), _) => read.bytes = copied_bytes(&stat_text(plane, stat)).or(read.bytes),
-            (Some(Meaning::Bytes), Some(Value::Unsigned(bytes))) => read.bytes = Some(*bytes),
-            (Some(Meaning::Bytes), Some(Value::Signed(bytes))) => {
-                read.bytes = u64::try_from(*bytes).ok().or(read.bytes)
+        let Some(named) = plane.stat_metadata.get(&stat.metadata_id) else { continue };
+        match (&named.name[..], &stat.value) {
+            (b"hlo_module", _) => read.program = shorten(stat_text(plane, stat)),
+            (b"hlo_op", _) => operation = stat_text(plane, stat),
+            // "kind_src:device kind_dst:pinned size:4096 dest:0 async:1"
+            (b"memcpy_details" | b"memset_details", _) => {
+                read.bytes = copied_bytes(&stat_text(plane, stat)).or(read.bytes);
             }
+            (b"bytes_accessed", Some(Value::Unsigned(bytes))) => read.bytes = Some(*bytes),
+            (b"bytes_accessed", Some(Value::Signed(bytes))) => read.bytes = u64::try_from(*bytes).ok().or(read.bytes),
             _ => {}
         }
     }
@@ -224,29 +225,6 @@ fn read_event(plane: &Plane, meanings: &HashMap<i64, Meaning>, origin: i64, even
     }
     read.name = shorten(read.name);
     Some(read)
-}
-
-/// What a stat of an event tells.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Meaning {
-    Program,
-    Operation,
-    /// Details of a copy as text: "kind_src:device kind_dst:pinned size:4096 dest:0 async:1".
-    Copy,
-    Bytes,
-}
-
-impl Meaning {
-    fn of_stats(plane: &Plane) -> HashMap<i64, Meaning> {
-        let meaning = |name: &[u8]| match name {
-            b"hlo_module" => Some(Meaning::Program),
-            b"hlo_op" => Some(Meaning::Operation),
-            b"memcpy_details" | b"memset_details" => Some(Meaning::Copy),
-            b"bytes_accessed" => Some(Meaning::Bytes),
-            _ => None,
-        };
-        plane.stat_metadata.iter().filter_map(|(id, stat)| Some((*id, meaning(&stat.name)?))).collect()
-    }
 }
 
 fn stat_text(plane: &Plane, stat: &Stat) -> String {

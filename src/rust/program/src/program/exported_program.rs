@@ -2,7 +2,6 @@
 
 use super::{Format, Program};
 use crate::callable::Callable;
-use crate::exported::pytorch::Function;
 use crate::exported::{self, Exported, Framework};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_ir::module::annotations::Array;
@@ -43,24 +42,27 @@ impl ExportedProgram {
     /// A model of PyTorch from its description and the program of code.
     ///
     /// # Errors
-    /// Those of [`Function::read`] and [`Callable::of_export`].
+    /// Those of [`Exported::of_pytorch`] and [`Callable::of_export`].
     pub fn of_pytorch(json: Vec<u8>, program: Program) -> Result<ExportedProgram> {
-        let exported = Exported::from(Function::read(&json)?);
+        let exported = Exported::of_pytorch(&json)?;
         let program = program.with_input_names(exported.kept_names());
         let at = json.len();
         Self::new(exported, program, json, at)
     }
 
     fn new(exported: Exported, program: Program, around: Vec<u8>, at: usize) -> Result<ExportedProgram> {
-        let is_donated = |input| taken(&exported, &program, input).is_some_and(|array| array.is_donated);
-        let donated: Vec<bool> = (0..exported.inputs.len()).map(is_donated).collect();
-        let function = Callable::of_export(&exported, &donated)?.to_text()?;
-        Ok(ExportedProgram { exported, program, function, around, at })
+        let mut made = ExportedProgram { exported, program, function: String::new(), around, at };
+        let is_donated = |input| made.taken(input).is_some_and(|array| array.is_donated);
+        let donated: Vec<bool> = (0..made.exported.inputs.len()).map(is_donated).collect();
+        made.function = Callable::of_export(&made.exported, &donated)?.to_text()?;
+        Ok(made)
     }
 
     /// How the program describes an input that it takes.
     pub fn taken(&self, input: usize) -> Option<&Array> {
-        taken(&self.exported, &self.program, input)
+        // With several platforms, the first input is the number of one.
+        let first = usize::from(self.exported.platforms.len() > 1);
+        self.program.annotations().inputs.as_ref()?.get(first + self.exported.kept.binary_search(&input).ok()?)
     }
 
     /// The content of its file, and where the program is in it: what [`ExportedProgram::of_file`] reads.
@@ -83,10 +85,4 @@ impl ExportedProgram {
             }
         }
     }
-}
-
-fn taken<'a>(exported: &Exported, program: &'a Program, input: usize) -> Option<&'a Array> {
-    // With several platforms, the first input is the number of one.
-    let first = usize::from(exported.platforms.len() > 1);
-    program.annotations().inputs.as_ref()?.get(first + exported.kept.binary_search(&input).ok()?)
 }

@@ -183,11 +183,7 @@ impl Program {
 
     /// The MLIR bytecode after its magic number, the form of StableHLO's portable artifacts; `None` for text.
     pub fn bytecode(&self) -> Option<&[u8]> {
-        if self.format == Format::Mlir {
-            self.code.strip_prefix(MAGIC)
-        } else {
-            None
-        }
+        self.code.strip_prefix(MAGIC).filter(|_| self.format == Format::Mlir)
     }
 
     /// The names of the program's inputs, `%x` in MLIR text; empty if they cannot be read, or some have none.
@@ -247,31 +243,21 @@ impl Program {
             _ => Some(ShapeProto { element_type: TUPLE, tuple_shapes: results, ..Default::default() }),
         };
         let parameters = inputs.iter().map(ShapeProto::of).collect();
-        let mut module = HloModuleProto {
+        let arguments = || self.annotations.inputs.iter().flatten().zip(0..);
+        let alias = |(input, parameter_number): (&Array, i64)| {
+            let output = input.alias?;
+            let output_shape_index = if outputs.len() == 1 { Vec::new() } else { vec![output as i64] };
+            Some(AliasEntryProto { output_shape_index, parameter_number, ..Default::default() })
+        };
+        let donated = arguments().filter(|(input, _)| input.alias.is_none() && input.is_donated);
+        let donor = |(_, parameter_number)| DonorEntryProto { parameter_number, ..Default::default() };
+        Some(HloModuleProto {
             name: self.name().unwrap_or_else(|| "main".into()),
             host_program_shape: Some(ProgramShapeProto { parameters, result, ..Default::default() }),
+            input_output_alias: Some(InputOutputAliasProto { entries: arguments().filter_map(alias).collect() }),
+            buffer_donor: Some(BufferDonorProto { entries: donated.map(donor).collect() }),
             ..Default::default()
-        };
-        let (mut aliases, mut donors) = (InputOutputAliasProto::default(), BufferDonorProto::default());
-        for (number, input) in self.annotations.inputs.iter().flatten().enumerate() {
-            let parameter_number = number as i64;
-            match input.alias {
-                Some(output) => {
-                    let output_shape_index = if outputs.len() == 1 { Vec::new() } else { vec![output as i64] };
-                    aliases.entries.push(AliasEntryProto {
-                        output_shape_index,
-                        parameter_number,
-                        ..Default::default()
-                    });
-                }
-                None if input.is_donated => {
-                    donors.entries.push(DonorEntryProto { parameter_number, ..Default::default() });
-                }
-                None => {}
-            }
-        }
-        (module.input_output_alias, module.buffer_donor) = (Some(aliases), Some(donors));
-        Some(module)
+        })
     }
 
     /// Checks that the arguments of its main function have fixed shapes. A compiler may find out the shapes of results.
@@ -381,7 +367,7 @@ mod tests {
             let name = path.display();
             let content = std::fs::read(&path).unwrap();
             let exported = exported::Exported::read(&content, 0).unwrap();
-            assert_eq!(exported::module(&content).unwrap(), exported.program, "{name}");
+            assert_eq!(exported::module_of(&content, 0).unwrap(), exported.program, "{name}");
             let what = exported.needs_more();
             let program = Program::new(exported.program, Format::Mlir).unwrap();
             match (Program::new(content, Format::Mlir), what) {

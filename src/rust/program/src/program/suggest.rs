@@ -1,5 +1,7 @@
 //! What a user may have meant: operations, types of elements and values by a name that the compiler does not know.
 
+use pjrt_data::dtype::DType;
+
 /// StableHLO's operations.
 #[rustfmt::skip]
 const OPERATIONS: [&str; 116] = [
@@ -58,25 +60,13 @@ const SYNONYMS: [(&str, &[&str]); 65] = [
     ("all_reduce", &["allreduce", "psum"]), ("create_token", &["token"]), ("get_tuple_element", &["gte"]),
 ];
 
-/// The types of elements, each with other names in lower case.
-const TYPES: [(&str, &[&str]); 17] = [
-    ("i1", &["bool", "boolean", "logical", "pred"]),
-    ("i8", &["int8", "s8"]),
-    ("i16", &["int16", "s16", "short"]),
-    ("i32", &["int", "int32", "integer", "s32"]),
-    ("i64", &["int64", "integer64", "long", "s64"]),
-    ("ui8", &["byte", "u8", "uint8"]),
-    ("ui16", &["u16", "uint16"]),
-    ("ui32", &["u32", "uint", "uint32"]),
-    ("ui64", &["u64", "uint64"]),
-    ("f16", &["float16", "half"]),
-    ("bf16", &["bfloat", "bfloat16"]),
-    ("f32", &["float", "float32", "single"]),
-    ("f64", &["double", "float64", "numeric", "real"]),
-    ("complex<f32>", &["c64", "cfloat", "complex64"]),
-    ("complex<f64>", &["c128", "cdouble", "complex", "complex128"]),
-    ("f8E4M3FN", &["f8e4m3fn", "float8_e4m3fn"]),
-    ("f8E5M2", &["f8e5m2", "float8_e5m2"]),
+/// The types of elements by further names, in lower case.
+#[rustfmt::skip]
+const TYPES: [(DType, &[&str]); 11] = [
+    (DType::Pred, &["boolean", "logical"]), (DType::I16, &["short"]), (DType::I32, &["int", "integer"]),
+    (DType::I64, &["integer64", "long"]), (DType::U8, &["byte"]), (DType::U32, &["uint"]), (DType::BF16, &["bfloat"]),
+    (DType::F32, &["single"]), (DType::F64, &["numeric", "real"]), (DType::C64, &["cfloat"]),
+    (DType::C128, &["cdouble", "complex"]),
 ];
 
 /// The operation that a program may mean by a name, with or without a dialect: `stablehlo.exponential` for `mhlo.exp`.
@@ -85,28 +75,21 @@ pub fn operation(name: &str) -> Option<String> {
     if matches!(bare.as_str(), "func" | "call") {
         return Some(format!("func.{bare}"));
     }
-    let of_stablehlo = |operation: &str| format!("stablehlo.{operation}");
-    if OPERATIONS.contains(&bare.as_str()) {
-        return Some(of_stablehlo(&bare));
-    }
     if CHLO.contains(&bare.as_str()) {
         return Some(format!("chlo.{bare}"));
     }
     let plain = bare.replace('_', "");
-    if let Some((operation, _)) = SYNONYMS.iter().find(|(_, names)| names.contains(&plain.as_str())) {
-        return Some(of_stablehlo(operation));
-    }
-    if let Some(operation) = OPERATIONS.iter().find(|operation| operation.replace('_', "") == plain) {
-        return Some(of_stablehlo(operation));
-    }
-    closest(&bare, OPERATIONS).or_else(|| only_start(&bare)).map(of_stablehlo)
+    let synonym = SYNONYMS.iter().find(|(_, names)| names.contains(&plain.as_str())).map(|(operation, _)| *operation);
+    let same = || OPERATIONS.into_iter().find(|operation| operation.replace('_', "") == plain);
+    let similar = || closest(&bare, OPERATIONS).or_else(|| only_start(&bare));
+    synonym.or_else(same).or_else(similar).map(|operation| format!("stablehlo.{operation}"))
 }
 
 /// The type of elements that a program may mean by a name: `f32` for `float32`.
 pub fn element_type(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
-    let known = |&&(own, others): &&(&str, &[&str])| own.eq_ignore_ascii_case(&name) || others.contains(&name.as_str());
-    TYPES.iter().find(known).map(|&(own, _)| own)
+    let found = || TYPES.iter().find(|(_, names)| names.contains(&&*name)).map(|&(dtype, _)| dtype);
+    DType::parse(&name).ok().or_else(found).map(|dtype| dtype.info().mlir)
 }
 
 /// The closest of some names, if one is close enough to be a typing error.
@@ -183,6 +166,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), count);
         assert!(SYNONYMS.iter().all(|(operation, _)| OPERATIONS.contains(operation)));
+        OPERATIONS.iter().for_each(|name| assert_eq!(operation(name), Some(format!("stablehlo.{name}"))));
         assert!(names.iter().all(|name| !name.contains('_') && !OPERATIONS.contains(name) && !CHLO.contains(name)));
     }
 

@@ -5,7 +5,7 @@ use super::{changed, Change};
 use crate::program::{Format, Program};
 use pjrt_base::error::Result;
 use pjrt_ir::hlo::{self, HloModuleProto};
-use pjrt_ir::module::{Block, Module, Operation, Value};
+use pjrt_ir::module::{Module, Operation, Value};
 use pjrt_ir::text;
 use std::collections::HashSet;
 
@@ -71,25 +71,20 @@ fn in_module(mut module: Module) -> Result<String> {
 
 fn in_operation(operation: &mut Operation, constants: &HashSet<Value>, add: &mut impl FnMut(Value) -> Value) {
     for block in operation.regions.iter_mut().flat_map(|region| &mut region.blocks) {
-        in_block(block, constants, add);
-    }
-}
-
-fn in_block(block: &mut Block, constants: &HashSet<Value>, add: &mut impl FnMut(Value) -> Value) {
-    let mut operations = Vec::with_capacity(block.operations.len());
-    for mut operation in std::mem::take(&mut block.operations) {
-        in_operation(&mut operation, constants, add);
-        match operation.results[..] {
-            [value] if constants.contains(&value) => {
-                let hidden = add(value);
-                operation.results = vec![hidden];
-                operations.push(operation);
-                operations.push(Operation::new("stablehlo.optimization_barrier", vec![hidden], vec![value]));
-            }
-            _ => operations.push(operation),
+        for mut operation in std::mem::take(&mut block.operations) {
+            in_operation(&mut operation, constants, add);
+            let barrier = match operation.results[..] {
+                [value] if constants.contains(&value) => {
+                    let hidden = add(value);
+                    operation.results = vec![hidden];
+                    Some(Operation::new("stablehlo.optimization_barrier", vec![hidden], vec![value]))
+                }
+                _ => None,
+            };
+            block.operations.push(operation);
+            block.operations.extend(barrier);
         }
     }
-    block.operations = operations;
 }
 
 #[cfg(test)]

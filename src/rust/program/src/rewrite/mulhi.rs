@@ -1,101 +1,61 @@
 //! `chlo.mulhi`, the upper half of a product, by operations that every plugin has.
 
-use pjrt_base::error::Result;
-use pjrt_ir::module::{Attribute, Module, Operation, Tensor, Type, Value};
-use pjrt_ir::text;
+use pjrt_ir::module::{Attribute, Dense, Operation, Type, Value};
+use std::sync::Arc;
 
-/// Replaces each `chlo.mulhi` of integers of fixed shape by a call of a function, one for each type.
-pub(super) fn expand(module: &mut Module) -> Result<()> {
-    // The types, and the text of the function for each.
-    let mut functions: Vec<(&Type, String)> = Vec::new();
-    let types = &module.types;
-    call(&mut module.root, &mut |operand| {
-        let kind = &types[operand.0 as usize];
-        let at = match functions.iter().position(|(known, _)| *known == kind) {
-            Some(at) => at,
-            None => {
-                functions.push((kind, function(&name(functions.len()), kind.as_tensor()?)?));
-                functions.len() - 1
+/// Replaces each `chlo.mulhi` of integers of fixed shape in an operation.
+pub(super) fn expand(operation: &mut Operation, types: &mut Vec<Type>) {
+    for block in operation.regions.iter_mut().flat_map(|region| &mut region.blocks) {
+        for mut operation in std::mem::take(&mut block.operations) {
+            if multiply_out(&operation, types, &mut block.operations).is_none() {
+                expand(&mut operation, types);
+                block.operations.push(operation);
             }
-        };
-        Some(name(at))
-    });
-    let text: String = functions.into_iter().map(|(_, text)| text).collect();
-    let made = text::whole(text.as_bytes())?;
-    let first = module.types.len() as u32;
-    module.types.extend(made.types);
-    if let Some(block) = module.root.regions.first_mut().and_then(|region| region.blocks.first_mut()) {
-        let functions =
-            made.root.regions.into_iter().flat_map(|region| region.blocks).flat_map(|block| block.operations);
-        block.operations.extend(functions.map(|mut function| {
-            renumber(&mut function, first);
-            function
-        }));
-    }
-    Ok(())
-}
-
-fn name(at: usize) -> String {
-    format!("pjrt.mulhi.{at}")
-}
-
-fn call(operation: &mut Operation, name: &mut impl FnMut(Value) -> Option<String>) {
-    if let (&[operand, _], "chlo.mulhi") = (&operation.operands[..], &*operation.name) {
-        if let Some(name) = name(operand) {
-            operation.name = "func.call".into();
-            operation.attributes = vec![("callee".into(), Attribute::Symbol([name.into()].into()))];
         }
     }
-    operation.inner_mut().for_each(|operation| call(operation, name));
 }
 
 /// Schoolbook multiplication with digits of half the width: no product of two of them is too large for the type. `None`
-/// for other arrays than of integers of a fixed size.
-fn function(name: &str, tensor: &Tensor) -> Option<String> {
+/// for other operations, and other arrays than of integers of a fixed size.
+fn multiply_out(operation: &Operation, types: &mut Vec<Type>, out: &mut Vec<Operation>) -> Option<()> {
+    let (&[x, y], &[result], "chlo.mulhi") = (&operation.operands[..], &operation.results[..], &*operation.name) else {
+        return None;
+    };
+    let kind = types[x.0 as usize].clone();
+    let tensor = kind.as_tensor().filter(|tensor| tensor.elements().is_some())?;
     let info = tensor.element.dtype()?.info();
     let is_unsigned = info.mlir.starts_with('u');
-    if tensor.elements().is_none() || !(is_unsigned || info.mlir.starts_with('i')) || info.mlir == "i1" {
+    if !(is_unsigned || info.mlir.starts_with('i')) || info.mlir == "i1" {
         return None;
     }
     let half = info.bits / 2;
-    let dims: String = tensor.dims.iter().map(|dim| format!("{dim}x")).collect();
-    let kind = format!("tensor<{dims}{}>", info.mlir);
-    let upper = if is_unsigned { "logical" } else { "arithmetic" };
-    let low = |x: &str| format!("stablehlo.and %{x}, %mask : {kind}");
-    let high = |x: &str| format!("stablehlo.shift_right_{upper} %{x}, %half : {kind}");
-    let product = |x: &str, y: &str| format!("stablehlo.multiply %{x}, %{y} : {kind}");
-    let sum = |x: &str, y: &str| format!("stablehlo.add %{x}, %{y} : {kind}");
-    let lines = [
-        ("half", format!("stablehlo.constant dense<{half}> : {kind}")),
-        ("mask", format!("stablehlo.constant dense<{}> : {kind}", (1u64 << half) - 1)),
-        ("x0", low("x")),
-        ("x1", high("x")),
-        ("y0", low("y")),
-        ("y1", high("y")),
-        ("p00", product("x0", "y0")),
-        ("p01", product("x0", "y1")),
-        ("p10", product("x1", "y0")),
-        ("p11", product("x1", "y1")),
-        ("carry", format!("stablehlo.shift_right_logical %p00, %half : {kind}")),
-        ("s", sum("p10", "carry")),
-        ("s0", low("s")),
-        ("s1", high("s")),
-        ("t", sum("p01", "s0")),
-        ("t1", high("t")),
-        ("u", sum("p11", "s1")),
-        ("r", sum("u", "t1")),
-    ];
-    let body: String = lines.iter().map(|(name, line)| format!("  %{name} = {line}\n")).collect();
-    Some(format!("func.func private @{name}(%x: {kind}, %y: {kind}) -> {kind} {{\n{body}  return %r : {kind}\n}}\n"))
-}
-
-/// Adds `first` to the numbers of all values.
-fn renumber(operation: &mut Operation, first: u32) {
-    let add = |values: &mut Vec<Value>| values.iter_mut().for_each(|value| value.0 += first);
-    add(&mut operation.operands);
-    add(&mut operation.results);
-    for block in operation.regions.iter_mut().flat_map(|region| &mut region.blocks) {
-        add(&mut block.arguments);
-        block.operations.iter_mut().for_each(|operation| renumber(operation, first));
-    }
+    let shift = if is_unsigned { "shift_right_logical" } else { "shift_right_arithmetic" };
+    let mut add = |mut operation: Operation| {
+        types.push(kind.clone());
+        let value = Value(types.len() as u32 - 1);
+        operation.results.push(value);
+        out.push(operation);
+        value
+    };
+    let mut constant = |number: i64| {
+        let dense = Dense::of_integers(tensor.dims.clone(), tensor.element.clone(), &[number]);
+        let mut constant = Operation::new("stablehlo.constant", Vec::new(), Vec::new());
+        constant.set("value", Attribute::Dense(Arc::new(dense)));
+        add(constant)
+    };
+    let (half, mask) = (constant(i64::from(half)), constant((1 << half) - 1));
+    let mut of = |name: &str, x, y| add(Operation::new(&format!("stablehlo.{name}"), vec![x, y], Vec::new()));
+    let (x0, x1) = (of("and", x, mask), of(shift, x, half));
+    let (y0, y1) = (of("and", y, mask), of(shift, y, half));
+    let (p00, p01) = (of("multiply", x0, y0), of("multiply", x0, y1));
+    let (p10, p11) = (of("multiply", x1, y0), of("multiply", x1, y1));
+    let carry = of("shift_right_logical", p00, half);
+    let s = of("add", p10, carry);
+    let (s0, s1) = (of("and", s, mask), of(shift, s, half));
+    let t = of("add", p01, s0);
+    let t1 = of(shift, t, half);
+    let u = of("add", p11, s1);
+    of("add", u, t1);
+    out.last_mut()?.results = vec![result];
+    Some(())
 }

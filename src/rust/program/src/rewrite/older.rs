@@ -47,7 +47,7 @@ pub(super) fn make_older(module: &mut Module, current: Version, keeps_meshes: bo
     if current < ASYNCHRONOUS {
         join(&mut module.root);
     }
-    mulhi::expand(module)?;
+    mulhi::expand(&mut module.root, &mut module.types);
     let keeps_meshes = keeps_meshes && current >= MESH_AXES;
     Change { current, keeps_meshes, meshes, function: None }.operation(&mut module.root)
 }
@@ -69,7 +69,13 @@ impl Change {
             self.without_meshes(operation)?;
         }
         match operation.kind() {
-            "composite" if self.current < COMPOSITES_WITH_REGIONS => self.composite(operation),
+            // A composite with regions, or any for a plugin without composites, becomes a call of its decomposition.
+            "composite"
+                if self.current < COMPOSITES
+                    || self.current < COMPOSITES_WITH_REGIONS && !operation.regions.is_empty() =>
+            {
+                operation.call_decomposition();
+            }
             "custom_call" if self.current < TILINGS && operation.attribute("result_tilings").is_some() => {
                 return Err(self.too_new(operation, "with tiled results"));
             }
@@ -111,13 +117,6 @@ impl Change {
         match failed {
             true => Err(self.too_new(operation, "along axes of a mesh that is not known")),
             false => Ok(()),
-        }
-    }
-
-    /// A composite with regions, or any for a plugin without composites, becomes a call of its decomposition.
-    fn composite(&self, operation: &mut Operation) {
-        if !operation.regions.is_empty() || self.current < COMPOSITES {
-            operation.call_decomposition();
         }
     }
 

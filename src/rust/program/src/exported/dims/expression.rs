@@ -15,14 +15,14 @@ const MAX_POWER: u32 = 64;
 pub(super) enum Expression {
     Number(i64),
     Variable(String),
-    Sum(Vec<Expression>),
-    Product(Vec<Expression>),
     Power(Box<Expression>, u32),
-    Call(Function, Box<(Expression, Expression)>),
+    Of(Function, Vec<Expression>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Function {
+    Sum,
+    Product,
     FloorDiv,
     Mod,
     Max,
@@ -58,16 +58,14 @@ impl Expression {
         match self {
             Expression::Number(number) => Some(*number),
             Expression::Variable(name) => values.get(name).copied(),
-            Expression::Sum(terms) => terms.iter().try_fold(0i64, |sum, term| sum.checked_add(term.value(values)?)),
-            Expression::Product(factors) => {
-                factors.iter().try_fold(1i64, |product, factor| product.checked_mul(factor.value(values)?))
-            }
             Expression::Power(base, power) => match power {
                 0 => Some(1),
                 _ => base.value(values)?.checked_pow(*power),
             },
-            Expression::Call(function, arguments) => {
-                function.apply(arguments.0.value(values)?, arguments.1.value(values)?)
+            Expression::Of(function, parts) => {
+                let mut parts = parts.iter().map(|part| part.value(values));
+                let first = parts.next()??;
+                parts.try_fold(first, |result, part| function.apply(result, part?))
             }
         }
     }
@@ -78,11 +76,11 @@ impl Expression {
             Expression::Variable(name) if !values.contains_key(name) => {
                 Some(Linear { variable: Some((name.clone(), 1)), constant: 0 })
             }
-            Expression::Sum(terms) => {
+            Expression::Of(Function::Sum, terms) => {
                 let start = Linear { variable: None, constant: 0 };
                 terms.iter().try_fold(start, |sum, term| sum.plus(term.linear(values)?))
             }
-            Expression::Product(factors) => {
+            Expression::Of(Function::Product, factors) => {
                 let start = Linear { variable: None, constant: 1 };
                 factors.iter().try_fold(start, |product, factor| product.times(factor.linear(values)?))
             }
@@ -100,14 +98,8 @@ impl Expression {
             Expression::Variable(name) => {
                 found.insert(name.clone());
             }
-            Expression::Sum(parts) | Expression::Product(parts) => {
-                parts.iter().for_each(|part| part.note_variables(found));
-            }
             Expression::Power(base, _) => base.note_variables(found),
-            Expression::Call(_, arguments) => {
-                arguments.0.note_variables(found);
-                arguments.1.note_variables(found);
-            }
+            Expression::Of(_, parts) => parts.iter().for_each(|part| part.note_variables(found)),
         }
     }
 
@@ -142,14 +134,16 @@ impl Linear {
 }
 
 impl Function {
-    const ALL: [(&'static str, Function); 4] =
+    const NAMED: [(&'static str, Function); 4] =
         [("floordiv", Function::FloorDiv), ("mod", Function::Mod), ("max", Function::Max), ("min", Function::Min)];
 
     /// Division rounds down, and the rest has the divisor's sign, as in Python.
     fn apply(self, a: i64, b: i64) -> Option<i64> {
         match self {
+            Function::Sum => a.checked_add(b),
+            Function::Product => a.checked_mul(b),
             Function::FloorDiv => {
-                let rest = self::Function::Mod.apply(a, b)?;
+                let rest = Function::Mod.apply(a, b)?;
                 a.checked_sub(rest)?.checked_div(b)
             }
             Function::Mod => {
@@ -181,14 +175,18 @@ impl<'a> Parser<'a> {
         }
         loop {
             let term = self.product()?;
-            terms.push(if is_negative { Expression::Product(vec![Expression::Number(-1), term]) } else { term });
+            terms.push(if is_negative {
+                Expression::Of(Function::Product, vec![Expression::Number(-1), term])
+            } else {
+                term
+            });
             is_negative = self.skip('-');
             if !is_negative && !self.skip('+') {
                 break;
             }
         }
         self.depth -= 1;
-        Some(if terms.len() == 1 { terms.pop()? } else { Expression::Sum(terms) })
+        Some(if terms.len() == 1 { terms.pop()? } else { Expression::Of(Function::Sum, terms) })
     }
 
     fn product(&mut self) -> Option<Expression> {
@@ -203,7 +201,7 @@ impl<'a> Parser<'a> {
                 break;
             }
         }
-        Some(if factors.len() == 1 { factors.pop()? } else { Expression::Product(factors) })
+        Some(if factors.len() == 1 { factors.pop()? } else { Expression::Of(Function::Product, factors) })
     }
 
     fn factor(&mut self) -> Option<Expression> {
@@ -217,12 +215,12 @@ impl<'a> Parser<'a> {
         if name.is_empty() {
             return None;
         }
-        let Some((_, function)) = Function::ALL.into_iter().find(|(known, _)| *known == name) else {
+        let Some((_, function)) = Function::NAMED.into_iter().find(|(known, _)| *known == name) else {
             return Some(Expression::Variable(name.to_owned()));
         };
         let a = self.skip('(').then(|| self.sum())??;
         let b = self.skip(',').then(|| self.sum())??;
-        self.skip(')').then(|| Expression::Call(function, Box::new((a, b))))
+        self.skip(')').then(|| Expression::Of(function, vec![a, b]))
     }
 
     fn number(&mut self) -> Option<&'a str> {

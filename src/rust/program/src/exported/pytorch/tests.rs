@@ -6,27 +6,27 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/fixtures/pytorch/{name}.meta", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-fn read(name: &str) -> Function {
-    Function::read(&fixture(name)).unwrap()
+fn read(name: &str) -> Exported {
+    Exported::of_pytorch(&fixture(name)).unwrap()
 }
 
-fn described(arrays: &[Array]) -> Vec<String> {
-    arrays.iter().map(|array| format!("{}: {}[{}]", array.path, array.dtype, array.shape.join(","))).collect()
+fn described(names: &[String], arrays: &[Arc<Value>]) -> Vec<String> {
+    let arrays = names.iter().zip(arrays);
+    arrays.map(|(name, array)| format!("{name}: {}[{}]", array.dtype, array.shape.join(","))).collect()
 }
 
-fn inputs(function: &Function) -> Vec<String> {
-    described(&function.inputs.iter().map(|input| input.array.clone()).collect::<Vec<_>>())
+fn inputs(function: &Exported) -> Vec<String> {
+    described(&function.input_names, &function.inputs)
 }
 
 #[test]
 fn weights_and_arguments_are_told_apart() {
     let linear = read("linear");
-    assert_eq!(linear.name, "forward");
-    assert_eq!(inputs(&linear), ["bias: float32[3]", "weight: float32[3,4]", "args[0]: float32[2,4]"]);
-    let sources: Vec<_> = linear.inputs.iter().map(|input| input.source.clone()).collect();
-    assert_eq!(sources, [Source::Weight("data/bias".into()), Source::Weight("data/weight".into()), Source::Argument]);
-    assert_eq!(described(&linear.outputs), ["result: float32[2,3]"]);
-    assert_eq!((&linear.out_tree, linear.taken().count()), (&Tree::Leaf(0), 3));
+    assert_eq!(linear.function, "forward");
+    assert_eq!(inputs(&linear), ["bias: f32[3]", "weight: f32[3,4]", "args[0]: f32[2,4]"]);
+    assert_eq!(linear.weights, [(0, "data/bias".into()), (1, "data/weight".into())]);
+    assert_eq!(described(&linear.output_names, &linear.outputs), ["result: f32[2,3]"]);
+    assert_eq!((&linear.out_tree, linear.kept.len()), (&Tree::Leaf(0), 3));
     let args = Tree::Tuple(vec![Tree::Leaf(2)]);
     assert_eq!(linear.in_tree, Tree::Tuple(vec![args, Tree::Dict(vec![])]));
 }
@@ -34,21 +34,18 @@ fn weights_and_arguments_are_told_apart() {
 #[test]
 fn arguments_keep_their_places() {
     let lookup = read("lookup");
-    let paths: Vec<_> = lookup.inputs.iter().map(|input| input.array.path.as_str()).collect();
     assert_eq!(
-        paths,
+        lookup.input_names,
         ["factor", "args[1]", "table", "fc2.bias", "fc2.weight", "fc1.bias", "fc1.weight", "args[0]", "args[2]"]
     );
-    assert_eq!(lookup.inputs[8].source, Source::Unused);
-    assert_eq!(inputs(&lookup)[8], "args[2]: float32[2]");
+    assert!(lookup.kept.iter().copied().eq(0..8));
+    assert_eq!(inputs(&lookup)[8], "args[2]: f32[2]");
     let args = Tree::Tuple(vec![Tree::Leaf(7), Tree::Leaf(1), Tree::Leaf(8)]);
     assert_eq!(lookup.in_tree, Tree::Tuple(vec![args, Tree::Dict(vec![])]));
-    let outputs: Vec<_> = lookup.outputs.iter().map(|output| output.path.as_str()).collect();
-    assert_eq!(outputs, ["result['rows']", "result['next'][0]", "result['next'][1]"]);
+    assert_eq!(lookup.output_names, ["result['rows']", "result['next'][0]", "result['next'][1]"]);
     let constants = read("constants");
-    let found = constants.inputs.iter().filter(|input| input.array.path.starts_with("constants/"));
-    let found: Vec<_> = found.map(|input| input.source.clone()).collect();
-    assert_eq!(found, [Source::Weight("constants/0".into()), Source::Weight("constants/1".into())]);
+    let found = constants.weights.iter().filter(|(row, path)| constants.input_names[*row] == *path);
+    assert!(found.map(|(_, path)| path.as_str()).eq(["constants/0", "constants/1"]));
 }
 
 #[test]
@@ -59,9 +56,9 @@ fn nested_arguments_are_counted_in_order() {
     assert_eq!(
         described,
         [
-            "args[0]['y'][0]: float32[2]",
-            "args[0]['x']: float32[2]",
-            "args[1][1]: float32[2]",
+            "args[0]['y'][0]: f32[2]",
+            "args[0]['x']: f32[2]",
+            "args[1][1]: f32[2]",
             "args[0]['y'][1]: []",
             "args[1][0]: []"
         ]
@@ -70,8 +67,7 @@ fn nested_arguments_are_counted_in_order() {
 
 #[test]
 fn dimensions_that_are_not_fixed_have_no_number() {
-    assert_eq!(inputs(&read("dynamic"))[2], "args[0]: float32[?,4]");
-    let exported = Exported::from(read("dynamic"));
+    let exported = read("dynamic");
     assert_eq!(exported.inputs[2].shape, ["d1", "4"]);
     assert_eq!(exported.outputs[0].shape, ["?", "?"]);
 }
@@ -84,7 +80,7 @@ fn an_argument_that_the_program_does_not_take_needs_no_size() {
         "unused_inputs": [[{"type_": "input_arg", "position": 1}, {"shape": [2], "dtype": "float32", "dynamic_dims": [0]}]],
         "input_pytree_spec":
         "[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}]}, {\"type\": \"builtins.dict\", \"context\": \"[]\", \"children_spec\": []}]}]"}"#;
-    let exported = Exported::from(Function::read(json).unwrap());
+    let exported = Exported::of_pytorch(json).unwrap();
     assert_eq!(exported.inputs[1].shape, ["d2"]);
     let given = |name, dims| exported.kept_shapes(&[Given { name, dims }]);
     assert_eq!(given("d1", &[5]).unwrap(), [[5, 3]]);
@@ -97,9 +93,9 @@ fn older_descriptions_lack_some_entries() {
     let json = br#"{"name": "f", "input_signature": [{"shape": [], "dtype": "int64"}],
         "output_signature": [{"shape": [1], "dtype": "bool"}, {"shape": [], "dtype": "bool"}],
         "input_locations": [{"type_": "input_arg", "position": 1}]}"#;
-    let function = Function::read(json).unwrap();
-    assert_eq!(inputs(&function), ["args[1]: int64[]", "args[0]: []"]);
-    assert_eq!(described(&function.outputs), ["result[0]: bool[1]", "result[1]: bool[]"]);
+    let function = Exported::of_pytorch(json).unwrap();
+    assert_eq!(inputs(&function), ["args[1]: i64[]", "args[0]: []"]);
+    assert_eq!(described(&function.output_names, &function.outputs), ["result[0]: pred[1]", "result[1]: pred[]"]);
 }
 
 #[test]
@@ -107,7 +103,7 @@ fn damage_is_refused() {
     let refused = |from: &str, to: &str, reason: &str| {
         let text = String::from_utf8(fixture("linear")).unwrap();
         assert!(text.contains(from), "{from}");
-        let error = Function::read(text.replace(from, to).as_bytes()).expect_err(to);
+        let error = Exported::of_pytorch(text.replace(from, to).as_bytes()).expect_err(to);
         assert_eq!(error.kind(), Kind::InvalidInput);
         assert!(error.message().contains(reason), "{error}");
     };
@@ -134,9 +130,9 @@ fn no_change_of_a_byte_does_more_than_an_error() {
             for byte in [b'0', b'"', 0xff] {
                 let mut bytes = sound.clone();
                 bytes[i] = byte;
-                let _ = Function::read(&bytes);
+                let _ = Exported::of_pytorch(&bytes);
             }
-            let _ = Function::read(&sound[..i]);
+            let _ = Exported::of_pytorch(&sound[..i]);
         }
     }
     let deep = format!("\"[1, {}", "{\\\"type\\\": \\\"builtins.tuple\\\", \\\"children_spec\\\": [".repeat(100_000));
@@ -144,5 +140,5 @@ fn no_change_of_a_byte_does_more_than_an_error() {
         "{{\"name\": \"f\", \"input_signature\": [], \"output_signature\": [], \"input_locations\": [], \
          \"input_pytree_spec\": {deep}\"}}"
     );
-    assert!(Function::read(json.as_bytes()).is_err());
+    assert!(Exported::of_pytorch(json.as_bytes()).is_err());
 }

@@ -131,13 +131,9 @@ fn undefined(name: &str, defined: &[&str]) -> String {
 
 /// The names of values in a part of a program, such as `%x`, each once.
 fn names(text: &[u8]) -> Vec<&str> {
-    let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_.$-".contains(byte);
-    let name = |start: usize| {
-        let len = text[start + 1..].iter().take_while(is_part).count();
-        std::str::from_utf8(&text[start..=start + len]).ok().filter(|_| len > 0)
-    };
     let mut seen = std::collections::HashSet::new();
-    memchr::memchr_iter(b'%', text).filter_map(name).filter(|name| seen.insert(*name)).collect()
+    let found = memchr::memchr_iter(b'%', text).map(|start| name_at(&text[start..]));
+    found.filter(|name| name.len() > 1 && seen.insert(*name)).collect()
 }
 
 /// The array meant by HLO's form of a type, `f32[2,3]`, whose bracket comes next.

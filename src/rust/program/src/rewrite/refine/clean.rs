@@ -1,7 +1,7 @@
 //! Removes unused operations.
 
-use pjrt_ir::module::{Attribute, Name, Operation, Region, Value};
-use std::collections::{HashMap, HashSet};
+use pjrt_ir::module::{Attribute, Name, Operation, Value};
+use std::collections::HashSet;
 
 /// Leaves out operations whose results are not used, and functions that are not called.
 pub(super) fn clean(root: &mut Operation) {
@@ -12,26 +12,18 @@ pub(super) fn clean(root: &mut Operation) {
     let (main, others): (Vec<_>, Vec<_>) = block.operations.iter_mut().partition(|operation| is_main(operation));
     for function in others.into_iter().chain(main).filter(|operation| &*operation.name == "func.func") {
         let mut used = HashSet::new();
-        function.regions.iter_mut().for_each(|region| clean_region(region, &mut used, &pure));
-        if function.regions.iter().all(|region| is_pure_region(region, &pure)) {
+        clean_inner(function, &mut used, &pure);
+        if function.inner().all(|operation| is_pure(operation, &pure)) {
             if let Some(name) = function.symbol() {
                 pure.insert(Name::from(name));
             }
         }
     }
-    let mut called = HashSet::new();
-    let functions: HashMap<Name, &Operation> = block
-        .operations
-        .iter()
-        .filter(|operation| &*operation.name == "func.func")
-        .filter_map(|function| Some((Name::from(function.symbol()?), function)))
-        .collect();
-    let mut waiting = vec![Name::from("main")];
-    while let Some(name) = waiting.pop() {
-        if let Some(function) = functions.get(&name) {
-            if called.insert(name) {
-                calls(function, &mut waiting);
-            }
+    let mut called = HashSet::from([Name::from("main")]);
+    let (main, others): (Vec<_>, Vec<_>) = block.operations.iter().partition(|operation| is_main(operation));
+    for function in main.into_iter().chain(others.into_iter().rev()) {
+        if function.symbol().is_some_and(|name| called.contains(name)) {
+            calls(function, &mut called);
         }
     }
     block.operations.retain(|operation| {
@@ -40,7 +32,7 @@ pub(super) fn clean(root: &mut Operation) {
 }
 
 /// The functions that operations name.
-fn calls(operation: &Operation, found: &mut Vec<Name>) {
+fn calls(operation: &Operation, found: &mut HashSet<Name>) {
     for (_, value) in &operation.attributes {
         match value {
             Attribute::Symbol(_) => found.extend(value.as_symbol().cloned()),
@@ -52,15 +44,15 @@ fn calls(operation: &Operation, found: &mut Vec<Name>) {
 }
 
 /// From the last operation to the first: uses come after definitions.
-fn clean_region(region: &mut Region, used: &mut HashSet<Value>, pure: &HashSet<Name>) {
-    for block in &mut region.blocks {
+fn clean_inner(operation: &mut Operation, used: &mut HashSet<Value>, pure: &HashSet<Name>) {
+    for block in operation.regions.iter_mut().flat_map(|region| &mut region.blocks) {
         let mut kept = Vec::new();
         let last = block.operations.len().saturating_sub(1);
         for (i, mut operation) in std::mem::take(&mut block.operations).into_iter().enumerate().rev() {
             let is_used = operation.results.iter().any(|result| used.contains(result));
             if i == last || is_used || !is_pure(&operation, pure) {
                 used.extend(operation.operands.iter().copied());
-                operation.regions.iter_mut().for_each(|region| clean_region(region, used, pure));
+                clean_inner(&mut operation, used, pure);
                 kept.push(operation);
             }
         }
@@ -69,16 +61,12 @@ fn clean_region(region: &mut Region, used: &mut HashSet<Value>, pure: &HashSet<N
     }
 }
 
-fn is_pure_region(region: &Region, pure: &HashSet<Name>) -> bool {
-    region.blocks.iter().flat_map(|block| &block.operations).all(|operation| is_pure(operation, pure))
-}
-
 /// Whether an operation only computes its results.
 fn is_pure(operation: &Operation, pure: &HashSet<Name>) -> bool {
     let calls_pure = |name: &str| {
         operation.attribute(name).and_then(Attribute::as_symbol).is_some_and(|callee| pure.contains(callee))
     };
-    let is_pure = match &*operation.name {
+    let only_computes = match &*operation.name {
         "func.call" => calls_pure("callee"),
         "func.return" | "chlo.top_k" => true,
         "stablehlo.custom_call" => operation.attribute("has_side_effect") != Some(&Attribute::Bool(true)),
@@ -91,5 +79,5 @@ fn is_pure(operation: &Operation, pure: &HashSet<Name>) -> bool {
             !kind.is_empty() && WITH_EFFECTS.split(' ').all(|name| name != kind)
         }
     };
-    is_pure && operation.regions.iter().all(|region| is_pure_region(region, pure))
+    only_computes && operation.inner().all(|operation| is_pure(operation, pure))
 }

@@ -1,125 +1,70 @@
 //! Operations whose sizes are operands, as operations of fixed sizes.
 
-use super::infer::{ceil, gathered, padded};
-use super::{strange, unrefined, without_regions, Refiner};
+use super::{strange, unrefined, with_sizes, without_regions, Refiner};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
-use pjrt_ir::module::{Attribute, Dense, Element, Operation, Type, Value};
+use pjrt_ir::module::{Attribute, Dense, Element, Name, Operation, Type, Value};
 use std::sync::Arc;
 
 /// Where JAX's messages about shapes end, but for a link.
 const LINK: &str = " Please see ";
 
+/// Dynamic operations: what they become, how many of their operands stay, and the attributes that the others become. Without
+/// any, the other is the shape of the result.
+const DYNAMIC: [(&str, &str, usize, &[&str]); 7] = [
+    ("dynamic_broadcast_in_dim", "stablehlo.broadcast_in_dim", 1, &[]),
+    ("dynamic_reshape", "stablehlo.reshape", 1, &[]),
+    ("dynamic_iota", "stablehlo.iota", 0, &[]),
+    ("real_dynamic_slice", "stablehlo.slice", 1, &["start_indices", "limit_indices", "strides"]),
+    ("dynamic_pad", "stablehlo.pad", 2, &["edge_padding_low", "edge_padding_high", "interior_padding"]),
+    ("dynamic_gather", "stablehlo.gather", 2, &["slice_sizes"]),
+    ("dynamic_conv", "stablehlo.convolution", 2, &["padding"]),
+];
+
 impl<'m> Refiner<'m> {
     /// The results of a dynamic operation; `None` for another one.
-    pub(super) fn dynamic(
-        &mut self,
-        source: &'m Operation,
-        operands: &[Value],
-        out: &mut Vec<Operation>,
-    ) -> Result<Option<Vec<Value>>> {
-        let kind = source.kind();
-        let sizes = match kind {
-            "dynamic_broadcast_in_dim"
-            | "dynamic_reshape"
-            | "dynamic_gather"
-            | "dynamic_conv"
-            | "real_dynamic_slice"
-            | "dynamic_pad" => operands.get(1..).unwrap_or_default(),
-            "dynamic_iota" => operands,
-            _ => return Ok(None),
-        };
-        // The indices of a gather and the kernel of a convolution are data.
-        let sizes = match kind {
-            "dynamic_gather" | "dynamic_conv" | "dynamic_pad" => sizes.get(1..).unwrap_or_default(),
-            _ => sizes,
-        };
+    pub(super) fn dynamic(&mut self, source: &'m Operation, operands: &[Value]) -> Result<Option<Vec<Value>>> {
+        let found = DYNAMIC.iter().find(|(kind, ..)| *kind == source.kind());
+        let Some(&(_, name, kept, attributes)) = found else { return Ok(None) };
+        let sizes = operands.get(kept..).unwrap_or_default();
         let is_known = sizes.iter().all(|&size| self.known(size).is_some());
-        if !self.is_strict && !is_known {
-            return Ok(None);
-        }
-        if kind == "real_dynamic_slice" && !is_known {
-            return self.moving_slice(source, operands, out).map(Some);
+        if name == "stablehlo.slice" && !is_known {
+            return self.moving_slice(source, operands).map(Some);
         }
         let lists = sizes.iter().map(|size| self.need(source, Some(size))).collect::<Result<Vec<_>>>()?;
-        let mut lists = lists.into_iter();
-        let mut next = || lists.next().ok_or_else(|| strange("an operation with too few operands"));
-        let first = operands.first().copied();
-        let dims_of_first = first.map(|first| self.dims(first).to_vec()).unwrap_or_default();
-        let mut operation = Operation { operands: Vec::new(), results: Vec::new(), ..without_regions(source) };
-        let mut attach = |name: &str, numbers: &[i64]| operation.set(name, Attribute::Numbers(numbers.into()));
-        let mut kept = 1;
-        let (name, dims) = match kind {
-            "dynamic_broadcast_in_dim" => ("stablehlo.broadcast_in_dim", Some(next()?)),
-            "dynamic_reshape" => {
-                let dims = next()?;
-                if dims == dims_of_first {
-                    return Ok(first.map(|first| vec![first]));
-                }
-                ("stablehlo.reshape", Some(dims))
-            }
-            "dynamic_iota" => {
-                kept = 0;
-                ("stablehlo.iota", Some(next()?))
-            }
-            "real_dynamic_slice" => {
-                let (start, limit, strides) = (next()?, next()?, next()?);
-                attach("start_indices", &start);
-                attach("limit_indices", &limit);
-                attach("strides", &strides);
-                let bounds = start.iter().zip(&limit).zip(&strides);
-                let dims = bounds.map(|((&start, &limit), &stride)| ceil(limit.checked_sub(start)?, stride)).collect();
-                ("stablehlo.slice", dims)
-            }
-            "dynamic_pad" => {
-                let (low, high, interior) = (next()?, next()?, next()?);
-                attach("edge_padding_low", &low);
-                attach("edge_padding_high", &high);
-                attach("interior_padding", &interior);
-                kept = 2;
-                ("stablehlo.pad", padded(&dims_of_first, &low, &high, &interior))
-            }
-            "dynamic_gather" => {
-                let slices = next()?;
-                attach("slice_sizes", &slices);
-                kept = 2;
-                let indices = operands.get(1).map(|&indices| self.dims(indices)).unwrap_or_default();
-                let dims = match source.attribute("dimension_numbers") {
-                    Some(Attribute::Gather(gather)) => gathered(gather, indices, &slices),
-                    _ => None,
-                };
-                ("stablehlo.gather", dims)
-            }
-            // A convolution, whose sizes are inferred.
-            _ => {
-                let padding = next()?;
-                let rank = (padding.len() / 2) as i64;
-                let dense = Dense::of_integers(vec![rank, 2], Element::Number(DType::I64), &padding);
-                operation.set("padding", Attribute::Dense(Arc::new(dense)));
-                kept = 2;
-                ("stablehlo.convolution", None)
-            }
-        };
+        if lists.len() < attributes.len().max(1) {
+            return Err(strange("an operation with too few operands"));
+        }
+        let operands = operands.get(..kept).unwrap_or_default().to_vec();
+        let mut operation = Operation { name: name.into(), operands, results: Vec::new(), ..without_regions(source) };
         operation.remove("known_expanding_dimensions");
         operation.remove("known_nonexpanding_dimensions");
-        operation.name = name.into();
-        operation.operands = operands.get(..kept).unwrap_or_default().to_vec();
+        for (&attribute, numbers) in attributes.iter().zip(&lists) {
+            let value = if attribute == "padding" { padding(numbers) } else { Attribute::Numbers(numbers[..].into()) };
+            operation.set(attribute, value);
+        }
+        let dims = match operation.kind() {
+            "reshape" if operation.operands.first().is_some_and(|&first| lists[0] == self.dims(first)) => {
+                return Ok(Some(operation.operands));
+            }
+            "convolution" => None,
+            _ if attributes.is_empty() => lists.into_iter().next(),
+            _ => self.inferred(&operation, &[&Type::Token]).and_then(|mut sizes| sizes.pop()),
+        };
         let types = match dims {
             Some(dims) => vec![self.of_sizes(source, 0, dims)?],
             None => self.result_types(source, &operation)?,
         };
-        if matches!(operation.kind(), "broadcast_in_dim" | "iota") {
-            if let (Some((element, dims, integers)), true) = (self.folded_as(&operation, source, &types[0])?, is_known)
-            {
-                return Ok(Some(vec![self.integers(dims, element, integers, out)]));
+        if matches!(operation.kind(), "broadcast_in_dim" | "iota") && source.results.len() == 1 {
+            if let Some((element, dims, integers)) = self.folded(&operation, &types[0]) {
+                return Ok(Some(vec![self.integers(dims, element, integers)]));
             }
         }
-        let results = self.push(operation, types, out)?;
-        Ok(Some(results))
+        self.push(operation, types).map(Some)
     }
 
     /// A slice of fixed size from a place that depends on data: its limit is the start and something known.
-    fn moving_slice(&mut self, source: &Operation, operands: &[Value], out: &mut Vec<Operation>) -> Result<Vec<Value>> {
+    fn moving_slice(&mut self, source: &Operation, operands: &[Value]) -> Result<Vec<Value>> {
         let [operand, start, limit, strides] = *operands else {
             return Err(strange("a slice with other operands than it has"));
         };
@@ -142,86 +87,65 @@ impl<'m> Refiner<'m> {
             one.set("start_indices", Attribute::Numbers([at].into()));
             one.set("limit_indices", Attribute::Numbers([at + 1].into()));
             one.set("strides", Attribute::Numbers([1].into()));
-            let one = self.push(one, vec![Type::tensor(vec![1], element.clone())], out)?;
+            let one = self.push(one, vec![Type::tensor(vec![1], element.clone())])?;
             let scalar = Operation::new("stablehlo.reshape", one, Vec::new());
-            slice.operands.extend(self.push(scalar, vec![Type::tensor(Vec::new(), element.clone())], out)?);
+            slice.operands.extend(self.push(scalar, vec![Type::tensor(Vec::new(), element.clone())])?);
         }
-        self.push(slice, vec![kind], out)
+        self.push(slice, vec![kind])
     }
 
     /// The type of a result with these sizes, which must match those that are fixed already.
     fn of_sizes(&self, source: &Operation, result: usize, dims: Vec<i64>) -> Result<Type> {
         let declared = source.results.get(result).map(|&result| self.source.type_of(result));
-        let tensor = declared.and_then(Type::as_tensor).ok_or_else(|| strange("a result that is not an array"))?;
-        let matches = tensor.dims.len() == dims.len()
-            && dims.iter().zip(&tensor.dims).all(|(&dim, &known)| dim >= 0 && (known < 0 || known == dim));
-        if !matches {
-            return Err(unrefined(source, &format!("would have a result of shape {dims:?}")));
-        }
-        Ok(Type::tensor(dims, tensor.element.clone()))
+        let kind = declared.filter(|kind| kind.as_tensor().is_some());
+        let kind = kind.ok_or_else(|| strange("a result that is not an array"))?;
+        with_sizes(kind, &dims).ok_or_else(|| unrefined(source, &format!("would have a result of shape {dims:?}")))
     }
 
-    pub(super) fn custom_call(
-        &mut self,
-        source: &'m Operation,
-        operands: Vec<Value>,
-        out: &mut Vec<Operation>,
-    ) -> Result<Vec<Value>> {
+    pub(super) fn custom_call(&mut self, source: &'m Operation, operands: Vec<Value>) -> Result<Vec<Value>> {
         let target = source.attribute("call_target_name").and_then(Attribute::as_text).unwrap_or("");
         match target {
             "shape_assertion" => {
                 let known: Vec<Option<i64>> = operands.iter().map(|&operand| self.scalar(operand)).collect();
-                match known.first() {
-                    Some(Some(0)) => return Err(refused(source, &known)),
-                    Some(Some(_)) => return Ok(Vec::new()),
-                    _ if self.is_strict => return Err(unrefined(source, "checks sizes that depend on data")),
-                    _ => {}
-                }
-            }
-            "stablehlo.dynamic_reduce_window" if self.is_strict => return self.reduce_window(source, &operands, out),
-            "stablehlo.dynamic_top_k" if self.is_strict => {
-                let k = self.need(source, operands.get(1))?;
-                let mut dims = operands.first().map(|&first| self.dims(first).to_vec()).unwrap_or_default();
-                let (Some(last), Some(&k)) = (dims.last_mut(), k.first()) else {
-                    return Err(strange("a selection of the largest of nothing"));
+                return match known.first() {
+                    Some(Some(0)) => Err(refused(source, &known)),
+                    Some(Some(_)) => Ok(Vec::new()),
+                    _ => Err(unrefined(source, "checks sizes that depend on data")),
                 };
-                *last = k;
-                return self.top_k(source, operands[..1].to_vec(), dims, out);
+            }
+            "stablehlo.dynamic_reduce_window" => return self.reduce_window(source, &operands),
+            "stablehlo.dynamic_top_k" => {
+                let k = self.need(source, operands.get(1))?;
+                return self.top_k(source, operands[..1].to_vec(), k.first());
             }
             // JAX before 0.9 wrote operations of CHLO in this way.
             "mhlo.topk" => {
-                let declared = source.results.first().and_then(|&first| self.source.type_of(first).as_tensor());
-                let mut dims = operands.first().map(|&first| self.dims(first).to_vec()).unwrap_or_default();
-                let (Some(last), Some(k)) = (dims.last_mut(), declared.and_then(|kind| kind.dims.last().copied()))
-                else {
-                    return Err(strange("a selection of the largest of nothing"));
-                };
-                *last = k;
-                return self.top_k(source, operands, dims, out);
+                let declared = source.results.first().and_then(|&first| self.source.type_of(first).dims());
+                return self.top_k(source, operands, declared.and_then(<[i64]>::last));
             }
             _ if target.strip_prefix("mhlo.").is_some_and(|name| OF_CHLO.contains(&name)) => {
                 let name = target.replacen("mhlo", "chlo", 1);
                 let dims = operands.first().map(|&first| self.dims(first).to_vec()).unwrap_or_default();
                 let types = vec![self.of_sizes(source, 0, dims)?];
-                return self.push(Operation::new(&name, operands, Vec::new()), types, out);
+                return self.push(Operation::new(&name, operands, Vec::new()), types);
             }
-            "stablehlo.dynamic_rng_bit_generator" if self.is_strict => {
+            "stablehlo.dynamic_rng_bit_generator" => {
                 let dims = self.need(source, operands.get(1))?;
                 let mut operation = Operation::new("stablehlo.rng_bit_generator", operands[..1].to_vec(), Vec::new());
                 let algorithm = source.attribute("rng_algorithm").ok_or_else(|| strange("random bits of no kind"))?;
                 operation.set("rng_algorithm", algorithm.clone());
                 let state = self.of(operands[0]).clone();
                 let types = vec![state, self.of_sizes(source, 1, dims)?];
-                return self.push(operation, types, out);
+                return self.push(operation, types);
             }
             _ => {}
         }
         let mut operation = Operation { operands, results: Vec::new(), ..without_regions(source) };
         let types = match source.attribute("indices_of_shape_operands").and_then(Attribute::as_numbers) {
-            Some(indices) if self.is_strict => self.without_shapes(source, &mut operation, &indices)?,
+            Some(indices) => self.without_shapes(source, &mut operation, &indices)?,
             _ => self.result_types(source, &operation)?,
         };
-        if target == "stablehlo.dynamic_approx_top_k" && self.is_strict {
+        if target == "stablehlo.dynamic_approx_top_k" {
             self.fix_number_of_largest(source, &mut operation)?;
         }
         if let Some(called) = source.attribute("called_computations").and_then(Attribute::as_array) {
@@ -230,21 +154,20 @@ impl<'m> Refiner<'m> {
                 self.unchanged(source, &name)?;
             }
         }
-        self.push(operation, types, out)
+        self.push(operation, types)
     }
 
-    /// The largest elements along the last dimension, and where they are, of these sizes.
-    fn top_k(
-        &mut self,
-        source: &Operation,
-        operands: Vec<Value>,
-        dims: Vec<i64>,
-        out: &mut Vec<Operation>,
-    ) -> Result<Vec<Value>> {
+    /// The `k` largest elements along the last dimension, and where they are.
+    fn top_k(&mut self, source: &Operation, operands: Vec<Value>, k: Option<&i64>) -> Result<Vec<Value>> {
+        let mut dims = operands.first().map(|&first| self.dims(first).to_vec()).unwrap_or_default();
+        let (Some(last), Some(&k)) = (dims.last_mut(), k) else {
+            return Err(strange("a selection of the largest of nothing"));
+        };
+        *last = k;
         let mut operation = Operation::new("chlo.top_k", operands, Vec::new());
-        operation.set("k", Attribute::number(dims.last().copied().unwrap_or(0)));
+        operation.set("k", Attribute::number(k));
         let types = vec![self.of_sizes(source, 0, dims.clone())?, self.of_sizes(source, 1, dims)?];
-        self.push(operation, types, out)
+        self.push(operation, types)
     }
 
     fn scalar(&self, value: Value) -> Option<i64> {
@@ -286,12 +209,7 @@ impl<'m> Refiner<'m> {
     }
 
     /// The operands: inputs, initial values, window, strides, dilations of the base and of the window, and padding.
-    fn reduce_window(
-        &mut self,
-        source: &'m Operation,
-        operands: &[Value],
-        out: &mut Vec<Operation>,
-    ) -> Result<Vec<Value>> {
+    fn reduce_window(&mut self, source: &'m Operation, operands: &[Value]) -> Result<Vec<Value>> {
         let inputs = operands.len().saturating_sub(5);
         let called = source.attribute("called_computations").and_then(Attribute::as_array).unwrap_or_default();
         let [called] = called else { return Err(strange("a reduction without a function")) };
@@ -302,22 +220,18 @@ impl<'m> Refiner<'m> {
             let numbers = self.need(source, operands.get(inputs + i))?;
             operation.set(name, Attribute::Numbers(numbers.into()));
         }
-        let padding = self.need(source, operands.get(inputs + 4))?;
-        let rank = (padding.len() / 2) as i64;
-        let padding = Dense::of_integers(vec![rank, 2], Element::Number(DType::I64), &padding);
-        operation.set("padding", Attribute::Dense(Arc::new(padding)));
+        operation.set("padding", padding(&self.need(source, operands.get(inputs + 4))?));
         let types = self.result_types(source, &operation)?;
         operation.regions.push(self.function_region(&name)?);
-        self.push(operation, types, out)
+        self.push(operation, types)
     }
 
     /// Keeps a function that a call names, if it has fixed sizes.
-    fn unchanged(&mut self, source: &Operation, name: &pjrt_ir::module::Name) -> Result<()> {
+    fn unchanged(&mut self, source: &Operation, name: &Name) -> Result<()> {
         let function =
             self.functions.get(&**name).ok_or_else(|| strange("a call of a function that does not exist"))?;
-        let arguments = function.block(0).map(|block| block.arguments.clone()).unwrap_or_default();
-        let types: Vec<Type> = arguments.iter().map(|&argument| self.source.type_of(argument).clone()).collect();
-        if !types.iter().all(Type::is_static) && self.is_strict {
+        let types = function.regions.first().map(|region| self.region_types(region)).unwrap_or_default();
+        if !types.iter().all(Type::is_static) {
             return Err(unrefined(source, "calls a function whose sizes are not known"));
         }
         let values: Vec<Value> = types.into_iter().map(|kind| self.value(kind)).collect();
@@ -327,6 +241,12 @@ impl<'m> Refiner<'m> {
         }
         Ok(())
     }
+}
+
+/// Numbers of elements before and after each dimension.
+fn padding(numbers: &[i64]) -> Attribute {
+    let rank = (numbers.len() / 2) as i64;
+    Attribute::Dense(Arc::new(Dense::of_integers(vec![rank, 2], Element::Number(DType::I64), numbers)))
 }
 
 /// The error of a shape assertion, with the sizes in its message.

@@ -1,90 +1,63 @@
 //! Arithmetic on integers that are known.
 
 use super::{Known, Refiner, MAX_KNOWN};
-use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
-use pjrt_ir::module::{Attribute, Element, Operation, Tensor, Type, Value};
+use pjrt_ir::module::{Attribute, Element, Operation, Tensor, Type};
 
 type Folded = (Element, Vec<i64>, Vec<i64>);
 
 impl Refiner<'_> {
-    /// The integers of an operation's result: its element type, sizes and values, if they follow from known ones.
-    pub(super) fn folded(&self, source: &Operation, operands: &[Value]) -> Result<Option<Folded>> {
-        let [result] = source.results[..] else { return Ok(None) };
-        let Some(tensor) = self.source.type_of(result).as_tensor() else { return Ok(None) };
-        if !is_integer(&tensor.element) {
-            return Ok(None);
+    /// The integers of an operation's result of this type: its element type, sizes and values, if they follow from known ones.
+    pub(super) fn folded(&self, operation: &Operation, result: &Type) -> Option<Folded> {
+        let tensor = result.as_tensor().filter(|tensor| is_integer(&tensor.element))?;
+        let element = tensor.element.clone();
+        let (kind, operands) = (operation.kind(), &operation.operands[..]);
+        if kind == "get_dimension_size" {
+            return self.size(operation).map(|size| (element, Vec::new(), vec![size]));
         }
-        if source.kind() == "get_dimension_size" {
-            return Ok(self.size(source, operands).map(|size| (tensor.element.clone(), Vec::new(), vec![size])));
-        }
-        let known: Option<Vec<&Known>> = operands.iter().map(|&operand| self.known(operand)).collect();
-        let Some(known) = known else { return Ok(None) };
-        let (first, operand) = match (known.first(), operands.first()) {
-            (Some(&first), Some(&operand)) => (first, operand),
-            _ if source.kind() == "iota" => (&Known::from([]), Value(0)),
-            _ => return Ok(None),
-        };
-        let dims = if tensor.dims.iter().all(|&dim| dim >= 0) {
+        let known = operands.iter().map(|&operand| self.known(operand)).collect::<Option<Vec<_>>>()?;
+        let dims = if result.is_static() {
             tensor.dims.clone()
+        } else if "concatenate slice broadcast_in_dim iota reshape dynamic_slice".split(' ').any(|known| known == kind)
+        {
+            return None;
         } else {
-            match (source.kind(), operands.first()) {
-                ("concatenate" | "slice" | "broadcast_in_dim" | "iota" | "reshape" | "dynamic_slice", _)
-                | (_, None) => return Ok(None),
-                (_, Some(_)) => {
-                    let longest = operands.iter().max_by_key(|&&operand| self.dims(operand).len());
-                    longest.map(|&operand| self.dims(operand).to_vec()).unwrap_or_default()
-                }
+            self.dims(*operands.iter().max_by_key(|&&operand| self.dims(operand).len())?).to_vec()
+        };
+        let tensor = Tensor { dims, element, encoding: None };
+        let len = tensor.elements().filter(|&len| len <= MAX_KNOWN)?;
+        let values = match (kind, &known[..]) {
+            ("iota", _) => iota(operation, &tensor.dims)?,
+            (_, []) => return None,
+            ("convert", [first, ..]) if tensor.element.dtype() == Some(DType::Pred) => {
+                first.iter().map(|&value| i64::from(value != 0)).collect()
+            }
+            ("reshape" | "optimization_barrier" | "convert", [first, ..]) => first.to_vec(),
+            ("concatenate", _) => self.joined(operation, &known)?,
+            ("slice", [first, ..]) if tensor.dims.len() == 1 => slice(operation, first)?,
+            ("broadcast_in_dim", [first, ..]) => self.broadcast(operation, first, &tensor.dims)?,
+            _ => {
+                let of = self.of(operands[0]).as_tensor().map_or(&tensor.element, |operand| &operand.element);
+                elementwise(operation, &known, of, len)?
             }
         };
-        let tensor = Tensor { dims, element: tensor.element.clone(), encoding: None };
-        let Some(len) = tensor.elements().filter(|&len| len <= MAX_KNOWN) else { return Ok(None) };
-        let operand_element = operands.first().and_then(|&operand| self.of(operand).as_tensor());
-        let operand_element = operand_element.map_or(&tensor.element, |operand| &operand.element);
-        let folded = match source.kind() {
-            "reshape" | "optimization_barrier" => Some(first.to_vec()),
-            "convert" if tensor.element.dtype() == Some(DType::Pred) => {
-                Some(first.iter().map(|&value| i64::from(value != 0)).collect())
-            }
-            "convert" => Some(first.to_vec()),
-            "concatenate" => self.joined(source, operands, &known),
-            "slice" if tensor.dims.len() == 1 => slice(source, first),
-            "broadcast_in_dim" => self.broadcast(source, operand, first, &tensor.dims),
-            "iota" => iota(source, &tensor.dims),
-            _ => elementwise(source, &known, operand_element, len),
-        };
-        Ok(folded.filter(|values| values.len() == len).map(|values| {
-            let values = values.into_iter().map(|value| wrapped(value, &tensor.element)).collect();
-            (tensor.element, tensor.dims, values)
-        }))
-    }
-
-    /// The same for an operation that replaces another one, with a result of this type.
-    pub(super) fn folded_as(&self, operation: &Operation, source: &Operation, kind: &Type) -> Result<Option<Folded>> {
-        let Some(tensor) = kind.as_tensor().filter(|tensor| is_integer(&tensor.element)) else { return Ok(None) };
-        if source.results.len() != 1 || tensor.elements().is_none_or(|len| len > MAX_KNOWN) {
-            return Ok(None);
+        if values.len() != len {
+            return None;
         }
-        let values = match (operation.kind(), operation.operands.first()) {
-            ("iota", _) => iota(operation, &tensor.dims),
-            ("broadcast_in_dim", Some(&operand)) => {
-                self.known(operand).and_then(|known| self.broadcast(operation, operand, known, &tensor.dims))
-            }
-            _ => None,
-        };
-        Ok(values.map(|values| (tensor.element.clone(), tensor.dims.clone(), values)))
+        let values = values.into_iter().map(|value| wrapped(value, &tensor.element)).collect();
+        Some((tensor.element, tensor.dims, values))
     }
 
     /// The size of a dimension, if it is fixed.
-    fn size(&self, source: &Operation, operands: &[Value]) -> Option<i64> {
+    fn size(&self, source: &Operation) -> Option<i64> {
         let dimension = usize::try_from(source.attribute("dimension")?.as_integer()?).ok()?;
-        let size = self.of(*operands.first()?).dims()?.get(dimension).copied()?;
+        let size = self.of(*source.operands.first()?).dims()?.get(dimension).copied()?;
         (size >= 0).then_some(size)
     }
 
-    fn joined(&self, source: &Operation, operands: &[Value], known: &[&Known]) -> Option<Vec<i64>> {
+    fn joined(&self, source: &Operation, known: &[&Known]) -> Option<Vec<i64>> {
         let at = usize::try_from(source.attribute("dimension")?.as_integer()?).ok()?;
-        let outer = self.dims(*operands.first()?).get(..at)?;
+        let outer = self.dims(*source.operands.first()?).get(..at)?;
         let outer = outer.iter().try_fold(1usize, |outer, &dim| outer.checked_mul(usize::try_from(dim).ok()?))?;
         if outer > MAX_KNOWN {
             return None;
@@ -99,9 +72,9 @@ impl Refiner<'_> {
         Some(joined)
     }
 
-    fn broadcast(&self, source: &Operation, operand: Value, values: &[i64], dims: &[i64]) -> Option<Vec<i64>> {
+    fn broadcast(&self, source: &Operation, values: &[i64], dims: &[i64]) -> Option<Vec<i64>> {
         let places = source.attribute("broadcast_dimensions")?.as_numbers()?;
-        let from = self.dims(operand);
+        let from = self.dims(*source.operands.first()?);
         if places.len() != from.len() {
             return None;
         }
@@ -134,15 +107,12 @@ fn is_unsigned(element: &Element) -> bool {
 
 /// A number as an element holds it.
 fn wrapped(value: i64, element: &Element) -> i64 {
-    match element.dtype() {
-        Some(DType::Pred) => i64::from(value & 1 != 0),
-        Some(DType::I8) => i64::from(value as i8),
-        Some(DType::I16) => i64::from(value as i16),
-        Some(DType::I32) => i64::from(value as i32),
-        Some(DType::U8) => i64::from(value as u8),
-        Some(DType::U16) => i64::from(value as u16),
-        Some(DType::U32) => i64::from(value as u32),
-        _ => value,
+    let Some(dtype) = element.dtype() else { return value };
+    let unused = if dtype == DType::Pred { 63 } else { 64 - dtype.info().bits };
+    if dtype.is_signed() {
+        value << unused >> unused
+    } else {
+        ((value as u64) << unused >> unused) as i64
     }
 }
 

@@ -1,6 +1,6 @@
 //! The types of results, from those of the operands.
 
-use super::{strange, unrefined, Refiner};
+use super::{strange, unrefined, with_sizes, Refiner};
 use pjrt_base::error::Result;
 use pjrt_ir::module::{is_elementwise, shown, Attribute, Element, Gather, Operation, Type, Value};
 
@@ -13,21 +13,12 @@ impl Refiner<'_> {
         }
         let is_fixed = operation.operands.iter().all(|&operand| self.of(operand).is_static());
         let inferred = if is_fixed { self.inferred(operation, &declared) } else { None };
-        let Some(inferred) = inferred.filter(|inferred| inferred.len() == declared.len()) else {
-            if self.is_strict {
-                return Err(self.without_rule(operation, declared[0]));
-            }
-            return Ok(declared.into_iter().cloned().collect());
-        };
+        let inferred = inferred.filter(|inferred| inferred.len() == declared.len());
+        let inferred = inferred.ok_or_else(|| self.without_rule(operation, declared[0]))?;
         let fixed = |(kind, dims): (&&Type, Vec<i64>)| match kind.as_tensor() {
             Some(_) if kind.is_static() => Ok((*kind).clone()),
-            Some(tensor)
-                if tensor.dims.len() == dims.len()
-                    && dims.iter().zip(&tensor.dims).all(|(&dim, &known)| dim >= 0 && (known < 0 || known == dim)) =>
-            {
-                Ok(Type::tensor(dims, tensor.element.clone()))
-            }
-            _ => Err(strange(&format!("`{}` of sizes {dims:?} as {}", operation.name, shown(kind)))),
+            _ => with_sizes(kind, &dims)
+                .ok_or_else(|| strange(&format!("`{}` of sizes {dims:?} as {}", operation.name, shown(kind)))),
         };
         declared.iter().zip(inferred).map(fixed).collect()
     }
@@ -38,7 +29,7 @@ impl Refiner<'_> {
     }
 
     /// The sizes of an operation's results; `None` if they do not follow from its operands.
-    fn inferred(&self, operation: &Operation, declared: &[&Type]) -> Option<Vec<Vec<i64>>> {
+    pub(super) fn inferred(&self, operation: &Operation, declared: &[&Type]) -> Option<Vec<Vec<i64>>> {
         let results = declared.len();
         let result = declared.first()?;
         let operands = &operation.operands;
@@ -55,8 +46,7 @@ impl Refiner<'_> {
                 one(Some(lhs))
             }
             "reduce" => {
-                let dropped = list("dimensions")?;
-                let dims = without(&operand(0)?, &dropped);
+                let dims = without(&operand(0)?, &list("dimensions")?);
                 Some(vec![dims; results])
             }
             "transpose" => {
@@ -79,8 +69,9 @@ impl Refiner<'_> {
                 one(gathered(gather, &operand(1)?, &list("slice_sizes")?))
             }
             "reduce_window" => {
-                let windowed = self.windowed(operation)?;
-                Some(vec![windowed; results])
+                let window = list("window_dimensions")?;
+                let dilations = ["base_dilations", "window_dilations"];
+                Some(vec![positions(operation, &operand(0)?, &window, dilations)?; results])
             }
             "convolution" => one(self.convolved(operation)),
             "fft" => {
@@ -93,23 +84,11 @@ impl Refiner<'_> {
                 }
                 one(Some(dims))
             }
-            "reshape" => None,
             "triangular_solve" | "select" | "clamp" => one(operand(1)),
             "scatter" | "sort" | "optimization_barrier" => (0..results).map(operand).collect(),
-            "batch_norm_training" => Some(vec![operand(0)?, operand(1)?, operand(1)?]),
-            "batch_norm_grad" => Some(vec![operand(0)?, operand(1)?, operand(1)?]),
+            "batch_norm_training" | "batch_norm_grad" => Some(vec![operand(0)?, operand(1)?, operand(1)?]),
             "bitcast_convert" => one(self.recast(operation, result)),
-            "map"
-            | "dynamic_update_slice"
-            | "reverse"
-            | "cholesky"
-            | "select_and_scatter"
-            | "reduce_precision"
-            | "batch_norm_inference"
-            | "collective_permute"
-            | "collective_broadcast"
-            | "all_reduce" => one(operand(0)),
-            kind if is_elementwise(kind) || SAME_SIZES.contains(&kind) => one(operand(0)),
+            kind if is_elementwise(kind) || SAME_SIZES.split(' ').any(|name| name == kind) => one(operand(0)),
             "custom_call" => {
                 let target = operation.attribute("call_target_name")?.as_text()?;
                 one(operand(0).filter(|_| MARKS.contains(&target) && operands.len() == 1))
@@ -152,36 +131,13 @@ impl Refiner<'_> {
         Some(dims)
     }
 
-    fn windowed(&self, operation: &Operation) -> Option<Vec<i64>> {
-        let dims = self.dims(*operation.operands.first()?);
-        let window = operation.attribute("window_dimensions")?.as_numbers()?;
-        let rank = dims.len();
-        let per = |name: &str| Windows::list(operation, name, rank, 1);
-        let padding = Windows::list(operation, "padding", 2 * rank, 0)?;
-        let windows = Windows {
-            strides: per("window_strides")?,
-            base: per("base_dilations")?,
-            dilations: per("window_dilations")?,
-            padding,
-        };
-        windows.sizes(dims, &window)
-    }
-
     fn convolved(&self, operation: &Operation) -> Option<Vec<i64>> {
         let Some(Attribute::Conv(conv)) = operation.attribute("dimension_numbers") else { return None };
         let [input, kernel] = operation.operands[..] else { return None };
         let (input, kernel) = (self.dims(input), self.dims(kernel));
-        let rank = conv.input_spatial.len();
         let spatial: Vec<i64> = conv.input_spatial.iter().map(|&at| pick(input, at)).collect::<Option<_>>()?;
         let window: Vec<i64> = conv.kernel_spatial.iter().map(|&at| pick(kernel, at)).collect::<Option<_>>()?;
-        let per = |name: &str| Windows::list(operation, name, rank, 1);
-        let windows = Windows {
-            strides: per("window_strides")?,
-            base: per("lhs_dilation")?,
-            dilations: per("rhs_dilation")?,
-            padding: Windows::list(operation, "padding", 2 * rank, 0)?,
-        };
-        let sizes = windows.sizes(&spatial, &window)?;
+        let sizes = positions(operation, &spatial, &window, ["lhs_dilation", "rhs_dilation"])?;
         let groups = operation.attribute("batch_group_count").and_then(Attribute::as_integer).unwrap_or(1);
         let mut dims = vec![0; input.len()];
         *dims.get_mut(usize::try_from(conv.output_batch).ok()?)? =
@@ -200,49 +156,39 @@ impl Refiner<'_> {
     }
 }
 
-/// Windows that move over the dimensions of an array.
-struct Windows {
-    strides: Vec<i64>,
-    base: Vec<i64>,
-    dilations: Vec<i64>,
-    padding: Vec<i64>,
-}
-
-impl Windows {
-    /// A list of so many numbers, which may be left out if all are the same.
-    fn list(operation: &Operation, name: &str, len: usize, default: i64) -> Option<Vec<i64>> {
-        match operation.attribute(name) {
-            Some(value) => value.as_numbers().filter(|numbers| numbers.len() == len),
-            None => Some(vec![default; len]),
+/// The number of positions of a window in each dimension. `dilations` names those of the array and of the window.
+fn positions(operation: &Operation, dims: &[i64], window: &[i64], dilations: [&str; 2]) -> Option<Vec<i64>> {
+    // A list of so many numbers, which may be left out if all are the same.
+    let list = |name: &str, len: usize, default: i64| match operation.attribute(name) {
+        Some(value) => value.as_numbers().filter(|numbers| numbers.len() == len),
+        None => Some(vec![default; len]),
+    };
+    let rank = dims.len();
+    let (strides, padding) = (list("window_strides", rank, 1)?, list("padding", 2 * rank, 0)?);
+    let (of_base, of_window) = (list(dilations[0], rank, 1)?, list(dilations[1], rank, 1)?);
+    let dilated = |size: i64, dilation: i64| match size {
+        0 => Some(0),
+        _ => size.checked_sub(1)?.checked_mul(dilation)?.checked_add(1),
+    };
+    let size = |i: usize| {
+        let whole = dilated(dims[i], of_base[i])?.checked_add(padding[2 * i].checked_add(padding[2 * i + 1])?)?;
+        let window = dilated(*window.get(i)?, of_window[i])?;
+        if whole < window || whole <= 0 {
+            return Some(0);
         }
-    }
-
-    /// The number of positions in each dimension.
-    fn sizes(&self, dims: &[i64], window: &[i64]) -> Option<Vec<i64>> {
-        let dilated = |size: i64, dilation: i64| match size {
-            0 => Some(0),
-            _ => size.checked_sub(1)?.checked_mul(dilation)?.checked_add(1),
-        };
-        let size = |i: usize| {
-            let padding = self.padding.get(2 * i)?.checked_add(*self.padding.get(2 * i + 1)?)?;
-            let whole = dilated(dims[i], *self.base.get(i)?)?.checked_add(padding)?;
-            let window = dilated(*window.get(i)?, *self.dilations.get(i)?)?;
-            let stride = *self.strides.get(i)?;
-            if whole < window || whole <= 0 {
-                return Some(0);
-            }
-            whole.checked_sub(window)?.checked_div(stride)?.checked_add(1)
-        };
-        (0..dims.len()).map(size).collect()
-    }
+        whole.checked_sub(window)?.checked_div(strides[i])?.checked_add(1)
+    };
+    (0..rank).map(size).collect()
 }
 
 /// Calls that return their operand, with an annotation.
 const MARKS: [&str; 3] = ["LayoutConstraint", "Sharding", "annotate_device_placement"];
 
 /// Operations whose result has the sizes of the first operand, besides those of [`is_elementwise`].
-const SAME_SIZES: [&str; 8] =
-    ["compare", "complex", "convert", "imag", "is_finite", "real", "uniform_dequantize", "uniform_quantize"];
+const SAME_SIZES: &str =
+    "all_reduce batch_norm_inference cholesky collective_broadcast collective_permute compare complex convert \
+     dynamic_update_slice imag is_finite map real reduce_precision reverse select_and_scatter uniform_dequantize \
+     uniform_quantize";
 
 fn pick(dims: &[i64], at: i64) -> Option<i64> {
     dims.get(usize::try_from(at).ok()?).copied()
@@ -254,14 +200,14 @@ fn without(dims: &[i64], dropped: &[i64]) -> Vec<i64> {
 }
 
 /// How many steps of a stride begin in a size.
-pub(super) fn ceil(size: i64, stride: i64) -> Option<i64> {
+fn ceil(size: i64, stride: i64) -> Option<i64> {
     if size <= 0 {
         return Some(0);
     }
     Some((size - 1).checked_div(stride).filter(|_| stride > 0)? + 1)
 }
 
-pub(super) fn padded(dims: &[i64], low: &[i64], high: &[i64], interior: &[i64]) -> Option<Vec<i64>> {
+fn padded(dims: &[i64], low: &[i64], high: &[i64], interior: &[i64]) -> Option<Vec<i64>> {
     let size = |(at, &dim): (usize, &i64)| {
         let inner = (dim - 1).max(0).checked_mul(*interior.get(at)?)?;
         dim.checked_add(*low.get(at)?)?.checked_add(*high.get(at)?)?.checked_add(inner)
@@ -269,7 +215,7 @@ pub(super) fn padded(dims: &[i64], low: &[i64], high: &[i64], interior: &[i64]) 
     dims.iter().enumerate().map(size).collect()
 }
 
-pub(super) fn gathered(gather: &Gather, indices: &[i64], sizes: &[i64]) -> Option<Vec<i64>> {
+fn gathered(gather: &Gather, indices: &[i64], sizes: &[i64]) -> Option<Vec<i64>> {
     let dropped = [&gather.collapsed_slice_dims[..], &gather.operand_batching_dims].concat();
     let mut offsets = without(sizes, &dropped).into_iter();
     let mut batch = without(indices, &[gather.index_vector_dim]).into_iter();

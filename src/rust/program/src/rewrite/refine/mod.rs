@@ -35,16 +35,7 @@ type Values = HashMap<Value, Value>;
 /// `InvalidInput` for sizes that do not match the arguments, `ShapeMismatch` for sizes that the program refuses, and
 /// `DynamicShape`, which names the operation, if sizes cannot be fixed.
 pub fn refine(module: &Module, dims: &[Vec<i64>], constants: &[(usize, i32)]) -> Result<Module> {
-    Refiner::new(module, true)?.run(Some(dims), constants)
-}
-
-/// The program with an integer argument of `main`, counted from 0, as a constant. Branches that the integer does not
-/// choose are left out.
-///
-/// # Errors
-/// `InvalidInput` without such an argument.
-pub fn with_constant_argument(module: &Module, index: usize, value: i32) -> Result<Module> {
-    Refiner::new(module, false)?.run(None, &[(index, value)])
+    Refiner::run(module, dims, constants)
 }
 
 /// A function for certain arguments.
@@ -57,8 +48,6 @@ struct Special {
 struct Refiner<'m> {
     source: &'m Module,
     functions: HashMap<&'m str, &'m Operation>,
-    /// Whether all types must become fixed.
-    is_strict: bool,
     types: Vec<Type>,
     known: HashMap<Value, Known>,
     /// Sums of a value and known integers.
@@ -70,110 +59,110 @@ struct Refiner<'m> {
     names: HashSet<Name>,
     taken: HashSet<Name>,
     depth: usize,
+    /// The new values in the function at hand, and the operations of its block.
+    values: Values,
+    out: Vec<Operation>,
     /// How many operations may still be added. Large constants count for several.
     left: usize,
 }
 
 impl<'m> Refiner<'m> {
-    fn new(source: &'m Module, is_strict: bool) -> Result<Self> {
+    fn run(source: &'m Module, dims: &[Vec<i64>], constants: &[(usize, i32)]) -> Result<Module> {
         let block = source.root.block(0).ok_or_else(|| strange("a module without content"))?;
         let mut functions = HashMap::new();
         for function in block.operations.iter().filter(|operation| &*operation.name == "func.func") {
-            functions.insert(name_of(function)?, function);
+            let name = function.symbol().ok_or_else(|| strange("a function without a name"))?;
+            functions.insert(name, function);
         }
-        Ok(Refiner {
+        let Some(&main) = functions.get("main") else {
+            bail!(InvalidInput, "The program has no function `main`.");
+        };
+        let body = main.block(0).ok_or_else(|| strange("a function with several blocks"))?;
+        let names = functions.keys().map(|&name| Name::from(name)).collect();
+        let mut refiner = Refiner {
             source,
             functions,
-            is_strict,
             types: Vec::new(),
             known: HashMap::new(),
             sums: HashMap::new(),
             built: Vec::new(),
             special: HashMap::new(),
-            names: HashSet::new(),
+            names,
             taken: HashSet::new(),
             depth: 0,
+            values: Values::new(),
+            out: Vec::new(),
             left: 100_000 + 100 * count(&source.root),
-        })
-    }
-
-    fn run(mut self, dims: Option<&[Vec<i64>]>, constants: &[(usize, i32)]) -> Result<Module> {
-        let Some(&main) = self.functions.get("main") else {
-            bail!(InvalidInput, "The program has no function `main`.");
         };
-        self.names = self.functions.keys().map(|&name| Name::from(name)).collect();
-        let body = main.block(0).ok_or_else(|| strange("a function with several blocks"))?;
-        let mut values = Values::new();
         let mut block = Block::default();
         let mut kept = Vec::new();
-        let mut given = dims.map(|dims| dims.iter());
+        let mut given = dims.iter();
         for (i, &argument) in body.arguments.iter().enumerate() {
-            let kind = self.source.type_of(argument);
+            let kind = refiner.source.type_of(argument);
             if let Some((_, value)) = constants.iter().find(|(index, _)| *index == i) {
-                let constant = self.constant_argument(kind, *value, i, &mut block.operations)?;
-                values.insert(argument, constant);
+                let constant = refiner.constant_argument(kind, *value, i)?;
+                refiner.values.insert(argument, constant);
                 continue;
             }
-            let kind = match &mut given {
-                Some(dims) => fixed(kind, dims.next(), i)?,
-                None => kind.clone(),
-            };
-            let value = self.value(kind);
-            values.insert(argument, value);
+            let value = refiner.value(fixed(kind, given.next(), i)?);
+            refiner.values.insert(argument, value);
             block.arguments.push(value);
             block.names.push(body.names.get(i).cloned().flatten());
             kept.push(i);
         }
-        if given.is_some_and(|mut dims| dims.next().is_some()) {
+        if given.next().is_some() {
             bail!(InvalidInput, "There are more shapes than the program has arguments, {}.", kept.len());
         }
         if let Some((index, _)) = constants.iter().find(|(index, _)| *index >= body.arguments.len()) {
             bail!(InvalidInput, "The program has no argument {}.", index + 1);
         }
-        let results = self.block(body, &mut values, &mut block.operations)?;
-        end(&mut block, "func.return", results.clone());
-        let mut function = Operation { regions: vec![Region { blocks: vec![block] }], ..without_regions(main) };
+        let results = refiner.block(body)?;
+        let mut function = refiner.function(main, block, &results);
         if let Some(attributes) = main.attribute("arg_attrs").and_then(Attribute::as_array) {
             let attributes = kept.iter().filter_map(|&i| attributes.get(i).cloned()).collect();
             function.set("arg_attrs", Attribute::Array(attributes));
         }
-        self.set_type(&mut function, &results)?;
         let mut operations = vec![function];
-        operations.append(&mut self.built);
-        let others = self.source.root.block(0).into_iter().flat_map(|block| &block.operations);
+        operations.append(&mut refiner.built);
+        let others = refiner.source.root.block(0).into_iter().flat_map(|block| &block.operations);
         let others = others.filter(|operation| &*operation.name != "func.func").cloned();
-        let mut root = without_regions(&self.source.root);
-        if self.is_strict && root.attribute("jax.uses_shape_polymorphism").is_some() {
+        let mut root = without_regions(&refiner.source.root);
+        if root.attribute("jax.uses_shape_polymorphism").is_some() {
             root.set("jax.uses_shape_polymorphism", Attribute::Bool(false));
         }
         let operations = others.chain(operations).collect();
         root.regions = vec![Region { blocks: vec![Block { operations, ..Block::default() }] }];
         clean::clean(&mut root);
-        Ok(Module { root, types: self.types })
+        Ok(Module { root, types: refiner.types })
     }
 
-    fn constant_argument(&mut self, kind: &Type, value: i32, i: usize, out: &mut Vec<Operation>) -> Result<Value> {
+    fn constant_argument(&mut self, kind: &Type, value: i32, i: usize) -> Result<Value> {
         let element = kind.as_tensor().filter(|tensor| tensor.dims.is_empty()).map(|tensor| &tensor.element);
         match element.and_then(Element::dtype) {
             Some(dtype @ (DType::I32 | DType::I64)) => {
-                Ok(self.integers(Vec::new(), Element::Number(dtype), vec![value.into()], out))
+                Ok(self.integers(Vec::new(), Element::Number(dtype), vec![value.into()]))
             }
             _ => bail!(InvalidInput, "Argument {} of the program is {}, not an integer.", i + 1, shown(kind)),
         }
     }
 
-    /// Sets a function's type from its argument and results.
-    fn set_type(&self, function: &mut Operation, results: &[Value]) -> Result<()> {
-        let arguments = function.block(0).map(|block| block.arguments.clone()).unwrap_or_default();
-        let types = |values: &[Value]| values.iter().map(|&value| self.of(value).clone()).collect::<Vec<_>>();
-        let shape = Type::Function(Arc::new((types(&arguments), types(results))));
+    /// The function of the operations so far, which returns these results.
+    fn function(&mut self, source: &Operation, mut block: Block, results: &[Value]) -> Operation {
+        let shape = Type::Function(Arc::new((self.types_of(&block.arguments), self.types_of(results))));
+        block.operations = std::mem::take(&mut self.out);
+        block.operations.push(Operation::new("func.return", results.to_vec(), Vec::new()));
+        let mut function = Operation { regions: vec![Region { blocks: vec![block] }], ..without_regions(source) };
         function.set("function_type", Attribute::Type(shape));
-        Ok(())
+        function
     }
 
     /// The type of a new value.
     fn of(&self, value: Value) -> &Type {
         &self.types[value.0 as usize]
+    }
+
+    fn types_of(&self, values: &[Value]) -> Vec<Type> {
+        values.iter().map(|&value| self.of(value).clone()).collect()
     }
 
     fn dims(&self, value: Value) -> &[i64] {
@@ -191,19 +180,19 @@ impl<'m> Refiner<'m> {
     }
 
     /// Adds a constant.
-    fn integers(&mut self, dims: Vec<i64>, element: Element, values: Vec<i64>, out: &mut Vec<Operation>) -> Value {
+    fn integers(&mut self, dims: Vec<i64>, element: Element, values: Vec<i64>) -> Value {
         self.left = self.left.saturating_sub(values.len() / 16);
         let dense = Dense::of_integers(dims, element, &values);
         let value = self.value(dense.kind.clone());
         let mut constant = Operation::new("stablehlo.constant", Vec::new(), vec![value]);
         constant.set("value", Attribute::Dense(Arc::new(dense)));
-        out.push(constant);
+        self.out.push(constant);
         self.known.insert(value, values.into());
         value
     }
 
     /// Builds the operations of a block, and returns what its last one returns.
-    fn block(&mut self, block: &'m Block, values: &mut Values, out: &mut Vec<Operation>) -> Result<Vec<Value>> {
+    fn block(&mut self, block: &'m Block) -> Result<Vec<Value>> {
         self.depth += 1;
         if self.depth > MAX_NESTING {
             bail!(DynamicShape, "The program nests too deep to fix its sizes.");
@@ -212,59 +201,62 @@ impl<'m> Refiner<'m> {
             return Err(strange("a block without operations"));
         };
         for operation in operations {
-            self.operation(operation, values, out)?;
+            self.operation(operation)?;
         }
         self.depth -= 1;
-        operands(last, values)
+        self.operands(last)
     }
 
-    fn operation(&mut self, source: &'m Operation, values: &mut Values, out: &mut Vec<Operation>) -> Result<()> {
+    fn operation(&mut self, source: &'m Operation) -> Result<()> {
         let Some(left) = self.left.checked_sub(1) else {
             bail!(DynamicShape, "The program has too many calls to fix its sizes.");
         };
         self.left = left;
-        let operands = operands(source, values)?;
+        let operands = self.operands(source)?;
         let results = match (&*source.name, source.kind()) {
-            ("func.call", _) => self.call(source, operands, out)?,
-            (_, "composite") => self.composite(source, operands, out)?,
-            (_, "while") => self.repeat(source, operands, values, out)?,
-            (_, "case" | "if") => self.choose(source, operands, values, out)?,
-            (_, "custom_call") => self.custom_call(source, operands, out)?,
-            _ => match self.dynamic(source, &operands, out)? {
+            ("func.call", _) => self.call(source, "callee", operands)?,
+            (_, "composite") => self.call(source, "decomposition", operands)?,
+            (_, "while") => self.repeat(source, operands)?,
+            (_, "case" | "if") => self.choose(source, operands)?,
+            (_, "custom_call") => self.custom_call(source, operands)?,
+            _ => match self.dynamic(source, &operands)? {
                 Some(results) => results,
-                None => self.plain(source, operands, values, out)?,
+                None => self.plain(source, operands)?,
             },
         };
         if results.len() != source.results.len() {
             return Err(strange("an operation with other results than it declares"));
         }
-        values.extend(source.results.iter().copied().zip(results));
+        self.values.extend(source.results.iter().copied().zip(results));
         Ok(())
     }
 
+    /// The new values of an operation's operands.
+    fn operands(&self, operation: &Operation) -> Result<Vec<Value>> {
+        let new =
+            |value: &Value| self.values.get(value).copied().ok_or_else(|| strange("a value that is not yet defined"));
+        operation.operands.iter().map(new).collect()
+    }
+
     /// An operation that stays, or becomes a constant.
-    fn plain(
-        &mut self,
-        source: &'m Operation,
-        operands: Vec<Value>,
-        values: &mut Values,
-        out: &mut Vec<Operation>,
-    ) -> Result<Vec<Value>> {
-        if let Some((element, dims, integers)) = self.folded(source, &operands)? {
-            return Ok(vec![self.integers(dims, element, integers, out)]);
-        }
+    fn plain(&mut self, source: &'m Operation, operands: Vec<Value>) -> Result<Vec<Value>> {
         let mut operation = Operation { operands, results: Vec::new(), ..without_regions(source) };
+        if let [result] = source.results[..] {
+            if let Some((element, dims, integers)) = self.folded(&operation, self.source.type_of(result)) {
+                return Ok(vec![self.integers(dims, element, integers)]);
+            }
+        }
         for region in &source.regions {
             let types = self.region_types(region);
-            let (region, _) = self.region(region, types, &[], values)?;
+            let (region, _) = self.region(region, types, &[])?;
             operation.regions.push(region);
         }
         let types = self.result_types(source, &operation)?;
-        self.push(operation, types, out)
+        self.push(operation, types)
     }
 
     /// Adds an operation with results of these types.
-    fn push(&mut self, mut operation: Operation, types: Vec<Type>, out: &mut Vec<Operation>) -> Result<Vec<Value>> {
+    fn push(&mut self, mut operation: Operation, types: Vec<Type>) -> Result<Vec<Value>> {
         operation.results = types.into_iter().map(|kind| self.value(kind)).collect();
         let results = operation.results.clone();
         if let ("constant", Some(Attribute::Dense(dense))) = (operation.kind(), operation.attribute("value")) {
@@ -279,41 +271,27 @@ impl<'m> Refiner<'m> {
                 self.sums.insert(*sum, sum_of);
             }
         }
-        out.push(operation);
+        self.out.push(operation);
         Ok(results)
     }
 
-    /// A call of a function that is built for its arguments.
-    fn call(&mut self, source: &'m Operation, operands: Vec<Value>, out: &mut Vec<Operation>) -> Result<Vec<Value>> {
-        let callee = source.attribute("callee").and_then(Attribute::as_symbol);
-        let callee = callee.ok_or_else(|| strange("a call without a function"))?.clone();
-        let special = self.specialized(&callee, &operands)?;
+    /// A call of a function, or a composite, that is built for its arguments. `attribute` names the function.
+    fn call(&mut self, source: &'m Operation, attribute: &str, operands: Vec<Value>) -> Result<Vec<Value>> {
+        let callee = source.attribute(attribute).and_then(Attribute::as_symbol);
+        let callee = callee.ok_or_else(|| strange(&format!("a {} without a function", source.base())))?;
+        let special = self.specialized(callee, &operands)?;
         let mut operation = Operation { operands, results: Vec::new(), ..without_regions(source) };
-        operation.set("callee", Attribute::symbol(special.name.clone()));
-        let results = self.push(operation, special.results.clone(), out)?;
-        Ok(self.with_known(results, &special.known, out))
-    }
-
-    fn composite(
-        &mut self,
-        source: &'m Operation,
-        operands: Vec<Value>,
-        out: &mut Vec<Operation>,
-    ) -> Result<Vec<Value>> {
-        let callee = source.attribute("decomposition").and_then(Attribute::as_symbol);
-        let callee = callee.ok_or_else(|| strange("a composite without a function"))?.clone();
-        let special = self.specialized(&callee, &operands)?;
-        let mut operation = Operation { operands, results: Vec::new(), ..without_regions(source) };
-        operation.set("decomposition", Attribute::symbol(special.name.clone()));
-        self.push(operation, special.results.clone(), out)
+        operation.set(attribute, Attribute::symbol(special.name.clone()));
+        let results = self.push(operation, special.results.clone())?;
+        Ok(if source.base() == "call" { self.with_known(results, &special.known) } else { results })
     }
 
     /// Constants instead of results that are known.
-    fn with_known(&mut self, results: Vec<Value>, known: &[Option<Known>], out: &mut Vec<Operation>) -> Vec<Value> {
+    fn with_known(&mut self, results: Vec<Value>, known: &[Option<Known>]) -> Vec<Value> {
         let constant = |(result, known): (Value, &Option<Known>)| {
             let Some((integers, tensor)) = known.as_ref().zip(self.of(result).as_tensor()) else { return result };
             let (dims, element) = (tensor.dims.clone(), tensor.element.clone());
-            self.integers(dims, element, integers.to_vec(), out)
+            self.integers(dims, element, integers.to_vec())
         };
         results.into_iter().zip(known).map(constant).collect()
     }
@@ -338,22 +316,21 @@ impl<'m> Refiner<'m> {
         if body.arguments.len() != arguments.len() {
             return Err(strange(&format!("a call of {callee} with other arguments than it has")));
         }
-        let mut values = Values::new();
+        let outer = (std::mem::take(&mut self.values), std::mem::take(&mut self.out));
         let mut block = Block { names: body.names.clone(), ..Block::default() };
         for ((&source, &argument), known) in body.arguments.iter().zip(arguments).zip(known) {
             let value = self.value(self.of(argument).clone());
-            values.insert(source, value);
+            self.values.insert(source, value);
             block.arguments.push(value);
             self.known.extend(known.map(|known| (value, known)));
         }
-        let results = self.block(body, &mut values, &mut block.operations)?;
-        end(&mut block, "func.return", results.clone());
-        let mut function = Operation { regions: vec![Region { blocks: vec![block] }], ..without_regions(function) };
+        let results = self.block(body)?;
+        let mut function = self.function(function, block, &results);
+        (self.values, self.out) = outer;
         let name = self.free_name(callee);
         function.set("sym_name", Attribute::string(&name));
-        self.set_type(&mut function, &results)?;
         self.built.push(function);
-        let types = results.iter().map(|&result| self.of(result).clone()).collect();
+        let types = self.types_of(&results);
         let known = results.iter().map(|&result| self.known(result).cloned()).collect();
         let special = Arc::new(Special { name, results: types, known });
         self.special.insert(key, special.clone());
@@ -376,17 +353,6 @@ impl<'m> Refiner<'m> {
     }
 }
 
-/// The new values of an operation's operands.
-fn operands(operation: &Operation, values: &Values) -> Result<Vec<Value>> {
-    let new = |value: &Value| values.get(value).copied().ok_or_else(|| strange("a value that is not yet defined"));
-    operation.operands.iter().map(new).collect()
-}
-
-/// Ends a block.
-fn end(block: &mut Block, name: &str, results: Vec<Value>) {
-    block.operations.push(Operation::new(name, results, Vec::new()));
-}
-
 fn without_regions(operation: &Operation) -> Operation {
     Operation {
         name: operation.name.clone(),
@@ -395,10 +361,6 @@ fn without_regions(operation: &Operation) -> Operation {
         attributes: operation.attributes.clone(),
         regions: Vec::new(),
     }
-}
-
-fn name_of(function: &Operation) -> Result<&str> {
-    function.symbol().ok_or_else(|| strange("a function without a name"))
 }
 
 /// The number of operations.
@@ -411,15 +373,17 @@ fn fixed(kind: &Type, dims: Option<&Vec<i64>>, i: usize) -> Result<Type> {
     let Some(dims) = dims else {
         bail!(InvalidInput, "There is no shape for argument {} of the program.", i + 1);
     };
-    let matches = kind.dims().is_some_and(|declared| {
-        declared.len() == dims.len()
-            && declared.iter().zip(dims).all(|(&declared, &dim)| dim >= 0 && (declared < 0 || declared == dim))
-    });
-    let Some(tensor) = kind.as_tensor().filter(|_| matches) else {
+    with_sizes(kind, dims).ok_or_else(|| {
         let message = format!("Argument {} of the program is {}, not of shape {dims:?}.", i + 1, shown(kind));
-        return Err(Error::new(Kind::ShapeMismatch, message));
-    };
-    Ok(Type::tensor(dims.clone(), tensor.element.clone()))
+        Error::new(Kind::ShapeMismatch, message)
+    })
+}
+
+/// An array with these sizes, if they match those that are fixed already.
+fn with_sizes(kind: &Type, dims: &[i64]) -> Option<Type> {
+    let tensor = kind.as_tensor().filter(|tensor| tensor.dims.len() == dims.len())?;
+    let matches = dims.iter().zip(&tensor.dims).all(|(&dim, &known)| dim >= 0 && (known < 0 || known == dim));
+    matches.then(|| Type::tensor(dims.to_vec(), tensor.element.clone()))
 }
 
 #[cold]

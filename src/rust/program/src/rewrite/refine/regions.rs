@@ -1,6 +1,6 @@
 //! Loops and branches.
 
-use super::{end, strange, without_regions, Known, Refiner, Values};
+use super::{strange, without_regions, Known, Refiner};
 use pjrt_base::error::Result;
 use pjrt_ir::module::{Block, Operation, Region, Type, Value};
 
@@ -17,7 +17,6 @@ impl<'m> Refiner<'m> {
         region: &'m Region,
         types: Vec<Type>,
         known: &[Option<Known>],
-        values: &mut Values,
     ) -> Result<(Region, Vec<Value>)> {
         let [source] = region.blocks.as_slice() else { return Err(strange("a region with several blocks")) };
         if types.len() != source.arguments.len() {
@@ -26,49 +25,39 @@ impl<'m> Refiner<'m> {
         let mut block = Block { names: source.names.clone(), ..Block::default() };
         for (i, (&argument, kind)) in source.arguments.iter().zip(types).enumerate() {
             let value = self.value(kind);
-            values.insert(argument, value);
+            self.values.insert(argument, value);
             block.arguments.push(value);
             if let Some(Some(known)) = known.get(i) {
                 self.known.insert(value, known.clone());
             }
         }
-        let results = self.block(source, values, &mut block.operations)?;
+        let outer = std::mem::take(&mut self.out);
+        let results = self.block(source)?;
+        block.operations = std::mem::replace(&mut self.out, outer);
         let last = source.operations.last().map_or("stablehlo.return", |last| &last.name);
-        end(&mut block, last, results.clone());
+        block.operations.push(Operation::new(last, results.clone(), Vec::new()));
         Ok((Region { blocks: vec![block] }, results))
     }
 
     /// A loop. Values that its body returns as they are stay known.
-    pub(super) fn repeat(
-        &mut self,
-        source: &'m Operation,
-        operands: Vec<Value>,
-        values: &mut Values,
-        out: &mut Vec<Operation>,
-    ) -> Result<Vec<Value>> {
+    pub(super) fn repeat(&mut self, source: &'m Operation, operands: Vec<Value>) -> Result<Vec<Value>> {
         let [condition, body] = source.regions.as_slice() else { return Err(strange("a loop without a body")) };
         let block = source.block(1).ok_or_else(|| strange("a loop without a body"))?;
         let returned = block.operations.last().map(|last| last.operands.as_slice()).unwrap_or_default();
         let stays = |i: usize| returned.get(i).is_some_and(|value| block.arguments.get(i) == Some(value));
         let known: Vec<Option<Known>> =
             (0..operands.len()).map(|i| self.known(operands[i]).cloned().filter(|_| stays(i))).collect();
-        let types: Vec<Type> = operands.iter().map(|&operand| self.of(operand).clone()).collect();
-        let (condition, _) = self.region(condition, types.clone(), &known, values)?;
-        let (body, _) = self.region(body, types.clone(), &known, values)?;
+        let types = self.types_of(&operands);
+        let (condition, _) = self.region(condition, types.clone(), &known)?;
+        let (body, _) = self.region(body, types.clone(), &known)?;
         let regions = vec![condition, body];
         let operation = Operation { operands, results: Vec::new(), regions, ..without_regions(source) };
-        let results = self.push(operation, types, out)?;
-        Ok(self.with_known(results, &known, out))
+        let results = self.push(operation, types)?;
+        Ok(self.with_known(results, &known))
     }
 
     /// A choice between regions; if it is known, the operations of the chosen one.
-    pub(super) fn choose(
-        &mut self,
-        source: &'m Operation,
-        operands: Vec<Value>,
-        values: &mut Values,
-        out: &mut Vec<Operation>,
-    ) -> Result<Vec<Value>> {
+    pub(super) fn choose(&mut self, source: &'m Operation, operands: Vec<Value>) -> Result<Vec<Value>> {
         let index = operands.first().and_then(|&operand| self.known(operand)).and_then(|known| known.first().copied());
         if let Some(index) = index {
             let last = source.regions.len().saturating_sub(1);
@@ -78,20 +67,20 @@ impl<'m> Refiner<'m> {
                 _ => usize::try_from(index).map_or(last, |index| index.min(last)),
             };
             let block = source.block(chosen).ok_or_else(|| strange("a branch without operations"))?;
-            return self.block(block, values, out);
+            return self.block(block);
         }
         let mut operation = Operation { operands, results: Vec::new(), ..without_regions(source) };
         let mut types = Vec::new();
         for (i, region) in source.regions.iter().enumerate() {
-            let (region, results) = self.region(region, Vec::new(), &[], values)?;
+            let (region, results) = self.region(region, Vec::new(), &[])?;
             operation.regions.push(region);
-            let found: Vec<Type> = results.iter().map(|&result| self.of(result).clone()).collect();
+            let found = self.types_of(&results);
             if i > 0 && found != types {
                 return Err(strange("branches with results of different types"));
             }
             types = found;
         }
-        self.push(operation, types, out)
+        self.push(operation, types)
     }
 
     /// The body of a function as the region of an operation.
@@ -101,7 +90,9 @@ impl<'m> Refiner<'m> {
         };
         let region = function.regions.first().ok_or_else(|| strange("a function without a body"))?;
         let types = self.region_types(region);
-        let (mut region, _) = self.region(region, types, &[], &mut Values::new())?;
+        let outer = std::mem::take(&mut self.values);
+        let (mut region, _) = self.region(region, types, &[])?;
+        self.values = outer;
         if let Some(last) = region.blocks.first_mut().and_then(|block| block.operations.last_mut()) {
             last.name = "stablehlo.return".into();
         }
