@@ -55,30 +55,15 @@ fn divide_and_conquer<T: Scalar>(
     a: &mut [T],
     w: &mut [T::Real],
 ) -> Result<i32> {
-    let mut run = |room: &Room<T>| {
-        let mut info = 0;
-        let (a, w) = (a.as_mut_ptr(), w.as_mut_ptr());
-        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
-        unsafe {
-            if T::IS_COMPLEX {
-                call!(
-                    routine,
-                    &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
-                    w => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32, room.reals => *mut T::Real,
-                    &room.sizes.reals => &i32, room.integers => *mut i32, &room.sizes.integers => &i32,
-                    &mut info => &mut i32, 1 => usize, 1 => usize,
-                );
-            } else {
-                call!(
-                    routine,
-                    &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
-                    w => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32,
-                    room.integers => *mut i32, &room.sizes.integers => &i32, &mut info => &mut i32, 1 => usize,
-                    1 => usize,
-                );
-            }
-        }
-        info
+    // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+    let mut run = |room: &Room<T>| unsafe {
+        call!(
+            routine, T;
+            &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a.as_mut_ptr() => *mut T, &order => &i32,
+            w.as_mut_ptr() => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32,
+            complex room.reals => *mut T::Real, complex &room.sizes.reals => &i32,
+            room.integers => *mut i32, &room.sizes.integers => &i32, room.info => *mut i32, 1 => usize, 1 => usize,
+        );
     };
     let dims = [order, i32::from(letters[0]), i32::from(letters[1]), 0, 0];
     let n = order as u64;
@@ -97,18 +82,14 @@ fn by_iteration<T: Scalar>(
     a: &mut [T],
     w: &mut [T::Real],
 ) -> Result<i32> {
-    let mut run = |room: &Room<T>| {
-        let mut info = 0;
-        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
-        unsafe {
-            call!(
-                routine,
-                &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a.as_mut_ptr() => *mut T, &order => &i32,
-                w.as_mut_ptr() => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32,
-                room.reals => *mut T::Real, &mut info => &mut i32, 1 => usize, 1 => usize,
-            );
-        }
-        info
+    // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+    let mut run = |room: &Room<T>| unsafe {
+        call!(
+            routine,
+            &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a.as_mut_ptr() => *mut T, &order => &i32,
+            w.as_mut_ptr() => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32,
+            room.reals => *mut T::Real, room.info => *mut i32, 1 => usize, 1 => usize,
+        );
     };
     let dims = [order, i32::from(letters[0]), i32::from(letters[1]), 0, 0];
     let n = order as u64;
@@ -167,29 +148,16 @@ pub fn geev<T: Scalar>(
     let left_vectors = left_block.zeros::<T>(vl.len())?;
     let right_vectors = right_block.zeros::<T>(vr.len())?;
     let letters = [left, right].map(|wanted| if wanted { b'V' } else { b'N' });
-    let (values, imaginary) = (w.as_mut_ptr(), wi.as_mut_ptr());
-    let mut run = |room: &Room<T>| {
-        let mut info = 0;
-        let (a, vl, vr) = (a.as_mut_ptr(), left_vectors.as_mut_ptr(), right_vectors.as_mut_ptr());
-        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
-        unsafe {
-            if T::IS_COMPLEX {
-                call!(
-                    routine,
-                    &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
-                    values => *mut T, vl => *mut T, &order => &i32, vr => *mut T, &order => &i32, room.work => *mut T,
-                    &room.sizes.work => &i32, room.reals => *mut T::Real, &mut info => &mut i32, 1 => usize, 1 => usize,
-                );
-            } else {
-                call!(
-                    routine,
-                    &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
-                    values => *mut T, imaginary => *mut T, vl => *mut T, &order => &i32, vr => *mut T, &order => &i32,
-                    room.work => *mut T, &room.sizes.work => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
-                );
-            }
-        }
-        info
+    // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+    let mut run = |room: &Room<T>| unsafe {
+        call!(
+            routine, T;
+            &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a.as_mut_ptr() => *mut T, &order => &i32,
+            w.as_mut_ptr() => *mut T, real wi.as_mut_ptr() => *mut T, left_vectors.as_mut_ptr() => *mut T,
+            &order => &i32, right_vectors.as_mut_ptr() => *mut T, &order => &i32, room.work => *mut T,
+            &room.sizes.work => &i32, complex room.reals => *mut T::Real, room.info => *mut i32,
+            1 => usize, 1 => usize,
+        );
     };
     let least = Least { work: 4 * n as u64, reals: 2 * n as u64, integers: 0 };
     let info = work.with_room(Routine::Geev, [order, i32::from(left), i32::from(right), 0, 0], least, &mut run)?;

@@ -65,32 +65,19 @@ fn direct<T: Scalar>(
     wi: &mut [T],
 ) -> Result<i32> {
     let job = if vectors { b'V' } else { b'N' };
-    let mut run = |room: &Room<T>| {
-        let (mut info, mut selected) = (0, 0);
-        // Without sorting, nothing selects.
-        let select = std::ptr::null();
-        let (a, vs, w, wi) = (a.as_mut_ptr(), vs.as_mut_ptr(), w.as_mut_ptr(), wi.as_mut_ptr());
-        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
-        unsafe {
-            if T::IS_COMPLEX {
-                call!(
-                    routine,
-                    &job => &u8, &b'N' => &u8, select => *const u8, &order => &i32, a => *mut T, &order => &i32,
-                    &mut selected => &mut i32, w => *mut T, vs => *mut T, &order => &i32, room.work => *mut T,
-                    &room.sizes.work => &i32, room.reals => *mut T::Real, room.integers => *mut i32,
-                    &mut info => &mut i32, 1 => usize, 1 => usize,
-                );
-            } else {
-                call!(
-                    routine,
-                    &job => &u8, &b'N' => &u8, select => *const u8, &order => &i32, a => *mut T, &order => &i32,
-                    &mut selected => &mut i32, w => *mut T, wi => *mut T, vs => *mut T, &order => &i32,
-                    room.work => *mut T, &room.sizes.work => &i32, room.integers => *mut i32,
-                    &mut info => &mut i32, 1 => usize, 1 => usize,
-                );
-            }
-        }
-        info
+    let mut selected = 0;
+    // Without sorting, nothing selects.
+    let select = std::ptr::null();
+    // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+    let mut run = |room: &Room<T>| unsafe {
+        call!(
+            routine, T;
+            &job => &u8, &b'N' => &u8, select => *const u8, &order => &i32, a.as_mut_ptr() => *mut T, &order => &i32,
+            &mut selected => &mut i32, w.as_mut_ptr() => *mut T, real wi.as_mut_ptr() => *mut T,
+            vs.as_mut_ptr() => *mut T, &order => &i32, room.work => *mut T, &room.sizes.work => &i32,
+            complex room.reals => *mut T::Real, room.integers => *mut i32, room.info => *mut i32,
+            1 => usize, 1 => usize,
+        );
     };
     let n = order as u64;
     let least = Least { work: 3 * n, reals: n, integers: n };
@@ -122,18 +109,14 @@ fn composed<T: Scalar>(
     work.give(block);
     clear_below(a, n, 2);
     let compz = if vectors { b'V' } else { b'N' };
-    let mut run = |room: &Room<T>| {
-        let mut info = 0;
-        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
-        unsafe {
-            call!(
-                hseqr,
-                &b'S' => &u8, &compz => &u8, &order => &i32, &1 => &i32, &order => &i32, a.as_mut_ptr() => *mut T,
-                &order => &i32, w.as_mut_ptr() => *mut T, vs.as_mut_ptr() => *mut T, &order => &i32,
-                room.work => *mut T, &room.sizes.work => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
-            );
-        }
-        info
+    // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+    let mut run = |room: &Room<T>| unsafe {
+        call!(
+            hseqr,
+            &b'S' => &u8, &compz => &u8, &order => &i32, &1 => &i32, &order => &i32, a.as_mut_ptr() => *mut T,
+            &order => &i32, w.as_mut_ptr() => *mut T, vs.as_mut_ptr() => *mut T, &order => &i32,
+            room.work => *mut T, &room.sizes.work => &i32, room.info => *mut i32, 1 => usize, 1 => usize,
+        );
     };
     let info = work.with_room(Routine::Hseqr, [order, i32::from(vectors), 0, 0, 0], Least::work(n), &mut run)?;
     if info == 0 {

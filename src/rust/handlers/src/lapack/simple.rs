@@ -3,20 +3,12 @@
 use crate::frame::{Failure, Frame};
 use crate::lapack::operands::{real_handlers, Call, Number};
 use crate::lapack::qr;
-use pjrt_lapack::{SvdMode, Uplo};
+use pjrt_lapack::{SvdMethod, SvdMode, Uplo};
 
 /// A real type.
-trait Real: Number<Real = Self> {
-    const NAN: Self;
-}
+trait Real: Number<Real = Self> {}
 
-impl Real for f32 {
-    const NAN: f32 = f32::NAN;
-}
-
-impl Real for f64 {
-    const NAN: f64 = f64::NAN;
-}
+impl<T: Number<Real = T>> Real for T {}
 
 real_handlers! {
     /// `A -> packed, tau`
@@ -84,7 +76,7 @@ fn svd_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
         call.output::<T>(2, a.batch, &[k, n])?,
     );
     call.each(20.0 * a.cubed(), operands, |work, (a, u, s, vt)| {
-        if pjrt_lapack::gesdd(work, SvdMode::Some, m, n, a, s, u, vt)? != 0 {
+        if pjrt_lapack::svd(work, SvdMethod::DivideAndConquer, SvdMode::Some, m, n, a, s, u, vt)? != 0 {
             [u, s, vt].into_iter().for_each(fill_with_nan);
         }
         Ok(())
@@ -105,5 +97,5 @@ fn eigh_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
 }
 
 fn fill_with_nan<T: Real>(values: &mut [T]) {
-    values.fill(T::NAN);
+    values.fill(T::nan());
 }

@@ -2,24 +2,19 @@
 
 use crate::frame::{Failure, Frame};
 use crate::lapack::operands::{Call, Number};
-use pjrt_base::error;
-use pjrt_lapack::{SvdMode, Workspace};
-
-/// A routine of the library.
-type Routine<T, R> =
-    fn(&mut Workspace, SvdMode, usize, usize, &mut [T], &mut [R], &mut [T], &mut [T]) -> error::Result<i32>;
+use pjrt_lapack::{svd, SvdMethod, SvdMode};
 
 /// `x -> x_out, s, u, vt, info`, by divide and conquer.
 pub(super) fn gesdd<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
-    decompose::<T>(frame, pjrt_lapack::gesdd)
+    decompose::<T>(frame, SvdMethod::DivideAndConquer)
 }
 
 /// The same, by QR iteration.
 pub(super) fn gesvd<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
-    decompose::<T>(frame, pjrt_lapack::gesvd)
+    decompose::<T>(frame, SvdMethod::QrIteration)
 }
 
-fn decompose<T: Number>(frame: &Frame<'_>, routine: Routine<T, T::Real>) -> Result<(), Failure> {
+fn decompose<T: Number>(frame: &Frame<'_>, method: SvdMethod) -> Result<(), Failure> {
     let call = Call::new(frame, 1, 5)?;
     let mode: SvdMode = call.letter("mode")?;
     let x = call.matrices::<T>(0)?;
@@ -43,7 +38,7 @@ fn decompose<T: Number>(frame: &Frame<'_>, routine: Routine<T, T::Real>) -> Resu
             u.fill(T::default());
             vt.fill(T::default());
         }
-        *info = routine(work, mode, m, n, x, s, u, vt)?;
+        *info = svd(work, method, mode, m, n, x, s, u, vt)?;
         Ok(())
     })
 }
