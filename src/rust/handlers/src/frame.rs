@@ -2,6 +2,7 @@
 
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind};
+use pjrt_base::reason::Hint;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_data::dtype::DType;
 use pjrt_ffi::api::slice;
@@ -40,6 +41,14 @@ impl Failure {
         Failure::new(XLA_FFI_Error_Code::XLA_FFI_Error_Code_INTERNAL.0, message)
     }
 
+    /// A library cannot be used: with what to do about it.
+    #[cold]
+    pub(crate) fn of_library(error: &Error) -> Failure {
+        let sentences = std::iter::once(error.message().to_owned()).chain(error.hints().iter().map(Hint::to_string));
+        let message = sentences.collect::<Vec<_>>().join("\n");
+        Failure::new(XLA_FFI_Error_Code::XLA_FFI_Error_Code_FAILED_PRECONDITION.0, message)
+    }
+
     pub fn code(&self) -> u32 {
         self.code
     }
@@ -59,6 +68,21 @@ impl From<Error> for Failure {
         Failure::new(code, error.message())
     }
 }
+
+/// The arguments of a function in a plugin's table after its call; `None` if there is no such function, or it fails.
+macro_rules! call {
+    ($api:expr, $function:ident, $args:ident { $($field:ident: $value:expr),* $(,)? }) => {{
+        let (api, size): (*const XLA_FFI_Api, _) = ($api, size_of::<$args>());
+        let mut args = $args { struct_size: size, extension_start: std::ptr::null_mut(), $($field: $value),* };
+        // SAFETY: read only if the table reaches that far, and the arguments are what the API asks for.
+        unsafe {
+            let reaches = $crate::frame::reaches(api, std::mem::offset_of!(XLA_FFI_Api, $function));
+            let function = reaches.then(|| (*api).$function).flatten();
+            function.is_some_and(|f| $crate::frame::is_success(api, f(&mut args))).then_some(args)
+        }
+    }};
+}
+pub(crate) use call;
 
 /// A call in the execute stage.
 #[derive(Debug, Clone, Copy)]
@@ -85,8 +109,7 @@ pub enum Attribute<'a> {
     Bool(bool),
     /// An integer of any width.
     Integer(i128),
-    F32(f32),
-    F64(f64),
+    Float(f64),
     /// A string, which need not be UTF-8.
     String(&'a [u8]),
     /// The elements of an array, in native byte order.
@@ -167,15 +190,12 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// If there is none, or it is not an array of a known type.
     pub fn argument(&self, index: usize) -> Result<Array<'a>, Failure> {
-        // SAFETY: checked in `new`; the lists have as many entries as the frame says.
-        let (is_buffer, data) = unsafe {
-            let args = &(*self.raw).args;
-            let count = self.arguments();
-            let kind = slice(args.types, count).get(index);
-            (kind == Some(&XLA_FFI_ArgType::XLA_FFI_ArgType_BUFFER), slice(args.args, count).get(index))
-        };
-        // SAFETY: the entry of a buffer is one.
-        unsafe { Array::new(data.filter(|_| is_buffer).map(|data| data.cast_const().cast()), "argument", index) }
+        // SAFETY: checked in `new`; the lists have as many entries as the frame says, and the entry of a buffer is one.
+        unsafe {
+            let (args, count) = (&(*self.raw).args, self.arguments());
+            let is_buffer = slice(args.types, count).get(index) == Some(&XLA_FFI_ArgType::XLA_FFI_ArgType_BUFFER);
+            Array::new(slice(args.args, count).get(index).filter(|_| is_buffer), "argument", index)
+        }
     }
 
     /// A result, counted from 0.
@@ -184,14 +204,11 @@ impl<'a> Frame<'a> {
     /// As [`Frame::argument`].
     pub fn result(&self, index: usize) -> Result<Array<'a>, Failure> {
         // SAFETY: as above.
-        let (is_buffer, data) = unsafe {
-            let rets = &(*self.raw).rets;
-            let count = self.results();
-            let kind = slice(rets.types, count).get(index);
-            (kind == Some(&XLA_FFI_RetType::XLA_FFI_RetType_BUFFER), slice(rets.rets, count).get(index))
-        };
-        // SAFETY: as above.
-        unsafe { Array::new(data.filter(|_| is_buffer).map(|data| data.cast_const().cast()), "result", index) }
+        unsafe {
+            let (rets, count) = (&(*self.raw).rets, self.results());
+            let is_buffer = slice(rets.types, count).get(index) == Some(&XLA_FFI_RetType::XLA_FFI_RetType_BUFFER);
+            Array::new(slice(rets.rets, count).get(index).filter(|_| is_buffer), "result", index)
+        }
     }
 
     /// The attributes: `backend_config` in StableHLO.
@@ -229,8 +246,7 @@ impl<'a> Frame<'a> {
     /// If it is missing or of another type.
     pub fn float(&self, name: &str) -> Result<f64, Failure> {
         match self.attributes().get(name) {
-            Some(Attribute::F32(value)) => Ok(value.into()),
-            Some(Attribute::F64(value)) => Ok(value),
+            Some(Attribute::Float(value)) => Ok(value),
             other => Err(wrong_attribute(name, "a floating point number", other)),
         }
     }
@@ -247,21 +263,32 @@ impl<'a> Frame<'a> {
         }
     }
 
+    /// What `read` reads of an attribute, or the default if it is missing.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn optional<T>(
+        &self,
+        name: &str,
+        default: T,
+        read: impl FnOnce(&Self, &str) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        match self.attributes().get(name) {
+            Some(_) => read(self, name),
+            None => Ok(default),
+        }
+    }
+
     /// The number of threads that the plugin has for handlers, if it lends them.
     pub fn threads(&self) -> Option<usize> {
-        const OFFSET: usize = offset_of!(XLA_FFI_Api, XLA_FFI_ThreadPool_NumThreads);
         let (api, ctx) = self.api()?;
-        // SAFETY: read only if the table reaches that far.
-        let count = unsafe { reaches(api, OFFSET).then(|| (*api).XLA_FFI_ThreadPool_NumThreads)?? };
         let mut threads = 0;
-        let mut args = XLA_FFI_ThreadPool_NumThreads_Args {
-            struct_size: size_of::<XLA_FFI_ThreadPool_NumThreads_Args>(),
-            extension_start: null_mut(),
-            ctx,
-            num_threads: &mut threads,
-        };
-        // SAFETY: the arguments are what the API asks for.
-        unsafe { is_success(api, count(&mut args)) }.then_some(usize::try_from(threads).ok())?
+        call!(
+            api,
+            XLA_FFI_ThreadPool_NumThreads,
+            XLA_FFI_ThreadPool_NumThreads_Args { ctx: ctx, num_threads: &mut threads }
+        )?;
+        usize::try_from(threads).ok()
     }
 
     /// Runs a task on a thread of the plugin, some time later. Returns whether the plugin accepts it.
@@ -269,19 +296,13 @@ impl<'a> Frame<'a> {
     /// # Safety
     /// `data` must stay valid until the task has run, and the task must not unwind.
     pub unsafe fn schedule(&self, task: unsafe extern "C" fn(*mut c_void), data: *mut c_void) -> bool {
-        const OFFSET: usize = offset_of!(XLA_FFI_Api, XLA_FFI_ThreadPool_Schedule);
         let Some((api, ctx)) = self.api() else { return false };
-        let Some(schedule) = reaches(api, OFFSET).then(|| (*api).XLA_FFI_ThreadPool_Schedule).flatten() else {
-            return false;
-        };
-        let mut args = XLA_FFI_ThreadPool_Schedule_Args {
-            struct_size: size_of::<XLA_FFI_ThreadPool_Schedule_Args>(),
-            extension_start: null_mut(),
-            ctx,
-            task: Some(task),
-            data,
-        };
-        is_success(api, schedule(&mut args))
+        let called = call!(
+            api,
+            XLA_FFI_ThreadPool_Schedule,
+            XLA_FFI_ThreadPool_Schedule_Args { ctx: ctx, task: Some(task), data: data }
+        );
+        called.is_some()
     }
 
     /// Calls `work` with every number below `count`, on this thread and on those of the plugin that are free.
@@ -317,7 +338,7 @@ impl<'a> Frame<'a> {
 ///
 /// # Safety
 /// `api` must be a plugin's table.
-pub(super) unsafe fn reaches(api: *const XLA_FFI_Api, offset: usize) -> bool {
+pub(crate) unsafe fn reaches(api: *const XLA_FFI_Api, offset: usize) -> bool {
     (*api).struct_size >= offset + size_of::<usize>()
 }
 
@@ -325,7 +346,7 @@ pub(super) unsafe fn reaches(api: *const XLA_FFI_Api, offset: usize) -> bool {
 ///
 /// # Safety
 /// `error` must come from a function of this table.
-pub(super) unsafe fn is_success(api: *const XLA_FFI_Api, error: *mut XLA_FFI_Error) -> bool {
+pub(crate) unsafe fn is_success(api: *const XLA_FFI_Api, error: *mut XLA_FFI_Error) -> bool {
     if error.is_null() {
         return true;
     }
@@ -366,9 +387,10 @@ pub(super) unsafe fn error_of_api(api: *const XLA_FFI_Api, failure: &Failure) ->
 impl<'a> Array<'a> {
     /// # Safety
     /// `buffer` must be a buffer of a frame that stays valid for `'a`.
-    unsafe fn new(buffer: Option<*const XLA_FFI_Buffer>, what: &str, index: usize) -> Result<Array<'a>, Failure> {
+    unsafe fn new(buffer: Option<&*mut c_void>, what: &str, index: usize) -> Result<Array<'a>, Failure> {
         let name = || format!("{what} {}", index + 1);
-        let Some(buffer) = buffer.filter(|buffer| !buffer.is_null()) else {
+        let Some(buffer) = buffer.map(|buffer| buffer.cast::<XLA_FFI_Buffer>()).filter(|buffer| !buffer.is_null())
+        else {
             return Err(Failure::invalid(format!("There is no {} that is an array.", name())));
         };
         if (*buffer).struct_size < size_of::<XLA_FFI_Buffer>() {
@@ -509,8 +531,8 @@ impl<'a> Attribute<'a> {
             Some(DType::U16) => Attribute::Integer(value.cast::<u16>().read_unaligned().into()),
             Some(DType::U32) => Attribute::Integer(value.cast::<u32>().read_unaligned().into()),
             Some(DType::U64) => Attribute::Integer(value.cast::<u64>().read_unaligned().into()),
-            Some(DType::F32) => Attribute::F32(value.cast::<f32>().read_unaligned()),
-            Some(DType::F64) => Attribute::F64(value.cast::<f64>().read_unaligned()),
+            Some(DType::F32) => Attribute::Float(value.cast::<f32>().read_unaligned().into()),
+            Some(DType::F64) => Attribute::Float(value.cast::<f64>().read_unaligned()),
             _ => Attribute::Other,
         }
     }

@@ -133,10 +133,7 @@ fn svd_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
     let call = Call::new(frame, 1, 3)?;
     let a = call.matrices::<T>(0)?;
     let least = a.least();
-    let is_transposed = match frame.attributes().get("transposed") {
-        Some(_) => frame.boolean("transposed")?,
-        None => false,
-    };
+    let is_transposed = frame.optional("transposed", false, Frame::boolean)?;
     let operands = (
         call.consumed::<T>(0, a.batch, &[a.rows, a.columns])?,
         call.output::<T>(0, a.batch, &[a.rows, least])?,

@@ -4,9 +4,7 @@ use crate::frame::{Failure, Frame};
 use crate::lapack::operands::Call;
 use crate::lapack::parts::{check_memory, Operands};
 use pjrt_base::error::{self, Error, Kind};
-use pjrt_base::reason::Hint;
 use pjrt_lapack::Workspace;
-use pjrt_sys::XLA_FFI_Error_Code;
 use std::sync::OnceLock;
 
 /// The work that is worth another thread, in floating point operations.
@@ -112,12 +110,7 @@ fn chunks(frame: &Frame<'_>, count: usize, operations: f64) -> usize {
 /// The failure of a call for an error of the library.
 fn failure(error: Error) -> Failure {
     match error.kind() {
-        Kind::LibraryMissing => {
-            let sentences =
-                std::iter::once(error.message().to_owned()).chain(error.hints().iter().map(Hint::to_string));
-            let message = sentences.collect::<Vec<_>>().join("\n");
-            Failure::new(XLA_FFI_Error_Code::XLA_FFI_Error_Code_FAILED_PRECONDITION.0, message)
-        }
+        Kind::LibraryMissing => Failure::of_library(&error),
         _ => error.into(),
     }
 }

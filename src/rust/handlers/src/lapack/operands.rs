@@ -155,10 +155,7 @@ impl<'a> Call<'a> {
     /// # Errors
     /// For another attribute than a number.
     pub fn first_index(&self) -> Result<i32, Failure> {
-        match self.frame.attributes().get("first") {
-            Some(_) => self.frame.integer("first"),
-            None => Ok(1),
-        }
+        self.frame.optional("first", 1, Frame::integer)
     }
 
     /// The last dimension of an argument, and those before it.
