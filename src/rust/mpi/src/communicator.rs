@@ -40,7 +40,7 @@ impl Op {
     }
 
     fn name(self) -> &'static str {
-        Op::ALL[self.index()].0
+        Op::ALL[self as usize].0
     }
 
     /// Whether elements of this type can be combined so.
@@ -53,14 +53,6 @@ impl Op {
             _ => type_index(dtype).is_some(),
         }
     }
-}
-
-/// What a process contributes.
-#[derive(Debug, Clone, Copy)]
-pub enum Contribution<'a> {
-    Bytes(&'a [u8]),
-    /// What is in the memory of the output.
-    InPlace,
 }
 
 /// A communication that is open: which process this is, and what MPI allows.
@@ -89,12 +81,13 @@ pub trait Communicator: Send {
     fn start(&mut self) -> Result<Facts>;
     /// Ends MPI, if `start` initialized it.
     fn finish(&mut self) -> Result<()>;
+    /// Without an input, this process contributes what is in the memory of the output.
     fn all_reduce(
         &mut self,
         group: &[i32],
         op: Op,
         dtype: DType,
-        input: Contribution<'_>,
+        input: Option<&[u8]>,
         output: &mut [u8],
     ) -> Result<()>;
     /// The output has a part for each process.
@@ -162,6 +155,17 @@ impl<H: Handle> Mpi<H> {
 
     fn flag(&self, ask: unsafe extern "C" fn(*mut c_int) -> c_int) -> bool {
         self.calls.flag(ask)
+    }
+
+    /// A communicator of our own for all processes.
+    ///
+    /// # Safety
+    /// MPI is initialized.
+    unsafe fn duplicate(&self) -> Result<H> {
+        let mut made = H::NULL;
+        self.check("Comm_dup", (self.calls.comm_dup)(self.constants.world, &mut made))?;
+        (self.calls.comm_set_errhandler)(made, self.constants.errors_return);
+        Ok(made)
     }
 
     /// The communicator of a group.
@@ -256,17 +260,12 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
                 self.check("Init_thread", done)?;
             }
             (self.calls.get_version)(&mut standard.0, &mut standard.1);
-            let mut world = H::NULL;
-            self.check("Comm_dup", (self.calls.comm_dup)(self.constants.world, &mut world))?;
-            (self.calls.comm_set_errhandler)(world, self.constants.errors_return);
+            let world = self.duplicate()?;
             self.check("Comm_rank", (self.calls.comm_rank)(world, &mut rank))?;
             self.check("Comm_size", (self.calls.comm_size)(world, &mut size))?;
             self.world = Some(world);
             if level >= self.constants.levels[2] && !self.is_joined {
-                let mut rounds = H::NULL;
-                self.check("Comm_dup", (self.calls.comm_dup)(self.constants.world, &mut rounds))?;
-                (self.calls.comm_set_errhandler)(rounds, self.constants.errors_return);
-                self.rounds = Some(rounds);
+                self.rounds = Some(self.duplicate()?);
             }
         }
         (self.rank, self.size) = (rank as usize, size as usize);
@@ -300,26 +299,23 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         group: &[i32],
         op: Op,
         dtype: DType,
-        input: Contribution<'_>,
+        input: Option<&[u8]>,
         output: &mut [u8],
     ) -> Result<()> {
-        if let Contribution::Bytes(input) = input {
+        if let Some(input) = input {
             same_size(input.len(), output.len())?;
         }
         if is_half(dtype) {
-            let mut numbers = widened(dtype, if let Contribution::Bytes(input) = input { input } else { output });
-            self.all_reduce(group, op, DType::F32, Contribution::InPlace, bytes_of(&mut numbers))?;
+            let mut numbers = widened(dtype, input.unwrap_or(output));
+            self.all_reduce(group, op, DType::F32, None, bytes_of(&mut numbers))?;
             narrow(dtype, &numbers, output);
             return Ok(());
         }
         let (element, comm) = (self.element(op, dtype)?, self.of(group)?);
-        let op = self.constants.ops[op.index()];
+        let op = self.constants.ops[op as usize];
         let step = self.limit * dtype.host_bytes();
         for (part, out) in output.chunks_mut(step).enumerate() {
-            let from = match input {
-                Contribution::Bytes(input) => input[part * step..].as_ptr().cast(),
-                Contribution::InPlace => self.in_place(),
-            };
+            let from = input.map_or_else(|| self.in_place(), |input| input[part * step..].as_ptr().cast());
             let count = (out.len() / dtype.host_bytes()) as c_int;
             // SAFETY: both have so many elements of this type.
             let done = unsafe { (self.calls.all_reduce)(from, out.as_mut_ptr().cast(), count, element, op, comm) };
@@ -353,7 +349,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             narrow(dtype, &own, output);
             return Ok(());
         }
-        let (element, op) = (self.element(op, dtype)?, self.constants.ops[op.index()]);
+        let (element, op) = (self.element(op, dtype)?, self.constants.ops[op as usize]);
         let width = dtype.host_bytes();
         let count = output.len() / width;
         if count <= self.limit {
@@ -510,7 +506,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
     fn rounds(&mut self) -> Option<Box<dyn Rounds>> {
         let communicator = self.rounds.take()?;
         let (byte, status) = (self.constants.byte, self.constants.ignore_status);
-        Some(Box::new(Broadcasts::new(self.calls, communicator, byte, status, self.size)))
+        Some(Box::new(Broadcasts::new(self.calls, communicator, byte, status, (self.rank, self.size))))
     }
 
     fn set_limit(&mut self, limit: usize) {

@@ -6,7 +6,7 @@ use crate::slots::RustHandler;
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
 use pjrt_ffi::api::slice;
-use pjrt_mpi::{world, Communicator, Contribution, Op};
+use pjrt_mpi::{world, Communicator, Op};
 use std::sync::{Arc, Mutex};
 
 /// The handlers, by name.
@@ -194,9 +194,9 @@ fn all_reduce(frame: &Frame<'_>) -> Done {
     queue(frame, move |mpi, call, group| {
         paired(call)?.try_for_each(|(from, to)| {
             let input = match from.data == to.data {
-                true => Contribution::InPlace,
+                true => None,
                 // SAFETY: its memory is not the result's.
-                false => Contribution::Bytes(unsafe { from.read() }),
+                false => Some(unsafe { from.read() }),
             };
             // SAFETY: a result's.
             mpi.all_reduce(group, op, to.dtype, input, unsafe { to.write() })
