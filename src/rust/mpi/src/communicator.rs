@@ -149,21 +149,13 @@ impl<H: Handle> Mpi<H> {
         }
     }
 
-    fn check(&self, name: &str, code: c_int) -> Result<()> {
-        self.calls.check(name, code)
-    }
-
-    fn flag(&self, ask: unsafe extern "C" fn(*mut c_int) -> c_int) -> bool {
-        self.calls.flag(ask)
-    }
-
     /// A communicator of our own for all processes.
     ///
     /// # Safety
     /// MPI is initialized.
     unsafe fn duplicate(&self) -> Result<H> {
         let mut made = H::NULL;
-        self.check("Comm_dup", (self.calls.comm_dup)(self.constants.world, &mut made))?;
+        self.calls.check("Comm_dup", (self.calls.comm_dup)(self.constants.world, &mut made))?;
         (self.calls.comm_set_errhandler)(made, self.constants.errors_return);
         Ok(made)
     }
@@ -184,13 +176,13 @@ impl<H: Handle> Mpi<H> {
         let (mut all, mut some, mut made) = (H::NULL, H::NULL, H::NULL);
         // SAFETY: the handles are MPI's, and the list has as many ranks.
         unsafe {
-            self.check("Comm_group", (self.calls.comm_group)(world, &mut all))?;
+            self.calls.check("Comm_group", (self.calls.comm_group)(world, &mut all))?;
             let included = (self.calls.group_incl)(all, group.len() as c_int, group.as_ptr(), &mut some);
             (self.calls.group_free)(&mut all);
-            self.check("Group_incl", included)?;
+            self.calls.check("Group_incl", included)?;
             let created = (self.calls.comm_create_group)(world, some, 0, &mut made);
             (self.calls.group_free)(&mut some);
-            self.check("Comm_create_group", created)?;
+            self.calls.check("Comm_create_group", created)?;
             (self.calls.comm_set_errhandler)(made, self.constants.errors_return);
         }
         self.groups.push((group.to_vec(), made));
@@ -237,32 +229,32 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
 
     fn is_bound_to_a_thread(&self) -> bool {
         let mut level = 0;
-        self.flag(self.calls.initialized)
-            && !self.flag(self.calls.finalized)
+        self.calls.flag(self.calls.initialized)
+            && !self.calls.flag(self.calls.finalized)
             // SAFETY: MPI is initialized, and writes one integer.
             && unsafe { (self.calls.query_thread)(&mut level) != 0 || level < self.constants.levels[2] }
     }
 
     fn start(&mut self) -> Result<Facts> {
-        if self.flag(self.calls.finalized) {
+        if self.calls.flag(self.calls.finalized) {
             bail!(InvalidInput, "MPI has ended in this process, and cannot be initialized again.");
         }
-        self.is_joined = self.flag(self.calls.initialized);
+        self.is_joined = self.calls.flag(self.calls.initialized);
         let (mut level, mut standard) = (0, (0, 0));
         let (mut rank, mut size) = (0, 0);
         // SAFETY: MPI is initialized once, and the others are called after that, with memory for what they write.
         unsafe {
             if self.is_joined {
-                self.check("Query_thread", (self.calls.query_thread)(&mut level))?;
+                self.calls.check("Query_thread", (self.calls.query_thread)(&mut level))?;
             } else {
                 let wanted = self.constants.levels[2];
                 let done = (self.calls.init_thread)(null_mut(), null_mut(), wanted, &mut level);
-                self.check("Init_thread", done)?;
+                self.calls.check("Init_thread", done)?;
             }
             (self.calls.get_version)(&mut standard.0, &mut standard.1);
             let world = self.duplicate()?;
-            self.check("Comm_rank", (self.calls.comm_rank)(world, &mut rank))?;
-            self.check("Comm_size", (self.calls.comm_size)(world, &mut size))?;
+            self.calls.check("Comm_rank", (self.calls.comm_rank)(world, &mut rank))?;
+            self.calls.check("Comm_size", (self.calls.comm_size)(world, &mut size))?;
             self.world = Some(world);
             if level >= self.constants.levels[2] && !self.is_joined {
                 self.rounds = Some(self.duplicate()?);
@@ -287,9 +279,9 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         while self.progress()? {
             std::thread::yield_now();
         }
-        if self.world.take().is_some() && !self.is_joined && !self.flag(self.calls.finalized) {
+        if self.world.take().is_some() && !self.is_joined && !self.calls.flag(self.calls.finalized) {
             // SAFETY: MPI is initialized, and nothing is under way.
-            return self.check("Finalize", unsafe { (self.calls.finalize)() });
+            return self.calls.check("Finalize", unsafe { (self.calls.finalize)() });
         }
         Ok(())
     }
@@ -319,7 +311,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             let count = (out.len() / dtype.host_bytes()) as c_int;
             // SAFETY: both have so many elements of this type.
             let done = unsafe { (self.calls.all_reduce)(from, out.as_mut_ptr().cast(), count, element, op, comm) };
-            self.check("Allreduce", done)?;
+            self.calls.check("Allreduce", done)?;
         }
         Ok(())
     }
@@ -336,7 +328,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         let (count, byte) = (input.len() as c_int, self.constants.byte);
         let (from, to) = (input.as_ptr().cast(), output.as_mut_ptr().cast());
         // SAFETY: the output has a part as long as the input for each process.
-        self.check("Allgather", unsafe { (self.calls.all_gather)(from, count, byte, to, count, byte, comm) })
+        self.calls.check("Allgather", unsafe { (self.calls.all_gather)(from, count, byte, to, count, byte, comm) })
     }
 
     fn reduce_scatter(&mut self, group: &[i32], op: Op, dtype: DType, input: &[u8], output: &mut [u8]) -> Result<()> {
@@ -356,7 +348,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             let (from, to) = (input.as_ptr().cast(), output.as_mut_ptr().cast());
             // SAFETY: the input has so many elements for each process, and the output has room for them.
             let done = unsafe { (self.calls.reduce_scatter)(from, to, count as c_int, element, op, comm) };
-            return self.check("Reduce_scatter_block", done);
+            return self.calls.check("Reduce_scatter_block", done);
         }
         let step = self.limit * width;
         let to: *mut u8 = output.as_mut_ptr();
@@ -369,7 +361,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
                 let done = unsafe {
                     (self.calls.reduce)(from.as_ptr().cast(), to.cast(), count, element, op, root as c_int, comm)
                 };
-                self.check("Reduce", done)?;
+                self.calls.check("Reduce", done)?;
             }
         }
         Ok(())
@@ -386,7 +378,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             let count = part as c_int;
             // SAFETY: both have so many bytes for each process.
             let done = unsafe { (self.calls.all_to_all)(from, count, byte, to, count, byte, comm) };
-            return self.check("Alltoall", done);
+            return self.calls.check("Alltoall", done);
         }
         for distance in 0..size {
             let (to, from) = ((place + distance) % size, (place + size - distance) % size);
@@ -412,7 +404,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
                         status,
                     )
                 };
-                self.check("Sendrecv", done)?;
+                self.calls.check("Sendrecv", done)?;
             }
         }
         Ok(())
@@ -427,7 +419,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             let (count, byte) = (part.len() as c_int, self.constants.byte);
             // SAFETY: the memory has so many bytes.
             let done = unsafe { (self.calls.broadcast)(part.as_mut_ptr().cast(), count, byte, root as c_int, comm) };
-            self.check("Bcast", done)?;
+            self.calls.check("Bcast", done)?;
         }
         Ok(())
     }
@@ -435,7 +427,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
     fn barrier(&mut self, group: &[i32]) -> Result<()> {
         let comm = self.of(group)?;
         // SAFETY: the communicator is MPI's.
-        self.check("Barrier", unsafe { (self.calls.barrier)(comm) })
+        self.calls.check("Barrier", unsafe { (self.calls.barrier)(comm) })
     }
 
     fn send(&mut self, to: usize, tag: i32, data: Vec<u8>) -> Result<()> {
@@ -449,7 +441,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             let (from, count) = (part.as_ptr().cast(), part.len() as c_int);
             // SAFETY: the memory has so many bytes, and is kept until they are sent.
             let done = unsafe { (self.calls.isend)(from, count, byte, peer, tag, comm, &mut request) };
-            self.check("Isend", done)?;
+            self.calls.check("Isend", done)?;
             self.sending.push((request, part));
         }
         self.progress().map(drop)
@@ -465,9 +457,9 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             let status: *mut c_void = status.as_mut_ptr().cast();
             // SAFETY: the memory has so many bytes.
             let done = unsafe { (self.calls.receive)(to, count, byte, peer, tag, comm, status) };
-            self.check("Recv", done)?;
+            self.calls.check("Recv", done)?;
             // SAFETY: MPI has written the status.
-            self.check("Get_count", unsafe { (self.calls.get_count)(status, byte, &mut got) })?;
+            self.calls.check("Get_count", unsafe { (self.calls.get_count)(status, byte, &mut got) })?;
             same_size(part.len(), usize::try_from(got).unwrap_or(0))
         };
         if data.is_empty() {
@@ -488,7 +480,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             } else {
                 i += 1;
             }
-            self.check("Test", done)?;
+            self.calls.check("Test", done)?;
         }
         Ok(!self.sending.is_empty())
     }
