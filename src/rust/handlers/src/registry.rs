@@ -17,7 +17,7 @@ pub use crate::slots::{ForeignHandler, Handler, RustHandler};
 pub const HOST: &str = "host";
 
 /// A handler for one platform.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Registration {
     target: String,
     platform: String,
@@ -218,14 +218,7 @@ pub fn take_problems() -> Vec<Problem> {
 
 impl Registration {
     fn new(target: &str, platform: String) -> Registration {
-        Registration {
-            target: target.into(),
-            platform,
-            built_in: None,
-            users: None,
-            plugins: Vec::new(),
-            refusal: None,
-        }
+        Registration { target: target.into(), platform, ..Default::default() }
     }
 
     /// The handler that comes first.

@@ -1,7 +1,6 @@
 //! The work of a call: on all matrices of a batch, on several threads if it is worth it.
 
 use crate::frame::{Failure, Frame};
-use crate::lapack::operands::Call;
 use crate::lapack::parts::{check_memory, Operands};
 use pjrt_base::error::{self, Error, Kind};
 use pjrt_lapack::Workspace;
@@ -16,13 +15,13 @@ const CALL: f64 = 1_000.0;
 /// Parts for each thread, so that none waits long for the last one.
 const PARTS: usize = 4;
 
-impl Call<'_> {
+impl Frame<'_> {
     /// Does the work on every index of the operands, with a workspace for each thread. `operations` estimates the floating
     /// point operations for one index.
     ///
     /// # Errors
     /// If no library is usable, operands share memory, there is no memory, or the work fails.
-    pub fn each<O: Operands>(
+    pub(crate) fn each<O: Operands>(
         &self,
         operations: f64,
         operands: O,
@@ -39,7 +38,7 @@ impl Call<'_> {
         work: &'a (dyn Fn(&mut Workspace, O::Parts<'_>) -> error::Result<()> + Sync),
     ) -> Result<(), Failure> {
         let count = checked_count(operands)?;
-        let chunks = chunks(self.frame, count, operations);
+        let chunks = chunks(self, count, operations);
         let failed = OnceLock::new();
         let range = |start: usize, end: usize| {
             let (mut workspace, mut copies) = (Workspace::new()?, operands.copies()?);
@@ -56,7 +55,7 @@ impl Call<'_> {
         match chunks {
             0 => return Ok(()),
             1 => return range(0, count).map_err(failure),
-            _ => self.frame.parallel(chunks, &|chunk| {
+            _ => self.parallel(chunks, &|chunk| {
                 let bound = |chunk: usize| count / chunks * chunk + (count % chunks).min(chunk);
                 if let Err(error) = range(bound(chunk), bound(chunk + 1)) {
                     // The first failure is the call's.
@@ -71,7 +70,7 @@ impl Call<'_> {
     ///
     /// # Errors
     /// If operands share memory, there is no memory, or the work fails.
-    pub fn each_without_library<O: Operands>(
+    pub(crate) fn each_without_library<O: Operands>(
         &self,
         operands: O,
         work: impl Fn(O::Parts<'_>) -> error::Result<()>,
