@@ -178,7 +178,7 @@ impl Block {
     /// Memory for so many elements, without content. It is valid until the block is used again.
     pub(crate) fn room<T>(&mut self, count: usize) -> Result<*mut T> {
         // one word at least, so that the pointer is one to memory
-        let words = count.checked_mul(size_of::<T>()).unwrap_or(usize::MAX).div_ceil(size_of::<u64>()).max(1);
+        let words = count.saturating_mul(size_of::<T>()).div_ceil(size_of::<u64>()).max(1);
         if words > self.0.len() {
             self.0.clear();
             if self.0.try_reserve_exact(words).is_err() {
