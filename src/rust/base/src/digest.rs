@@ -1,7 +1,6 @@
 //! SHA-256 of memory and files.
 
 use ring::digest::{Context, SHA256};
-use std::fmt::Write;
 use std::io::{self, Read};
 
 /// The bytes of a SHA-256.
@@ -31,12 +30,7 @@ pub fn of_reader(mut reader: impl Read) -> io::Result<Digest> {
 
 /// Lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn finish(context: Context) -> Digest {

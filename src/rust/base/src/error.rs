@@ -6,57 +6,75 @@ use std::fmt;
 /// Result of anything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The kind of an [`Error`]. `Pjrt` carries a plugin's own code; this project detects all other kinds itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// The plugin's own error, with its code (`PJRT_Error_Code`, the codes of abseil's `Status`).
-    Pjrt(u32),
-    ArgumentCount,
-    Checksum,
-    ClientClosed,
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident => $class:literal,)*) => {
+        /// The kind of an [`Error`]. `Pjrt` carries a plugin's own code; this project detects all other kinds itself.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Kind {
+            /// The plugin's own error, with its code (`PJRT_Error_Code`, the codes of abseil's `Status`).
+            Pjrt(u32),
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Kind {
+            /// The kind as a word, which ends the class of the condition in R: `pjrt_error_<class>`.
+            pub fn class(self) -> &'static str {
+                match self {
+                    Kind::Pjrt(code) => CODES.get(code as usize).copied().unwrap_or("unknown"),
+                    $(Kind::$name => $class,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    ArgumentCount => "argument_count",
+    Checksum => "checksum",
+    ClientClosed => "client_closed",
     /// The compiler's process ended while it compiled.
-    CompilerCrashed,
-    DeletedBuffer,
-    DeviceMismatch,
-    Download,
-    DriverMissing,
-    DriverTooOld,
-    DtypeMismatch,
+    CompilerCrashed => "compiler_crashed",
+    DeletedBuffer => "deleted_buffer",
+    DeviceMismatch => "device_mismatch",
+    Download => "download",
+    DriverMissing => "driver_missing",
+    DriverTooOld => "driver_too_old",
+    DtypeMismatch => "dtype_mismatch",
     /// A program has arguments or results without a fixed shape.
-    DynamicShape,
+    DynamicShape => "dynamic_shape",
     /// A file that was mapped into memory has changed.
-    FileChanged,
-    Forked,
-    Internal,
-    Interrupted,
+    FileChanged => "file_changed",
+    Forked => "forked",
+    Internal => "internal",
+    Interrupted => "interrupted",
     /// Bytes or a file that are damaged or not what they should be.
-    InvalidFile,
+    InvalidFile => "invalid_file",
     /// An argument that is out of range, or arguments that contradict each other.
-    InvalidInput,
-    InvalidPointer,
+    InvalidInput => "invalid_value",
+    InvalidPointer => "invalid_pointer",
     /// An argument of the wrong type or length, or NA.
-    InvalidType,
-    Io,
-    LayoutMismatch,
-    LibraryMissing,
+    InvalidType => "invalid_type",
+    Io => "io",
+    LayoutMismatch => "layout_mismatch",
+    LibraryMissing => "library_missing",
     /// The file is not an array file of NumPy, or is damaged.
-    NpyInvalid,
-    PluginInvalid,
-    PluginNotFound,
+    NpyInvalid => "npy_invalid",
+    PluginInvalid => "plugin_invalid",
+    PluginNotFound => "plugin_not_found",
     /// The plugin threw a C++ exception earlier, and is not called any more.
-    PluginPoisoned,
-    ProgramVersion,
+    PluginPoisoned => "plugin_poisoned",
+    ProgramVersion => "program_version",
     /// The file is not a safetensors file, or is damaged.
-    SafetensorsInvalid,
+    SafetensorsInvalid => "safetensors_invalid",
     /// Serialized data are damaged, or are not an executable.
-    SerializedInvalid,
+    SerializedInvalid => "serialized_invalid",
     /// An executable that was serialized for another plugin, processor or kind of device, or in another format.
-    SerializedMismatch,
-    ShapeMismatch,
-    UnsupportedCall,
-    UnsupportedDtype,
+    SerializedMismatch => "serialized_mismatch",
+    ShapeMismatch => "shape_mismatch",
+    UnsupportedCall => "unsupported_call",
+    UnsupportedDtype => "unsupported_dtype",
     /// A program has an operation, attribute or type that is not known here.
-    UnsupportedProgram,
+    UnsupportedProgram => "unsupported_program",
 }
 
 /// PJRT's error codes by number, as lower-case words. A code beyond the list is "unknown".
@@ -100,49 +118,6 @@ pub const FAILED_PRECONDITION: u32 = 9;
 
 /// `PJRT_Error_Code_UNIMPLEMENTED`: the plugin has the call but does not implement it.
 pub const UNIMPLEMENTED: u32 = 12;
-
-impl Kind {
-    /// The kind as a word, which ends the class of the condition in R: `pjrt_error_<class>`.
-    pub fn class(self) -> &'static str {
-        match self {
-            Kind::Pjrt(code) => CODES.get(code as usize).copied().unwrap_or("unknown"),
-            Kind::ArgumentCount => "argument_count",
-            Kind::Checksum => "checksum",
-            Kind::ClientClosed => "client_closed",
-            Kind::CompilerCrashed => "compiler_crashed",
-            Kind::DeletedBuffer => "deleted_buffer",
-            Kind::DeviceMismatch => "device_mismatch",
-            Kind::Download => "download",
-            Kind::DriverMissing => "driver_missing",
-            Kind::DriverTooOld => "driver_too_old",
-            Kind::DtypeMismatch => "dtype_mismatch",
-            Kind::DynamicShape => "dynamic_shape",
-            Kind::FileChanged => "file_changed",
-            Kind::Forked => "forked",
-            Kind::Internal => "internal",
-            Kind::Interrupted => "interrupted",
-            Kind::InvalidFile => "invalid_file",
-            Kind::InvalidInput => "invalid_value",
-            Kind::InvalidPointer => "invalid_pointer",
-            Kind::InvalidType => "invalid_type",
-            Kind::Io => "io",
-            Kind::LayoutMismatch => "layout_mismatch",
-            Kind::LibraryMissing => "library_missing",
-            Kind::NpyInvalid => "npy_invalid",
-            Kind::PluginInvalid => "plugin_invalid",
-            Kind::PluginNotFound => "plugin_not_found",
-            Kind::PluginPoisoned => "plugin_poisoned",
-            Kind::ProgramVersion => "program_version",
-            Kind::SafetensorsInvalid => "safetensors_invalid",
-            Kind::SerializedInvalid => "serialized_invalid",
-            Kind::SerializedMismatch => "serialized_mismatch",
-            Kind::ShapeMismatch => "shape_mismatch",
-            Kind::UnsupportedCall => "unsupported_call",
-            Kind::UnsupportedDtype => "unsupported_dtype",
-            Kind::UnsupportedProgram => "unsupported_program",
-        }
-    }
-}
 
 /// A failure: its kind, a message, hints, and the PJRT call and the platform if they are known.
 ///
@@ -273,6 +248,13 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// For code that meets the system's errors, too; `downcast` takes ours out again.
+impl From<Error> for std::io::Error {
+    fn from(error: Error) -> Self {
+        std::io::Error::other(error)
+    }
+}
 
 /// Returns an error of a kind with a message, as `format!` takes it.
 #[macro_export]

@@ -12,58 +12,52 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 static IS_ON: AtomicBool = AtomicBool::new(false);
 static SESSION: Mutex<Option<Session>> = Mutex::new(None);
 
-/// What a thread or a device does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activity {
-    /// A call from the host's language.
-    Call,
-    Compile,
-    /// A part of a compilation.
-    Phase,
-    Upload,
-    /// Converts and reorders values for an upload.
-    Conversion,
-    /// A copy between host and device that the device makes.
-    Transfer,
-    /// Hands a program to a device.
-    Launch,
-    /// A device runs a program.
-    Run,
-    Wait,
-    /// Converts and reorders values for the host.
-    Download,
-    /// Garbage collection in the host's language.
-    Collection,
-    /// A function of the host that a program calls.
-    Callback,
-    File,
-    /// A share of work that several threads do.
-    Work,
-    /// From the plugin's own profiler.
-    Device,
+macro_rules! activities {
+    ($($(#[$doc:meta])* $activity:ident => $name:literal,)*) => {
+        /// What a thread or a device does.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Activity {
+            $($(#[$doc])* $activity,)*
+        }
+
+        impl Activity {
+            /// Its name in records.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Activity::$activity => $name,)*
+                }
+            }
+        }
+    };
 }
 
-impl Activity {
-    /// Its name in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Activity::Call => "call",
-            Activity::Compile => "compile",
-            Activity::Phase => "phase",
-            Activity::Upload => "upload",
-            Activity::Conversion => "conversion",
-            Activity::Transfer => "transfer",
-            Activity::Launch => "launch",
-            Activity::Run => "run",
-            Activity::Wait => "wait",
-            Activity::Download => "download",
-            Activity::Collection => "gc",
-            Activity::Callback => "callback",
-            Activity::File => "file",
-            Activity::Work => "work",
-            Activity::Device => "device",
-        }
-    }
+activities! {
+    /// A call from the host's language.
+    Call => "call",
+    Compile => "compile",
+    /// A part of a compilation.
+    Phase => "phase",
+    Upload => "upload",
+    /// Converts and reorders values for an upload.
+    Conversion => "conversion",
+    /// A copy between host and device that the device makes.
+    Transfer => "transfer",
+    /// Hands a program to a device.
+    Launch => "launch",
+    /// A device runs a program.
+    Run => "run",
+    Wait => "wait",
+    /// Converts and reorders values for the host.
+    Download => "download",
+    /// Garbage collection in the host's language.
+    Collection => "gc",
+    /// A function of the host that a program calls.
+    Callback => "callback",
+    File => "file",
+    /// A share of work that several threads do.
+    Work => "work",
+    /// From the plugin's own profiler.
+    Device => "device",
 }
 
 /// What is known of an event besides its time.
@@ -348,16 +342,13 @@ impl Span {
     /// Records it as unfinished if it goes on when the record ends.
     pub fn kept(mut self) -> Span {
         if let Some(running) = &mut self.0 {
-            if let Some(mut session) = process::lock(&SESSION) {
-                if let Some(session) = session.as_mut().filter(|session| session.number == running.session) {
-                    if session.open.len() < session.record.most {
-                        let number = session.next;
-                        session.next += 1;
-                        session.open.insert(number, running.event.clone());
-                        running.kept = Some(number);
-                    }
+            with_session(running.session, |session| {
+                if session.open.len() < session.record.most {
+                    session.open.insert(session.next, running.event.clone());
+                    running.kept = Some(session.next);
+                    session.next += 1;
                 }
-            }
+            });
         }
         self
     }
@@ -386,14 +377,15 @@ impl Span {
 
     /// Does not record it.
     pub fn forget(mut self) {
-        if let Some(running) = self.0.take() {
-            if let (Some(number), Some(mut session)) = (running.kept, process::lock(&SESSION)) {
-                if let Some(session) = session.as_mut().filter(|session| session.number == running.session) {
-                    session.open.remove(&number);
-                }
-            }
+        if let Some(Running { session, kept: Some(kept), .. }) = self.0.take().as_deref() {
+            with_session(*session, |session| session.open.remove(kept));
         }
     }
+}
+
+/// Does `work` with the session of this number, if it goes on.
+fn with_session<T>(number: u64, work: impl FnOnce(&mut Session) -> T) -> Option<T> {
+    process::lock(&SESSION)?.as_mut().filter(|session| session.number == number).map(work)
 }
 
 impl Drop for Span {
@@ -407,14 +399,14 @@ impl Drop for Span {
 
 #[cold]
 fn end(running: Running) {
-    let Running { session: number, kept, mut event } = running;
-    let Some(mut session) = process::lock(&SESSION) else { return };
-    let Some(session) = session.as_mut().filter(|session| session.number == number) else { return };
-    if let Some(kept) = kept {
-        session.open.remove(&kept);
-    }
-    event.end = session.start.elapsed();
-    session.record.add(event);
+    let Running { session, kept, mut event } = running;
+    with_session(session, |session| {
+        if let Some(kept) = kept {
+            session.open.remove(&kept);
+        }
+        event.end = session.start.elapsed();
+        session.record.add(event);
+    });
 }
 
 /// Adds events that were timed elsewhere.
@@ -452,8 +444,7 @@ pub fn site() -> Option<Arc<Site>> {
 #[cold]
 fn known_site() -> Option<Arc<Site>> {
     let (number, site) = SITE.get()?;
-    let session = process::lock(&SESSION)?;
-    session.as_ref().filter(|session| session.number == number)?.record.sites.get(site).cloned()
+    with_session(number, |session| session.record.sites.get(site).cloned())?
 }
 
 /// Events of this thread are caused by this, until the result is dropped.

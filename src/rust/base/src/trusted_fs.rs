@@ -15,7 +15,7 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
 /// Checks that only this user or the system may write to a folder, or put another one in its place.
 pub fn check_folder(path: &Path) -> io::Result<()> {
     check_owner(path, &fs::metadata(path)?)?;
-    parent_objection(path).map_or(Ok(()), |objection| Err(io::Error::new(io::ErrorKind::PermissionDenied, objection)))
+    refuse(parent_objection(path))
 }
 
 /// Why others could put another folder in the place of this one. The sticky bit, as that of `/tmp`, forbids that.
@@ -65,8 +65,9 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 
 /// Checks that this user or the system owns it, and nobody else may write to it.
 fn check_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
-    match private_fs::objection(path, metadata, None) {
-        None => Ok(()),
-        Some(objection) => Err(io::Error::new(io::ErrorKind::PermissionDenied, objection)),
-    }
+    refuse(private_fs::objection(path, metadata, None))
+}
+
+fn refuse(objection: Option<String>) -> io::Result<()> {
+    objection.map_or(Ok(()), |objection| Err(io::Error::new(io::ErrorKind::PermissionDenied, objection)))
 }

@@ -11,7 +11,7 @@ use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_data::dtype::DType;
 use pjrt_handlers::frame::Attribute;
 use pjrt_handlers::{cuda, register, registry, Failure, Frame, Handler};
-use pjrt_lapack::{Scalar, SvdMode, Uplo, Workspace};
+use pjrt_lapack::{svd, Scalar, SvdMethod, SvdMode, Uplo, Workspace};
 use pjrt_sys::*;
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
@@ -95,7 +95,7 @@ unsafe fn compute<T: Scalar<Real = T>>(work: &Work, nan: T) {
         b'l' => drop(pjrt_lapack::getrf(&mut space, m, n, a, from_raw_parts_mut(work.data[1].cast(), least)).unwrap()),
         b's' => {
             let (s, u, vt) = (part(1, n), part(2, m * n), part(3, n * n));
-            pjrt_lapack::gesvd(&mut space, SvdMode::Some, m, n, a, s, u, vt).unwrap();
+            svd(&mut space, SvdMethod::QrIteration, SvdMode::Some, m, n, a, s, u, vt).unwrap();
             // cuSOLVER destroys its input, and writes what has not converged.
             a.fill(nan);
             part(4, n - 1).fill(nan);

@@ -1,7 +1,7 @@
 //! How a program learns that a function of the host has run, without a thread that waits for it where the plugin has
 //! futures.
 
-use crate::frame::{error_of_api, is_success, reaches, Failure, Frame};
+use crate::frame::{call, error_of_api, reaches, Failure, Frame};
 use pjrt_base::mmap::SignalStacks;
 use pjrt_base::process;
 use pjrt_base::spin;
@@ -67,28 +67,23 @@ impl Future {
     /// A future for a call, which the plugin looks at when the handler has returned; `None` if the plugin has none.
     pub(super) fn of(frame: &Frame<'_>) -> Option<Future> {
         let (api, _) = frame.api()?;
-        let raw = frame.raw().cast_mut();
-        // The size that a frame tells never includes its last field, the future. Frames have it since the table has the
-        // functions for it.
-        // SAFETY: the table is read as far as it reaches, and then the frame has the field.
+        // SAFETY: the table is read as far as it reaches.
         unsafe {
             if !reaches(api, offset_of!(XLA_FFI_Api, XLA_FFI_Future_SetError)) {
                 return None;
             }
             (*api).XLA_FFI_Future_SetAvailable?;
             (*api).XLA_FFI_Future_SetError?;
-            let mut args = XLA_FFI_Future_Create_Args {
-                struct_size: size_of::<XLA_FFI_Future_Create_Args>(),
-                extension_start: null_mut(),
-                future: null_mut(),
-            };
-            let create = (*api).XLA_FFI_Future_Create?;
-            if !is_success(api, create(&mut args)) || args.future.is_null() {
-                return None;
-            }
-            (*raw).future = args.future;
-            Some(Future { api, future: args.future })
         }
+        let made = call!(api, XLA_FFI_Future_Create, XLA_FFI_Future_Create_Args { future: null_mut() });
+        let future = made?.future;
+        if future.is_null() {
+            return None;
+        }
+        // The size that a frame tells never includes its last field, the future.
+        // SAFETY: frames have it since the table has the functions for it.
+        unsafe { (*frame.raw().cast_mut()).future = future };
+        Some(Future { api, future })
     }
 
     /// Completes it on a separate thread, where the plugin continues the program, perhaps for a long time.
@@ -98,31 +93,14 @@ impl Future {
 
     fn set(self, outcome: Outcome) {
         let Future { api, future } = self;
-        // SAFETY: the table lives as long as the plugin, and the future until it is completed, which happens here alone.
-        unsafe {
-            match outcome {
-                Ok(()) => {
-                    let mut args = XLA_FFI_Future_SetAvailable_Args {
-                        struct_size: size_of::<XLA_FFI_Future_SetAvailable_Args>(),
-                        extension_start: null_mut(),
-                        future,
-                    };
-                    if let Some(set) = (*api).XLA_FFI_Future_SetAvailable {
-                        is_success(api, set(&mut args));
-                    }
-                }
-                Err(failure) => {
-                    let mut args = XLA_FFI_Future_SetError_Args {
-                        struct_size: size_of::<XLA_FFI_Future_SetError_Args>(),
-                        extension_start: null_mut(),
-                        future,
-                        error: error_of_api(api, &failure),
-                    };
-                    if let Some(set) = (*api).XLA_FFI_Future_SetError {
-                        is_success(api, set(&mut args));
-                    }
-                }
-            }
+        // The table lives as long as the plugin, and the future until it is completed, which happens here alone. Nobody is
+        // there to hear of a failure.
+        if let Err(failure) = outcome {
+            // SAFETY: a plugin's table.
+            let error = unsafe { error_of_api(api, &failure) };
+            let _ = call!(api, XLA_FFI_Future_SetError, XLA_FFI_Future_SetError_Args { future: future, error: error });
+        } else {
+            let _ = call!(api, XLA_FFI_Future_SetAvailable, XLA_FFI_Future_SetAvailable_Args { future: future });
         }
     }
 }

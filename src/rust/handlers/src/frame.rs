@@ -2,17 +2,14 @@
 
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind};
-use pjrt_base::sync::Unpoisoned;
+use pjrt_base::reason::Hint;
 use pjrt_data::dtype::DType;
 use pjrt_ffi::api::slice;
 use pjrt_sys::*;
 use std::ffi::{c_void, CString};
 use std::marker::PhantomData;
 use std::mem::offset_of;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
 
 /// The failure of a handler: the execution fails with this code and message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +37,14 @@ impl Failure {
         Failure::new(XLA_FFI_Error_Code::XLA_FFI_Error_Code_INTERNAL.0, message)
     }
 
+    /// A library cannot be used: with what to do about it.
+    #[cold]
+    pub(crate) fn of_library(error: &Error) -> Failure {
+        let sentences = std::iter::once(error.message().to_owned()).chain(error.hints().iter().map(Hint::to_string));
+        let message = sentences.collect::<Vec<_>>().join("\n");
+        Failure::new(XLA_FFI_Error_Code::XLA_FFI_Error_Code_FAILED_PRECONDITION.0, message)
+    }
+
     pub fn code(&self) -> u32 {
         self.code
     }
@@ -59,6 +64,21 @@ impl From<Error> for Failure {
         Failure::new(code, error.message())
     }
 }
+
+/// The arguments of a function in a plugin's table after its call; `None` if there is no such function, or it fails.
+macro_rules! call {
+    ($api:expr, $function:ident, $args:ident { $($field:ident: $value:expr),* $(,)? }) => {{
+        let (api, size): (*const XLA_FFI_Api, _) = ($api, size_of::<$args>());
+        let mut args = $args { struct_size: size, extension_start: std::ptr::null_mut(), $($field: $value),* };
+        // SAFETY: read only if the table reaches that far, and the arguments are what the API asks for.
+        unsafe {
+            let reaches = $crate::frame::reaches(api, std::mem::offset_of!(XLA_FFI_Api, $function));
+            let function = reaches.then(|| (*api).$function).flatten();
+            function.is_some_and(|f| $crate::frame::is_success(api, f(&mut args))).then_some(args)
+        }
+    }};
+}
+pub(crate) use call;
 
 /// A call in the execute stage.
 #[derive(Debug, Clone, Copy)]
@@ -85,8 +105,7 @@ pub enum Attribute<'a> {
     Bool(bool),
     /// An integer of any width.
     Integer(i128),
-    F32(f32),
-    F64(f64),
+    Float(f64),
     /// A string, which need not be UTF-8.
     String(&'a [u8]),
     /// The elements of an array, in native byte order.
@@ -167,15 +186,12 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// If there is none, or it is not an array of a known type.
     pub fn argument(&self, index: usize) -> Result<Array<'a>, Failure> {
-        // SAFETY: checked in `new`; the lists have as many entries as the frame says.
-        let (is_buffer, data) = unsafe {
-            let args = &(*self.raw).args;
-            let count = self.arguments();
-            let kind = slice(args.types, count).get(index);
-            (kind == Some(&XLA_FFI_ArgType::XLA_FFI_ArgType_BUFFER), slice(args.args, count).get(index))
-        };
-        // SAFETY: the entry of a buffer is one.
-        unsafe { Array::new(data.filter(|_| is_buffer).map(|data| data.cast_const().cast()), "argument", index) }
+        // SAFETY: checked in `new`; the lists have as many entries as the frame says, and the entry of a buffer is one.
+        unsafe {
+            let (args, count) = (&(*self.raw).args, self.arguments());
+            let is_buffer = slice(args.types, count).get(index) == Some(&XLA_FFI_ArgType::XLA_FFI_ArgType_BUFFER);
+            Array::new(slice(args.args, count).get(index).filter(|_| is_buffer), "argument", index)
+        }
     }
 
     /// A result, counted from 0.
@@ -184,14 +200,11 @@ impl<'a> Frame<'a> {
     /// As [`Frame::argument`].
     pub fn result(&self, index: usize) -> Result<Array<'a>, Failure> {
         // SAFETY: as above.
-        let (is_buffer, data) = unsafe {
-            let rets = &(*self.raw).rets;
-            let count = self.results();
-            let kind = slice(rets.types, count).get(index);
-            (kind == Some(&XLA_FFI_RetType::XLA_FFI_RetType_BUFFER), slice(rets.rets, count).get(index))
-        };
-        // SAFETY: as above.
-        unsafe { Array::new(data.filter(|_| is_buffer).map(|data| data.cast_const().cast()), "result", index) }
+        unsafe {
+            let (rets, count) = (&(*self.raw).rets, self.results());
+            let is_buffer = slice(rets.types, count).get(index) == Some(&XLA_FFI_RetType::XLA_FFI_RetType_BUFFER);
+            Array::new(slice(rets.rets, count).get(index).filter(|_| is_buffer), "result", index)
+        }
     }
 
     /// The attributes: `backend_config` in StableHLO.
@@ -229,8 +242,7 @@ impl<'a> Frame<'a> {
     /// If it is missing or of another type.
     pub fn float(&self, name: &str) -> Result<f64, Failure> {
         match self.attributes().get(name) {
-            Some(Attribute::F32(value)) => Ok(value.into()),
-            Some(Attribute::F64(value)) => Ok(value),
+            Some(Attribute::Float(value)) => Ok(value),
             other => Err(wrong_attribute(name, "a floating point number", other)),
         }
     }
@@ -247,21 +259,32 @@ impl<'a> Frame<'a> {
         }
     }
 
+    /// What `read` reads of an attribute, or the default if it is missing.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn optional<T>(
+        &self,
+        name: &str,
+        default: T,
+        read: impl FnOnce(&Self, &str) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        match self.attributes().get(name) {
+            Some(_) => read(self, name),
+            None => Ok(default),
+        }
+    }
+
     /// The number of threads that the plugin has for handlers, if it lends them.
     pub fn threads(&self) -> Option<usize> {
-        const OFFSET: usize = offset_of!(XLA_FFI_Api, XLA_FFI_ThreadPool_NumThreads);
         let (api, ctx) = self.api()?;
-        // SAFETY: read only if the table reaches that far.
-        let count = unsafe { reaches(api, OFFSET).then(|| (*api).XLA_FFI_ThreadPool_NumThreads)?? };
         let mut threads = 0;
-        let mut args = XLA_FFI_ThreadPool_NumThreads_Args {
-            struct_size: size_of::<XLA_FFI_ThreadPool_NumThreads_Args>(),
-            extension_start: null_mut(),
-            ctx,
-            num_threads: &mut threads,
-        };
-        // SAFETY: the arguments are what the API asks for.
-        unsafe { is_success(api, count(&mut args)) }.then_some(usize::try_from(threads).ok())?
+        call!(
+            api,
+            XLA_FFI_ThreadPool_NumThreads,
+            XLA_FFI_ThreadPool_NumThreads_Args { ctx: ctx, num_threads: &mut threads }
+        )?;
+        usize::try_from(threads).ok()
     }
 
     /// Runs a task on a thread of the plugin, some time later. Returns whether the plugin accepts it.
@@ -269,40 +292,13 @@ impl<'a> Frame<'a> {
     /// # Safety
     /// `data` must stay valid until the task has run, and the task must not unwind.
     pub unsafe fn schedule(&self, task: unsafe extern "C" fn(*mut c_void), data: *mut c_void) -> bool {
-        const OFFSET: usize = offset_of!(XLA_FFI_Api, XLA_FFI_ThreadPool_Schedule);
         let Some((api, ctx)) = self.api() else { return false };
-        let Some(schedule) = reaches(api, OFFSET).then(|| (*api).XLA_FFI_ThreadPool_Schedule).flatten() else {
-            return false;
-        };
-        let mut args = XLA_FFI_ThreadPool_Schedule_Args {
-            struct_size: size_of::<XLA_FFI_ThreadPool_Schedule_Args>(),
-            extension_start: null_mut(),
-            ctx,
-            task: Some(task),
-            data,
-        };
-        is_success(api, schedule(&mut args))
-    }
-
-    /// Calls `work` with every number below `count`, on this thread and on those of the plugin that are free.
-    pub fn parallel(&self, count: usize, work: &(dyn Fn(usize) + Sync)) {
-        let helpers = self.threads().unwrap_or(0).min(count).saturating_sub(1);
-        if helpers == 0 {
-            (0..count).for_each(work);
-            return;
-        }
-        let shared = Arc::new(Shared::new(count, work));
-        for _ in 0..helpers {
-            let data = Arc::into_raw(shared.clone());
-            // SAFETY: the task owns this reference, and catches panics.
-            if !unsafe { self.schedule(Shared::help, data.cast_mut().cast()) } {
-                // SAFETY: the plugin did not take it.
-                drop(unsafe { Arc::from_raw(data) });
-                break;
-            }
-        }
-        shared.run();
-        shared.close();
+        let called = call!(
+            api,
+            XLA_FFI_ThreadPool_Schedule,
+            XLA_FFI_ThreadPool_Schedule_Args { ctx: ctx, task: Some(task), data: data }
+        );
+        called.is_some()
     }
 
     /// The functions that handlers may call, and the context that these ask for.
@@ -317,7 +313,7 @@ impl<'a> Frame<'a> {
 ///
 /// # Safety
 /// `api` must be a plugin's table.
-pub(super) unsafe fn reaches(api: *const XLA_FFI_Api, offset: usize) -> bool {
+pub(crate) unsafe fn reaches(api: *const XLA_FFI_Api, offset: usize) -> bool {
     (*api).struct_size >= offset + size_of::<usize>()
 }
 
@@ -325,7 +321,7 @@ pub(super) unsafe fn reaches(api: *const XLA_FFI_Api, offset: usize) -> bool {
 ///
 /// # Safety
 /// `error` must come from a function of this table.
-pub(super) unsafe fn is_success(api: *const XLA_FFI_Api, error: *mut XLA_FFI_Error) -> bool {
+pub(crate) unsafe fn is_success(api: *const XLA_FFI_Api, error: *mut XLA_FFI_Error) -> bool {
     if error.is_null() {
         return true;
     }
@@ -366,9 +362,10 @@ pub(super) unsafe fn error_of_api(api: *const XLA_FFI_Api, failure: &Failure) ->
 impl<'a> Array<'a> {
     /// # Safety
     /// `buffer` must be a buffer of a frame that stays valid for `'a`.
-    unsafe fn new(buffer: Option<*const XLA_FFI_Buffer>, what: &str, index: usize) -> Result<Array<'a>, Failure> {
+    unsafe fn new(buffer: Option<&*mut c_void>, what: &str, index: usize) -> Result<Array<'a>, Failure> {
         let name = || format!("{what} {}", index + 1);
-        let Some(buffer) = buffer.filter(|buffer| !buffer.is_null()) else {
+        let Some(buffer) = buffer.map(|buffer| buffer.cast::<XLA_FFI_Buffer>()).filter(|buffer| !buffer.is_null())
+        else {
             return Err(Failure::invalid(format!("There is no {} that is an array.", name())));
         };
         if (*buffer).struct_size < size_of::<XLA_FFI_Buffer>() {
@@ -509,8 +506,8 @@ impl<'a> Attribute<'a> {
             Some(DType::U16) => Attribute::Integer(value.cast::<u16>().read_unaligned().into()),
             Some(DType::U32) => Attribute::Integer(value.cast::<u32>().read_unaligned().into()),
             Some(DType::U64) => Attribute::Integer(value.cast::<u64>().read_unaligned().into()),
-            Some(DType::F32) => Attribute::F32(value.cast::<f32>().read_unaligned()),
-            Some(DType::F64) => Attribute::F64(value.cast::<f64>().read_unaligned()),
+            Some(DType::F32) => Attribute::Float(value.cast::<f32>().read_unaligned().into()),
+            Some(DType::F64) => Attribute::Float(value.cast::<f64>().read_unaligned()),
             _ => Attribute::Other,
         }
     }
@@ -522,83 +519,4 @@ fn wrong_attribute(name: &str, expected: &str, got: Option<Attribute<'_>>) -> Fa
         None => format!("The attribute '{name}', {expected}, is missing."),
         Some(_) => format!("The attribute '{name}' must be {expected}."),
     })
-}
-
-/// Work that several threads share. A thread that comes late does not touch the work, which may be gone.
-struct Shared {
-    work: *const (dyn Fn(usize) + Sync),
-    count: usize,
-    next: AtomicUsize,
-    is_aborted: AtomicBool,
-    state: Mutex<Helpers>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct Helpers {
-    helping: usize,
-    is_closed: bool,
-}
-
-// SAFETY: the work may be called from any thread, and nobody calls it after `close`.
-unsafe impl Send for Shared {}
-// SAFETY: as above.
-unsafe impl Sync for Shared {}
-
-impl Shared {
-    fn new<'a>(count: usize, work: &'a (dyn Fn(usize) + Sync + 'a)) -> Shared {
-        // SAFETY: only the lifetime differs, and `close` ends the use of the work.
-        let work =
-            unsafe { std::mem::transmute::<&'a (dyn Fn(usize) + Sync + 'a), &'static (dyn Fn(usize) + Sync)>(work) };
-        Shared {
-            work,
-            count,
-            next: AtomicUsize::new(0),
-            is_aborted: AtomicBool::new(false),
-            state: Mutex::default(),
-            changed: Condvar::new(),
-        }
-    }
-
-    /// Does what is left of the work.
-    fn run(&self) {
-        let done = catch_unwind(AssertUnwindSafe(|| loop {
-            let index = self.next.fetch_add(1, Ordering::Relaxed);
-            if index >= self.count {
-                break;
-            }
-            // SAFETY: the owner waits in `close` for this thread.
-            unsafe { (*self.work)(index) };
-        }));
-        if done.is_err() {
-            self.is_aborted.store(true, Ordering::Relaxed);
-            self.next.store(self.count, Ordering::Relaxed);
-        }
-    }
-
-    unsafe extern "C" fn help(data: *mut c_void) {
-        // SAFETY: `parallel` gave this task a reference.
-        let shared = unsafe { Arc::from_raw(data.cast_const().cast::<Shared>()) };
-        {
-            let mut state = shared.state.lock().unpoisoned();
-            if state.is_closed {
-                return;
-            }
-            state.helping += 1;
-        }
-        shared.run();
-        shared.state.lock().unpoisoned().helping -= 1;
-        shared.changed.notify_all();
-    }
-
-    /// Waits for the threads that help, and keeps others from starting.
-    fn close(&self) {
-        let mut state = self.state.lock().unpoisoned();
-        state.is_closed = true;
-        while state.helping > 0 {
-            state = self.changed.wait(state).unpoisoned();
-        }
-        drop(state);
-        assert!(!self.is_aborted.load(Ordering::Relaxed), "a part of the work panicked");
-    }
 }

@@ -227,8 +227,7 @@ impl AttributeValue {
         match attribute {
             Attribute::Bool(value) => AttributeValue::Bool(value),
             Attribute::Integer(value) => AttributeValue::Integer(value),
-            Attribute::F32(value) => AttributeValue::Float(value.into()),
-            Attribute::F64(value) => AttributeValue::Float(value),
+            Attribute::Float(value) => AttributeValue::Float(value),
             Attribute::String(bytes) => AttributeValue::String(bytes.into()),
             Attribute::Array(dtype, bytes) => AttributeValue::Array(dtype, bytes.into()),
             Attribute::Dictionary(attributes) => AttributeValue::Dictionary(values(attributes)),

@@ -1,7 +1,7 @@
 //! What a launch passes to the handlers that its program calls, through the plugin.
 
 use crate::completion::{Completion, Outcome};
-use crate::frame::{is_success, reaches, Failure, Frame};
+use crate::frame::{self, Failure, Frame};
 use pjrt_base::callbacks;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
@@ -10,7 +10,6 @@ use pjrt_ffi::api::{call, Api, Args};
 use pjrt_ffi::exception::guarded;
 use pjrt_sys::*;
 use std::any::Any;
-use std::ffi::c_void;
 use std::mem::offset_of;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex};
@@ -108,10 +107,7 @@ impl Carrier {
         args.fields.user_data = PJRT_FFI_UserData { type_id, data: (&raw const *carrier.launch).cast_mut().cast() };
         // An old plugin refuses the struct by its size: its own has more, such as a function that frees the data.
         // SAFETY: the arguments are what the header asks for; the launch lives as long as the carrier.
-        let error = unsafe { guarded(api.poison(), add, (&raw mut args).cast(), "PJRT_FFI_UserData_Add") }.ok()?;
-        let is_added = error.is_null();
-        // SAFETY: the plugin has just returned it.
-        unsafe { api.destroy_error(error) };
+        let is_added = unsafe { is_accepted(api, add, (&raw mut args).cast(), "PJRT_FFI_UserData_Add") };
         is_added.then_some(carrier)
     }
 
@@ -177,58 +173,48 @@ fn register(api: &'static Api) -> Option<i64> {
     args.fields.type_name_size = NAME.len();
     args.fields.type_info = (&raw const INFO).cast_mut();
     // SAFETY: the arguments are what the header asks for, and the plugin only reads the information.
-    let error = unsafe { guarded(api.poison(), register, (&raw mut args).cast(), "PJRT_FFI_Type_Register") }.ok()?;
-    let is_known = error.is_null();
-    // SAFETY: the plugin has just returned it.
-    unsafe { api.destroy_error(error) };
+    let is_known = unsafe { is_accepted(api, register, (&raw mut args).cast(), "PJRT_FFI_Type_Register") };
     is_known.then_some(args.fields.type_id)
+}
+
+/// Calls a function of the extension. Returns whether it succeeds.
+///
+/// # Safety
+/// The arguments are what the header asks for.
+unsafe fn is_accepted<A>(
+    api: &Api,
+    function: unsafe extern "C" fn(*mut A) -> *mut PJRT_Error,
+    args: *mut A,
+    name: &'static str,
+) -> bool {
+    guarded(api.poison(), function, args, name).is_ok_and(|error| {
+        let is_success = error.is_null();
+        api.destroy_error(error);
+        is_success
+    })
 }
 
 /// The launch of a call.
 pub(super) fn of(frame: &Frame<'_>) -> Option<Launch> {
     let (api, ctx) = frame.api()?;
     let known: Vec<i64> = TYPES.lock().unpoisoned().iter().filter_map(|(_, number)| *number).collect();
-    let data = known.into_iter().find_map(|type_id| user_data(api, ctx, type_id))?;
+    let data = known.into_iter().find_map(|type_id| {
+        let mut type_id = XLA_FFI_TypeId { type_id };
+        let found = frame::call!(
+            api,
+            XLA_FFI_ExecutionContext_Get,
+            XLA_FFI_ExecutionContext_Get_Args { ctx: ctx, type_id: &mut type_id, data: null_mut() }
+        );
+        found.map(|args| args.data).filter(|data| !data.is_null())
+    })?;
     // SAFETY: only carriers add data of this type, and this one lives until the execution is complete.
     Some(unsafe { (*data.cast::<Launch>()).clone() })
-}
-
-fn user_data(api: *const XLA_FFI_Api, ctx: *mut XLA_FFI_ExecutionContext, type_id: i64) -> Option<*mut c_void> {
-    let mut type_id = XLA_FFI_TypeId { type_id };
-    let mut args = XLA_FFI_ExecutionContext_Get_Args {
-        struct_size: size_of::<XLA_FFI_ExecutionContext_Get_Args>(),
-        extension_start: null_mut(),
-        ctx,
-        type_id: &mut type_id,
-        data: null_mut(),
-    };
-    // SAFETY: the table is read as far as it reaches, and the arguments are what the header asks for.
-    let found = unsafe {
-        if !reaches(api, offset_of!(XLA_FFI_Api, XLA_FFI_ExecutionContext_Get)) {
-            return None;
-        }
-        let get = (*api).XLA_FFI_ExecutionContext_Get?;
-        is_success(api, get(&mut args))
-    };
-    (found && !args.data.is_null()).then_some(args.data)
 }
 
 /// The number of the device that a call is for, if the plugin tells.
 pub(super) fn device(frame: &Frame<'_>) -> Option<i32> {
     let (api, ctx) = frame.api()?;
-    let mut args = XLA_FFI_DeviceOrdinal_Get_Args {
-        struct_size: size_of::<XLA_FFI_DeviceOrdinal_Get_Args>(),
-        extension_start: null_mut(),
-        ctx,
-        device_ordinal: 0,
-    };
-    // SAFETY: as above.
-    let found = unsafe {
-        if !reaches(api, offset_of!(XLA_FFI_Api, XLA_FFI_DeviceOrdinal_Get)) {
-            return None;
-        }
-        let get = (*api).XLA_FFI_DeviceOrdinal_Get?;
-        is_success(api, get(&mut args))
-    };
-    found.then_some(args.device_ordinal)
+    let found =
+        frame::call!(api, XLA_FFI_DeviceOrdinal_Get, XLA_FFI_DeviceOrdinal_Get_Args { ctx: ctx, device_ordinal: 0 });
+    found.map(|args| args.device_ordinal)
 }

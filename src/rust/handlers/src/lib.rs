@@ -15,6 +15,7 @@ pub mod lapack;
 pub mod launch;
 mod missing;
 pub mod mpi;
+mod parallel;
 pub mod print;
 pub mod registry;
 mod slots;

@@ -1,6 +1,6 @@
 //! The handlers of this process, and the plugins that know them.
 
-use crate::slots::{self, Callee};
+use crate::slots;
 use crate::{cuda, lapack, mpi, print};
 use pjrt_base::error::{Error, Kind, Result, INVALID_ARGUMENT, RESOURCE_EXHAUSTED};
 use pjrt_base::sync::Unpoisoned;
@@ -11,24 +11,13 @@ use std::ffi::{c_char, c_int, c_void};
 use std::mem::offset_of;
 use std::sync::{LazyLock, Mutex, MutexGuard};
 
-pub use crate::slots::{ForeignHandler, RustHandler};
-
-/// A function that programs may call.
-#[derive(Debug, Clone, Copy)]
-pub enum Handler {
-    /// A function that comes with this process, and with every other process that uses these crates.
-    BuiltIn(RustHandler),
-    /// A function that the user supplies. It comes before a built-in one of the same name.
-    Foreign(ForeignHandler),
-    /// A function of the user in the host language, by a number that is unique to it. It comes first, too.
-    Host(u64),
-}
+pub use crate::slots::{ForeignHandler, Handler, RustHandler};
 
 /// The platform of handlers that run on the host, as plugins name it.
 pub const HOST: &str = "host";
 
 /// A handler for one platform.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Registration {
     target: String,
     platform: String,
@@ -131,25 +120,24 @@ pub fn register(target: &str, platform: &str, handler: Handler) -> Result<()> {
 /// Removes the user's handlers of this name. Programs that call them fail from now on, unless a handler of that name is
 /// built in. Returns whether there were any.
 pub fn unregister(target: &str) -> bool {
-    let mut registry = registry();
-    let mut found = false;
-    for (slot, entry) in registry.entries.iter_mut().enumerate() {
-        if entry.target == target && entry.users.take().is_some() {
-            found = true;
-            entry.apply(slot);
-        }
-    }
-    found
+    remove(|entry| entry.target == target)
 }
 
 /// Removes the user's handlers of this name for all but these platforms.
 pub fn unregister_except(target: &str, platforms: &[&str]) {
     let kept: Vec<_> = platforms.iter().map(|platform| platform_name(platform)).collect();
+    remove(|entry| entry.target == target && !kept.contains(&entry.platform));
+}
+
+fn remove(is_meant: impl Fn(&Registration) -> bool) -> bool {
+    let mut found = false;
     for (slot, entry) in registry().entries.iter_mut().enumerate() {
-        if entry.target == target && !kept.contains(&entry.platform) && entry.users.take().is_some() {
+        if is_meant(entry) && entry.users.take().is_some() {
+            found = true;
             entry.apply(slot);
         }
     }
+    found
 }
 
 /// Registers all handlers with a plugin that has just been loaded.
@@ -230,14 +218,7 @@ pub fn take_problems() -> Vec<Problem> {
 
 impl Registration {
     fn new(target: &str, platform: String) -> Registration {
-        Registration {
-            target: target.into(),
-            platform,
-            built_in: None,
-            users: None,
-            plugins: Vec::new(),
-            refusal: None,
-        }
+        Registration { target: target.into(), platform, ..Default::default() }
     }
 
     /// The handler that comes first.
@@ -247,13 +228,7 @@ impl Registration {
 
     /// Makes the slot call that.
     fn apply(&self, slot: usize) {
-        let callee = match self.handler() {
-            Some(Handler::Foreign(handler)) => Callee::Foreign(handler),
-            Some(Handler::BuiltIn(handler)) => Callee::Rust(handler),
-            Some(Handler::Host(function)) => Callee::Host(function),
-            None => Callee::Nothing,
-        };
-        slots::set(slot, &self.target, callee);
+        slots::set(slot, &self.target, self.handler());
     }
 }
 

@@ -17,21 +17,22 @@ pub type ForeignHandler = unsafe extern "C" fn(*mut XLA_FFI_CallFrame) -> *mut X
 /// A function of Rust.
 pub type RustHandler = fn(&Frame<'_>) -> Result<(), Failure>;
 
-/// What a slot calls.
+/// A function that programs may call.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Callee {
+pub enum Handler {
+    /// A function that comes with this process, and with every other process that uses these crates.
+    BuiltIn(RustHandler),
+    /// A function that the user supplies. It comes before a built-in one of the same name.
     Foreign(ForeignHandler),
-    Rust(RustHandler),
-    /// The function of the host with this number.
+    /// A function of the user in the host language, by a number that is unique to it. It comes first, too.
     Host(u64),
-    /// Nothing any more.
-    Nothing,
 }
 
 #[derive(Debug)]
 struct SlotContent {
     target: Box<str>,
-    callee: Callee,
+    /// `None` once it was removed.
+    handler: Option<Handler>,
 }
 
 const ROWS: usize = 64;
@@ -46,8 +47,8 @@ static CONTENTS: [RwLock<Option<Arc<SlotContent>>>; COUNT] = [const { RwLock::ne
 static ENTRIES: [[ForeignHandler; COLUMNS]; ROWS] = entries();
 
 /// Sets what a slot calls from now on.
-pub(super) fn set(slot: usize, target: &str, callee: Callee) {
-    let content = Arc::new(SlotContent { target: target.into(), callee });
+pub(super) fn set(slot: usize, target: &str, handler: Option<Handler>) {
+    let content = Arc::new(SlotContent { target: target.into(), handler });
     *CONTENTS[slot].write().unpoisoned() = Some(content);
 }
 
@@ -90,7 +91,7 @@ unsafe fn call(slot: usize, frame: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error
     // Not locked during the call, which may register handlers.
     let content = CONTENTS[slot].read().unpoisoned().clone();
     let outcome = match content.as_deref() {
-        Some(SlotContent { callee: Callee::Foreign(handler), target }) => {
+        Some(SlotContent { handler: Some(Handler::Foreign(handler)), target }) => {
             // What the handler returns is the plugin's.
             match exception::caught(*handler, frame) {
                 Ok(error) => return error,
@@ -99,11 +100,11 @@ unsafe fn call(slot: usize, frame: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error
                 }
             }
         }
-        Some(SlotContent { callee: Callee::Rust(handler), target }) => run(handler, frame, target),
-        Some(SlotContent { callee: Callee::Host(function), target }) => {
+        Some(SlotContent { handler: Some(Handler::BuiltIn(handler)), target }) => run(handler, frame, target),
+        Some(SlotContent { handler: Some(Handler::Host(function)), target }) => {
             run(|frame: &Frame<'_>| host::start(frame, *function, target), frame, target)
         }
-        Some(SlotContent { callee: Callee::Nothing, target }) => Err(Failure::new(
+        Some(SlotContent { handler: None, target }) => Err(Failure::new(
             XLA_FFI_Error_Code::XLA_FFI_Error_Code_NOT_FOUND.0,
             format!("The custom call '{target}' has no handler any more."),
         )),

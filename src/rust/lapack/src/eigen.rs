@@ -2,7 +2,7 @@
 
 use crate::check::{all_finite, dimension, fill_nan, matrix, vector};
 use crate::letters::Uplo;
-use crate::routine::{call, Address, Routine};
+use crate::routine::{call, Routine};
 use crate::scalar::Scalar;
 use crate::workspace::{Least, Room, Workspace};
 use pjrt_base::error::Result;
@@ -36,83 +36,45 @@ pub fn syevd<T: Scalar>(
         fill_nan(w);
         return Ok(1);
     }
-    let job = if vectors { b'V' } else { b'N' };
-    if let Some(routine) = work.find::<T>(Routine::Syevd) {
-        return divide_and_conquer(work, routine, [job, uplo.letter()], order, a, w);
-    }
-    if let Some(routine) = work.find::<T>(Routine::Heev) {
-        return by_iteration(work, routine, [job, uplo.letter()], order, a, w);
-    }
-    work.routine::<T>(Routine::Syevd)?;
-    work.converted(a, |work, a: &mut [T::Wide]| work.converted(w, |work, w| syevd(work, uplo, vectors, n, a, w)))
-}
-
-fn divide_and_conquer<T: Scalar>(
-    work: &mut Workspace,
-    routine: Address,
-    letters: [u8; 2],
-    order: i32,
-    a: &mut [T],
-    w: &mut [T::Real],
-) -> Result<i32> {
-    let mut run = |room: &Room<T>| {
-        let mut info = 0;
-        let (a, w) = (a.as_mut_ptr(), w.as_mut_ptr());
-        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
-        unsafe {
-            if T::IS_COMPLEX {
-                call!(
-                    routine,
-                    &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
-                    w => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32, room.reals => *mut T::Real,
-                    &room.sizes.reals => &i32, room.integers => *mut i32, &room.sizes.integers => &i32,
-                    &mut info => &mut i32, 1 => usize, 1 => usize,
-                );
-            } else {
-                call!(
-                    routine,
-                    &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
-                    w => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32,
-                    room.integers => *mut i32, &room.sizes.integers => &i32, &mut info => &mut i32, 1 => usize,
-                    1 => usize,
-                );
-            }
-        }
-        info
+    let (syevd_address, heev) = (work.find::<T>(Routine::Syevd), work.find::<T>(Routine::Heev));
+    let Some(address) = syevd_address.or(heev) else {
+        work.routine::<T>(Routine::Syevd)?;
+        return work
+            .converted(a, |work, a: &mut [T::Wide]| work.converted(w, |work, w| syevd(work, uplo, vectors, n, a, w)));
     };
-    let dims = [order, i32::from(letters[0]), i32::from(letters[1]), 0, 0];
-    let n = order as u64;
-    let squares = if letters[0] == b'V' { n * n } else { 0 };
-    let (work_size, reals) =
-        if T::IS_COMPLEX { (2 * n + squares, 1 + 5 * n + 2 * squares) } else { (1 + 6 * n + 2 * squares, 0) };
-    work.with_room(Routine::Syevd, dims, Least { work: work_size, reals, integers: 3 + 5 * n }, &mut run)
-}
-
-/// By QR iteration, for complex matrices.
-fn by_iteration<T: Scalar>(
-    work: &mut Workspace,
-    routine: Address,
-    letters: [u8; 2],
-    order: i32,
-    a: &mut [T],
-    w: &mut [T::Real],
-) -> Result<i32> {
-    let mut run = |room: &Room<T>| {
-        let mut info = 0;
-        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
-        unsafe {
+    let letters = [if vectors { b'V' } else { b'N' }, uplo.letter()];
+    // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+    let mut run = |room: &Room<T>| unsafe {
+        if syevd_address.is_some() {
             call!(
-                routine,
+                address, T;
                 &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a.as_mut_ptr() => *mut T, &order => &i32,
                 w.as_mut_ptr() => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32,
-                room.reals => *mut T::Real, &mut info => &mut i32, 1 => usize, 1 => usize,
+                complex room.reals => *mut T::Real, complex &room.sizes.reals => &i32,
+                room.integers => *mut i32, &room.sizes.integers => &i32, room.info => *mut i32, 1 => usize, 1 => usize,
+            );
+        } else {
+            // By QR iteration, for complex matrices.
+            call!(
+                address,
+                &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a.as_mut_ptr() => *mut T, &order => &i32,
+                w.as_mut_ptr() => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32,
+                room.reals => *mut T::Real, room.info => *mut i32, 1 => usize, 1 => usize,
             );
         }
-        info
     };
     let dims = [order, i32::from(letters[0]), i32::from(letters[1]), 0, 0];
     let n = order as u64;
-    work.with_room(Routine::Heev, dims, Least { work: 2 * n, reals: 3 * n, integers: 0 }, &mut run)
+    let squares = if vectors { n * n } else { 0 };
+    let (routine, least) = match (syevd_address, T::IS_COMPLEX) {
+        (None, _) => (Routine::Heev, Least { work: 2 * n, reals: 3 * n, integers: 0 }),
+        (Some(_), is_complex) => {
+            let (work, reals) =
+                if is_complex { (2 * n + squares, 1 + 5 * n + 2 * squares) } else { (1 + 6 * n + 2 * squares, 0) };
+            (Routine::Syevd, Least { work, reals, integers: 3 + 5 * n })
+        }
+    };
+    work.with_room(routine, dims, least, &mut run)
 }
 
 /// Eigenvalues, and the left and right eigenvectors that are wanted, of a general `n` x `n` matrix, which is destroyed.
@@ -167,29 +129,16 @@ pub fn geev<T: Scalar>(
     let left_vectors = left_block.zeros::<T>(vl.len())?;
     let right_vectors = right_block.zeros::<T>(vr.len())?;
     let letters = [left, right].map(|wanted| if wanted { b'V' } else { b'N' });
-    let (values, imaginary) = (w.as_mut_ptr(), wi.as_mut_ptr());
-    let mut run = |room: &Room<T>| {
-        let mut info = 0;
-        let (a, vl, vr) = (a.as_mut_ptr(), left_vectors.as_mut_ptr(), right_vectors.as_mut_ptr());
-        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
-        unsafe {
-            if T::IS_COMPLEX {
-                call!(
-                    routine,
-                    &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
-                    values => *mut T, vl => *mut T, &order => &i32, vr => *mut T, &order => &i32, room.work => *mut T,
-                    &room.sizes.work => &i32, room.reals => *mut T::Real, &mut info => &mut i32, 1 => usize, 1 => usize,
-                );
-            } else {
-                call!(
-                    routine,
-                    &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
-                    values => *mut T, imaginary => *mut T, vl => *mut T, &order => &i32, vr => *mut T, &order => &i32,
-                    room.work => *mut T, &room.sizes.work => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
-                );
-            }
-        }
-        info
+    // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+    let mut run = |room: &Room<T>| unsafe {
+        call!(
+            routine, T;
+            &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a.as_mut_ptr() => *mut T, &order => &i32,
+            w.as_mut_ptr() => *mut T, real wi.as_mut_ptr() => *mut T, left_vectors.as_mut_ptr() => *mut T,
+            &order => &i32, right_vectors.as_mut_ptr() => *mut T, &order => &i32, room.work => *mut T,
+            &room.sizes.work => &i32, complex room.reals => *mut T::Real, room.info => *mut i32,
+            1 => usize, 1 => usize,
+        );
     };
     let least = Least { work: 4 * n as u64, reals: 2 * n as u64, integers: 0 };
     let info = work.with_room(Routine::Geev, [order, i32::from(left), i32::from(right), 0, 0], least, &mut run)?;

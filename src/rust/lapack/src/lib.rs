@@ -35,7 +35,7 @@ pub use reduce::{gehrd, sytrd};
 pub use scalar::{Complex, Scalar};
 pub use schur::gees;
 pub use solve::{gtsv, tridiagonal_solve_perturbed, trsm};
-pub use svd::{gesdd, gesvd};
+pub use svd::{svd, SvdMethod};
 pub use workspace::Workspace;
 
 #[cfg(test)]

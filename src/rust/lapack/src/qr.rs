@@ -26,23 +26,21 @@ pub fn geqrf<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
             work.converted(tau, |work, tau: &mut [T::Wide]| geqrf(work, m, n, a, tau))
         });
     };
-    let mut run = |room: &Room<T>| {
-        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
-        unsafe {
-            call!(
-                routine,
-                &rows => &i32,
-                &columns => &i32,
-                a.as_mut_ptr() => *mut T,
-                &leading(rows) => &i32,
-                tau.as_mut_ptr() => *mut T,
-                room.work => *mut T,
-                &room.sizes.work => &i32,
-                &mut 0 => &mut i32,
-            );
-        }
+    // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+    let mut run = |room: &Room<T>| unsafe {
+        call!(
+            routine,
+            &rows => &i32,
+            &columns => &i32,
+            a.as_mut_ptr() => *mut T,
+            &leading(rows) => &i32,
+            tau.as_mut_ptr() => *mut T,
+            room.work => *mut T,
+            &room.sizes.work => &i32,
+            room.info => *mut i32,
+        );
     };
-    work.with_room(Routine::Geqrf, [rows, columns, 0, 0, 0], Least::work(n), &mut run)
+    work.with_room(Routine::Geqrf, [rows, columns, 0, 0, 0], Least::work(n), &mut run).map(drop)
 }
 
 /// QR factorization with column exchanges. Columns with `jpvt[j] != 0` on entry are moved to the front; on return,
@@ -72,29 +70,17 @@ pub fn geqp3<T: Scalar>(
             work.converted(tau, |work, tau: &mut [T::Wide]| geqp3(work, m, n, a, jpvt, tau))
         });
     };
-    let mut run = |room: &Room<T>| {
-        let mut info = 0;
-        let (a, jpvt, tau) = (a.as_mut_ptr(), jpvt.as_mut_ptr(), tau.as_mut_ptr());
-        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
-        unsafe {
-            if T::IS_COMPLEX {
-                call!(
-                    routine,
-                    &rows => &i32, &columns => &i32, a => *mut T, &leading(rows) => &i32, jpvt => *mut i32,
-                    tau => *mut T, room.work => *mut T, &room.sizes.work => &i32, room.reals => *mut T::Real,
-                    &mut info => &mut i32,
-                );
-            } else {
-                call!(
-                    routine,
-                    &rows => &i32, &columns => &i32, a => *mut T, &leading(rows) => &i32, jpvt => *mut i32,
-                    tau => *mut T, room.work => *mut T, &room.sizes.work => &i32, &mut info => &mut i32,
-                );
-            }
-        }
+    // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+    let mut run = |room: &Room<T>| unsafe {
+        call!(
+            routine, T;
+            &rows => &i32, &columns => &i32, a.as_mut_ptr() => *mut T, &leading(rows) => &i32,
+            jpvt.as_mut_ptr() => *mut i32, tau.as_mut_ptr() => *mut T, room.work => *mut T, &room.sizes.work => &i32,
+            complex room.reals => *mut T::Real, room.info => *mut i32,
+        );
     };
     let least = Least { reals: 2 * n as u64, ..Least::work(3 * n + 1) };
-    work.with_room(Routine::Geqp3, [rows, columns, 0, 0, 0], least, &mut run)
+    work.with_room(Routine::Geqp3, [rows, columns, 0, 0, 0], least, &mut run).map(drop)
 }
 
 /// The column exchanges of a matrix without rows: those that are asked for come first.
@@ -130,24 +116,22 @@ pub fn orgqr<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
             work.with_copy(tau, |work, tau: &mut [T::Wide]| orgqr(work, m, n, a, tau))
         });
     };
-    let mut run = |room: &Room<T>| {
-        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
-        unsafe {
-            call!(
-                routine,
-                &rows => &i32,
-                &columns => &i32,
-                &reflectors => &i32,
-                a.as_mut_ptr() => *mut T,
-                &leading(rows) => &i32,
-                tau.as_ptr() => *const T,
-                room.work => *mut T,
-                &room.sizes.work => &i32,
-                &mut 0 => &mut i32,
-            );
-        }
+    // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+    let mut run = |room: &Room<T>| unsafe {
+        call!(
+            routine,
+            &rows => &i32,
+            &columns => &i32,
+            &reflectors => &i32,
+            a.as_mut_ptr() => *mut T,
+            &leading(rows) => &i32,
+            tau.as_ptr() => *const T,
+            room.work => *mut T,
+            &room.sizes.work => &i32,
+            room.info => *mut i32,
+        );
     };
-    work.with_room(Routine::Orgqr, [rows, columns, reflectors, 0, 0], Least::work(n), &mut run)
+    work.with_room(Routine::Orgqr, [rows, columns, reflectors, 0, 0], Least::work(n), &mut run).map(drop)
 }
 
 /// Multiplies the `m` x `n` matrix `c` with the orthogonal factor Q from the left or right; with `transpose`, with its
@@ -196,35 +180,29 @@ pub fn ormqr<T: Scalar>(
     // Some versions change `a` while they run.
     work.with_copy(&a[..used], |work, a: &mut [T]| {
         let order = if side == Side::Left { rows } else { columns };
-        let mut run = |room: &Room<T>| {
-            // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
-            unsafe {
-                call!(
-                    routine,
-                    &side.letter() => &u8,
-                    &letter => &u8,
-                    &rows => &i32,
-                    &columns => &i32,
-                    &reflectors => &i32,
-                    a.as_mut_ptr() => *mut T,
-                    &order => &i32,
-                    tau.as_ptr() => *const T,
-                    c.as_mut_ptr() => *mut T,
-                    &leading(rows) => &i32,
-                    room.work => *mut T,
-                    &room.sizes.work => &i32,
-                    &mut 0 => &mut i32,
-                    1 => usize,
-                    1 => usize,
-                );
-            }
+        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+        let mut run = |room: &Room<T>| unsafe {
+            call!(
+                routine,
+                &side.letter() => &u8,
+                &letter => &u8,
+                &rows => &i32,
+                &columns => &i32,
+                &reflectors => &i32,
+                a.as_mut_ptr() => *mut T,
+                &order => &i32,
+                tau.as_ptr() => *const T,
+                c.as_mut_ptr() => *mut T,
+                &leading(rows) => &i32,
+                room.work => *mut T,
+                &room.sizes.work => &i32,
+                room.info => *mut i32,
+                1 => usize,
+                1 => usize,
+            );
         };
-        let letters = [side.letter(), letter].map(i32::from);
-        work.with_room(
-            Routine::Ormqr,
-            [rows, columns, reflectors, letters[0], letters[1]],
-            Least::work(other),
-            &mut run,
-        )
+        let [side, letter] = [side.letter(), letter].map(i32::from);
+        let dims = [rows, columns, reflectors, side, letter];
+        work.with_room(Routine::Ormqr, dims, Least::work(other), &mut run).map(drop)
     })
 }

@@ -59,24 +59,20 @@ fn hessenberg<T: Scalar>(
     a: &mut [T],
     tau: *mut T,
 ) -> Result<i32> {
-    let mut run = |room: &Room<T>| {
-        let mut info = 0;
-        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
-        unsafe {
-            call!(
-                address,
-                &order => &i32,
-                &low => &i32,
-                &high => &i32,
-                a.as_mut_ptr() => *mut T,
-                &order => &i32,
-                tau => *mut T,
-                room.work => *mut T,
-                &room.sizes.work => &i32,
-                &mut info => &mut i32,
-            );
-        }
-        info
+    // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+    let mut run = |room: &Room<T>| unsafe {
+        call!(
+            address,
+            &order => &i32,
+            &low => &i32,
+            &high => &i32,
+            a.as_mut_ptr() => *mut T,
+            &order => &i32,
+            tau => *mut T,
+            room.work => *mut T,
+            &room.sizes.work => &i32,
+            room.info => *mut i32,
+        );
     };
     work.with_room(routine, [order, low, high, 0, 0], Least::work(order as usize), &mut run)
 }
@@ -110,26 +106,22 @@ pub fn sytrd<T: Scalar>(
             })
         });
     };
-    let mut run = |room: &Room<T>| {
-        let mut info = 0;
-        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
-        unsafe {
-            call!(
-                routine,
-                &uplo.letter() => &u8,
-                &order => &i32,
-                a.as_mut_ptr() => *mut T,
-                &order => &i32,
-                d.as_mut_ptr() => *mut T::Real,
-                e.as_mut_ptr() => *mut T::Real,
-                tau.as_mut_ptr() => *mut T,
-                room.work => *mut T,
-                &room.sizes.work => &i32,
-                &mut info => &mut i32,
-                1 => usize,
-            );
-        }
-        info
+    // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+    let mut run = |room: &Room<T>| unsafe {
+        call!(
+            routine,
+            &uplo.letter() => &u8,
+            &order => &i32,
+            a.as_mut_ptr() => *mut T,
+            &order => &i32,
+            d.as_mut_ptr() => *mut T::Real,
+            e.as_mut_ptr() => *mut T::Real,
+            tau.as_mut_ptr() => *mut T,
+            room.work => *mut T,
+            &room.sizes.work => &i32,
+            room.info => *mut i32,
+            1 => usize,
+        );
     };
     work.with_room(Routine::Sytrd, [order, i32::from(uplo.letter()), 0, 0, 0], Least::work(1), &mut run)
 }

@@ -72,12 +72,28 @@ impl Address {
 }
 
 /// Calls a routine: each value with the type of the routine's argument. Fortran takes everything by reference; the
-/// lengths of letters come last, by value.
+/// lengths of letters come last, by value. After the type of numbers, `complex` and `real` stand before arguments that
+/// only the routines for such types have.
 macro_rules! call {
     ($address:expr, $($value:expr => $type:ty),* $(,)?) => {{
         let function: unsafe extern "C" fn($($type),*) = $address.function();
         function($($value),*)
     }};
+    ($address:expr, $scalar:ident; $($argument:tt)*) => {
+        call!(@split $address, $scalar [] [] $($argument)*)
+    };
+    (@split $address:expr, $scalar:ident [$($complex:tt)*] [$($real:tt)*]) => {
+        if $scalar::IS_COMPLEX { call!($address, $($complex)*) } else { call!($address, $($real)*) }
+    };
+    (@split $address:expr, $scalar:ident [$($c:tt)*] [$($r:tt)*] complex $value:expr => $type:ty, $($rest:tt)*) => {
+        call!(@split $address, $scalar [$($c)* $value => $type,] [$($r)*] $($rest)*)
+    };
+    (@split $address:expr, $scalar:ident [$($c:tt)*] [$($r:tt)*] real $value:expr => $type:ty, $($rest:tt)*) => {
+        call!(@split $address, $scalar [$($c)*] [$($r)* $value => $type,] $($rest)*)
+    };
+    (@split $address:expr, $scalar:ident [$($c:tt)*] [$($r:tt)*] $value:expr => $type:ty, $($rest:tt)*) => {
+        call!(@split $address, $scalar [$($c)* $value => $type,] [$($r)* $value => $type,] $($rest)*)
+    };
 }
 
 pub(crate) use call;

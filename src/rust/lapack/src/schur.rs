@@ -39,7 +39,24 @@ pub fn gees<T: Scalar>(
         return Ok(1);
     }
     if let Some(routine) = work.find::<T>(Routine::Gees) {
-        return direct(work, routine, vectors, order, a, vs, w, wi);
+        let job = if vectors { b'V' } else { b'N' };
+        let mut selected = 0;
+        // Without sorting, nothing selects.
+        let select = std::ptr::null();
+        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+        let mut run = |room: &Room<T>| unsafe {
+            call!(
+                routine, T;
+                &job => &u8, &b'N' => &u8, select => *const u8, &order => &i32, a.as_mut_ptr() => *mut T, &order => &i32,
+                &mut selected => &mut i32, w.as_mut_ptr() => *mut T, real wi.as_mut_ptr() => *mut T,
+                vs.as_mut_ptr() => *mut T, &order => &i32, room.work => *mut T, &room.sizes.work => &i32,
+                complex room.reals => *mut T::Real, room.integers => *mut i32, room.info => *mut i32,
+                1 => usize, 1 => usize,
+            );
+        };
+        let size = n as u64;
+        let least = Least { work: 3 * size, reals: size, integers: size };
+        return work.with_room(Routine::Gees, [order, i32::from(vectors), 0, 0, 0], least, &mut run);
     }
     let parts = [Routine::Gehrd, Routine::Unghr, Routine::Hseqr].map(|routine| work.find::<T>(routine));
     if let [Some(_), Some(unghr), Some(hseqr)] = parts {
@@ -51,50 +68,6 @@ pub fn gees<T: Scalar>(
             work.converted(w, |work, w| work.converted(wi, |work, wi| gees(work, vectors, n, a, vs, w, wi)))
         })
     })
-}
-
-#[allow(clippy::too_many_arguments)]
-fn direct<T: Scalar>(
-    work: &mut Workspace,
-    routine: Address,
-    vectors: bool,
-    order: i32,
-    a: &mut [T],
-    vs: &mut [T],
-    w: &mut [T],
-    wi: &mut [T],
-) -> Result<i32> {
-    let job = if vectors { b'V' } else { b'N' };
-    let mut run = |room: &Room<T>| {
-        let (mut info, mut selected) = (0, 0);
-        // Without sorting, nothing selects.
-        let select = std::ptr::null();
-        let (a, vs, w, wi) = (a.as_mut_ptr(), vs.as_mut_ptr(), w.as_mut_ptr(), wi.as_mut_ptr());
-        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
-        unsafe {
-            if T::IS_COMPLEX {
-                call!(
-                    routine,
-                    &job => &u8, &b'N' => &u8, select => *const u8, &order => &i32, a => *mut T, &order => &i32,
-                    &mut selected => &mut i32, w => *mut T, vs => *mut T, &order => &i32, room.work => *mut T,
-                    &room.sizes.work => &i32, room.reals => *mut T::Real, room.integers => *mut i32,
-                    &mut info => &mut i32, 1 => usize, 1 => usize,
-                );
-            } else {
-                call!(
-                    routine,
-                    &job => &u8, &b'N' => &u8, select => *const u8, &order => &i32, a => *mut T, &order => &i32,
-                    &mut selected => &mut i32, w => *mut T, wi => *mut T, vs => *mut T, &order => &i32,
-                    room.work => *mut T, &room.sizes.work => &i32, room.integers => *mut i32,
-                    &mut info => &mut i32, 1 => usize, 1 => usize,
-                );
-            }
-        }
-        info
-    };
-    let n = order as u64;
-    let least = Least { work: 3 * n, reals: n, integers: n };
-    work.with_room(Routine::Gees, [order, i32::from(vectors), 0, 0, 0], least, &mut run)
 }
 
 /// By reduction to Hessenberg form and QR iteration, for complex matrices.
@@ -122,18 +95,14 @@ fn composed<T: Scalar>(
     work.give(block);
     clear_below(a, n, 2);
     let compz = if vectors { b'V' } else { b'N' };
-    let mut run = |room: &Room<T>| {
-        let mut info = 0;
-        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
-        unsafe {
-            call!(
-                hseqr,
-                &b'S' => &u8, &compz => &u8, &order => &i32, &1 => &i32, &order => &i32, a.as_mut_ptr() => *mut T,
-                &order => &i32, w.as_mut_ptr() => *mut T, vs.as_mut_ptr() => *mut T, &order => &i32,
-                room.work => *mut T, &room.sizes.work => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
-            );
-        }
-        info
+    // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+    let mut run = |room: &Room<T>| unsafe {
+        call!(
+            hseqr,
+            &b'S' => &u8, &compz => &u8, &order => &i32, &1 => &i32, &order => &i32, a.as_mut_ptr() => *mut T,
+            &order => &i32, w.as_mut_ptr() => *mut T, vs.as_mut_ptr() => *mut T, &order => &i32,
+            room.work => *mut T, &room.sizes.work => &i32, room.info => *mut i32, 1 => usize, 1 => usize,
+        );
     };
     let info = work.with_room(Routine::Hseqr, [order, i32::from(vectors), 0, 0, 0], Least::work(n), &mut run)?;
     if info == 0 {

@@ -35,6 +35,8 @@ pub(crate) struct Room<T: Scalar> {
     pub work: *mut T,
     pub reals: *mut T::Real,
     pub integers: *mut i32,
+    /// Where the routine writes its `info`.
+    pub info: *mut i32,
     pub sizes: Sizes,
 }
 
@@ -52,10 +54,10 @@ impl Least {
     }
 }
 
-fn ask<T: Scalar, R>(least: Least, run: &mut dyn FnMut(&Room<T>) -> R) -> Result<Sizes> {
-    let (mut work, mut reals, mut integers) = (T::default(), T::Real::default(), 0);
+fn ask<T: Scalar>(least: Least, run: &mut dyn FnMut(&Room<T>)) -> Result<Sizes> {
+    let (mut work, mut reals, mut integers, mut info) = (T::default(), T::Real::default(), 0, 0);
     let sizes = Sizes { work: -1, reals: -1, integers: -1 };
-    run(&Room { work: &mut work, reals: &mut reals, integers: &mut integers, sizes });
+    run(&Room { work: &mut work, reals: &mut reals, integers: &mut integers, info: &mut info, sizes });
     Ok(Sizes {
         work: work_size(work, least.work)?,
         reals: work_size(reals, least.reals)?,
@@ -95,14 +97,14 @@ impl Workspace {
     }
 
     /// Runs a routine with the memory that it asks for, at least `least`. Given the size -1, a routine writes the sizes it
-    /// wants into the first elements. The answer is kept for matrices with the same `dims`.
-    pub(crate) fn with_room<T: Scalar, R>(
+    /// wants into the first elements. The answer is kept for matrices with the same `dims`. Returns the routine's `info`.
+    pub(crate) fn with_room<T: Scalar>(
         &mut self,
         routine: Routine,
         dims: [i32; 5],
         least: Least,
-        run: &mut dyn FnMut(&Room<T>) -> R,
-    ) -> Result<R> {
+        run: &mut dyn FnMut(&Room<T>),
+    ) -> Result<i32> {
         let question = (routine, T::KIND, dims);
         let known = self.answers.iter().find(|(known, _)| *known == question).map(|(_, sizes)| *sizes);
         let sizes = match known {
@@ -117,16 +119,18 @@ impl Workspace {
             }
         };
         let (mut work, mut reals, mut integers) = (self.take(), self.take(), self.take());
-        let result = run(&Room {
+        let mut info = 0;
+        run(&Room {
             work: work.room(sizes.work as usize)?,
             reals: reals.room(sizes.reals as usize)?,
-            integers: integers.integers(sizes.integers as usize)?,
+            integers: integers.room(sizes.integers as usize)?,
+            info: &mut info,
             sizes,
         });
         self.give(integers);
         self.give(reals);
         self.give(work);
-        Ok(result)
+        Ok(info)
     }
 
     /// A block of memory, the one that was given back last.
@@ -172,18 +176,9 @@ pub(crate) struct Block(Vec<MaybeUninit<u64>>);
 
 impl Block {
     /// Memory for so many elements, without content. It is valid until the block is used again.
-    pub(crate) fn room<T: Scalar>(&mut self, count: usize) -> Result<*mut T> {
-        self.bytes(count.checked_mul(size_of::<T>())).map(|memory| memory.cast())
-    }
-
-    /// The same for integers.
-    pub(crate) fn integers(&mut self, count: usize) -> Result<*mut i32> {
-        self.bytes(count.checked_mul(size_of::<i32>())).map(|memory| memory.cast())
-    }
-
-    fn bytes(&mut self, bytes: Option<usize>) -> Result<*mut u64> {
+    pub(crate) fn room<T>(&mut self, count: usize) -> Result<*mut T> {
         // one word at least, so that the pointer is one to memory
-        let words = bytes.unwrap_or(usize::MAX).div_ceil(size_of::<u64>()).max(1);
+        let words = count.saturating_mul(size_of::<T>()).div_ceil(size_of::<u64>()).max(1);
         if words > self.0.len() {
             self.0.clear();
             if self.0.try_reserve_exact(words).is_err() {

@@ -1,6 +1,5 @@
 //! The constants of each ABI of MPI.
 
-use crate::communicator::Op;
 use pjrt_data::dtype::DType;
 use std::ffi::{c_int, c_void};
 
@@ -31,7 +30,7 @@ pub(crate) struct Constants<H> {
     pub byte: H,
     /// By [`type_index`].
     pub types: [H; 12],
-    /// By [`Op`].
+    /// By [`Op`](crate::communicator::Op).
     pub ops: [H; 7],
     pub errors_return: H,
     pub in_place: usize,
@@ -88,33 +87,22 @@ const fn constant(value: usize) -> Pointer {
     Pointer(std::ptr::without_provenance_mut(value))
 }
 
+const fn constants<const N: usize>(values: [usize; N]) -> [Pointer; N] {
+    let mut all = [Pointer::NULL; N];
+    let mut i = 0;
+    while i < N {
+        all[i] = constant(values[i]);
+        i += 1;
+    }
+    all
+}
+
 /// The standard ABI of MPI 5.
 pub(crate) const STANDARD: Constants<Pointer> = Constants {
     world: constant(0x101),
     byte: constant(0x247),
-    types: [
-        constant(0x240),
-        constant(0x248),
-        constant(0x250),
-        constant(0x258),
-        constant(0x241),
-        constant(0x249),
-        constant(0x251),
-        constant(0x259),
-        constant(0x210),
-        constant(0x214),
-        constant(0x212),
-        constant(0x216),
-    ],
-    ops: [
-        constant(0x21),
-        constant(0x24),
-        constant(0x22),
-        constant(0x23),
-        constant(0x28),
-        constant(0x29),
-        constant(0x2a),
-    ],
+    types: constants([0x240, 0x248, 0x250, 0x258, 0x241, 0x249, 0x251, 0x259, 0x210, 0x214, 0x212, 0x216]),
+    ops: constants([0x21, 0x24, 0x22, 0x23, 0x28, 0x29, 0x2a]),
     errors_return: constant(0x143),
     in_place: 1,
     ignore_status: 0,
@@ -155,10 +143,4 @@ pub(crate) fn open_mpi(find: impl Fn(&str) -> Option<*mut c_void>) -> Option<Con
         ignore_status: 0,
         levels: [1, 2, 3],
     })
-}
-
-impl Op {
-    pub(crate) fn index(self) -> usize {
-        self as usize
-    }
 }

@@ -40,7 +40,7 @@ impl Op {
     }
 
     fn name(self) -> &'static str {
-        Op::ALL[self.index()].0
+        Op::ALL[self as usize].0
     }
 
     /// Whether elements of this type can be combined so.
@@ -53,14 +53,6 @@ impl Op {
             _ => type_index(dtype).is_some(),
         }
     }
-}
-
-/// What a process contributes.
-#[derive(Debug, Clone, Copy)]
-pub enum Contribution<'a> {
-    Bytes(&'a [u8]),
-    /// What is in the memory of the output.
-    InPlace,
 }
 
 /// A communication that is open: which process this is, and what MPI allows.
@@ -89,12 +81,13 @@ pub trait Communicator: Send {
     fn start(&mut self) -> Result<Facts>;
     /// Ends MPI, if `start` initialized it.
     fn finish(&mut self) -> Result<()>;
+    /// Without an input, this process contributes what is in the memory of the output.
     fn all_reduce(
         &mut self,
         group: &[i32],
         op: Op,
         dtype: DType,
-        input: Contribution<'_>,
+        input: Option<&[u8]>,
         output: &mut [u8],
     ) -> Result<()>;
     /// The output has a part for each process.
@@ -156,12 +149,15 @@ impl<H: Handle> Mpi<H> {
         }
     }
 
-    fn check(&self, name: &str, code: c_int) -> Result<()> {
-        self.calls.check(name, code)
-    }
-
-    fn flag(&self, ask: unsafe extern "C" fn(*mut c_int) -> c_int) -> bool {
-        self.calls.flag(ask)
+    /// A communicator of our own for all processes.
+    ///
+    /// # Safety
+    /// MPI is initialized.
+    unsafe fn duplicate(&self) -> Result<H> {
+        let mut made = H::NULL;
+        self.calls.check("Comm_dup", (self.calls.comm_dup)(self.constants.world, &mut made))?;
+        (self.calls.comm_set_errhandler)(made, self.constants.errors_return);
+        Ok(made)
     }
 
     /// The communicator of a group.
@@ -180,13 +176,13 @@ impl<H: Handle> Mpi<H> {
         let (mut all, mut some, mut made) = (H::NULL, H::NULL, H::NULL);
         // SAFETY: the handles are MPI's, and the list has as many ranks.
         unsafe {
-            self.check("Comm_group", (self.calls.comm_group)(world, &mut all))?;
+            self.calls.check("Comm_group", (self.calls.comm_group)(world, &mut all))?;
             let included = (self.calls.group_incl)(all, group.len() as c_int, group.as_ptr(), &mut some);
             (self.calls.group_free)(&mut all);
-            self.check("Group_incl", included)?;
+            self.calls.check("Group_incl", included)?;
             let created = (self.calls.comm_create_group)(world, some, 0, &mut made);
             (self.calls.group_free)(&mut some);
-            self.check("Comm_create_group", created)?;
+            self.calls.check("Comm_create_group", created)?;
             (self.calls.comm_set_errhandler)(made, self.constants.errors_return);
         }
         self.groups.push((group.to_vec(), made));
@@ -233,40 +229,35 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
 
     fn is_bound_to_a_thread(&self) -> bool {
         let mut level = 0;
-        self.flag(self.calls.initialized)
-            && !self.flag(self.calls.finalized)
+        self.calls.flag(self.calls.initialized)
+            && !self.calls.flag(self.calls.finalized)
             // SAFETY: MPI is initialized, and writes one integer.
             && unsafe { (self.calls.query_thread)(&mut level) != 0 || level < self.constants.levels[2] }
     }
 
     fn start(&mut self) -> Result<Facts> {
-        if self.flag(self.calls.finalized) {
+        if self.calls.flag(self.calls.finalized) {
             bail!(InvalidInput, "MPI has ended in this process, and cannot be initialized again.");
         }
-        self.is_joined = self.flag(self.calls.initialized);
+        self.is_joined = self.calls.flag(self.calls.initialized);
         let (mut level, mut standard) = (0, (0, 0));
         let (mut rank, mut size) = (0, 0);
         // SAFETY: MPI is initialized once, and the others are called after that, with memory for what they write.
         unsafe {
             if self.is_joined {
-                self.check("Query_thread", (self.calls.query_thread)(&mut level))?;
+                self.calls.check("Query_thread", (self.calls.query_thread)(&mut level))?;
             } else {
                 let wanted = self.constants.levels[2];
                 let done = (self.calls.init_thread)(null_mut(), null_mut(), wanted, &mut level);
-                self.check("Init_thread", done)?;
+                self.calls.check("Init_thread", done)?;
             }
             (self.calls.get_version)(&mut standard.0, &mut standard.1);
-            let mut world = H::NULL;
-            self.check("Comm_dup", (self.calls.comm_dup)(self.constants.world, &mut world))?;
-            (self.calls.comm_set_errhandler)(world, self.constants.errors_return);
-            self.check("Comm_rank", (self.calls.comm_rank)(world, &mut rank))?;
-            self.check("Comm_size", (self.calls.comm_size)(world, &mut size))?;
+            let world = self.duplicate()?;
+            self.calls.check("Comm_rank", (self.calls.comm_rank)(world, &mut rank))?;
+            self.calls.check("Comm_size", (self.calls.comm_size)(world, &mut size))?;
             self.world = Some(world);
             if level >= self.constants.levels[2] && !self.is_joined {
-                let mut rounds = H::NULL;
-                self.check("Comm_dup", (self.calls.comm_dup)(self.constants.world, &mut rounds))?;
-                (self.calls.comm_set_errhandler)(rounds, self.constants.errors_return);
-                self.rounds = Some(rounds);
+                self.rounds = Some(self.duplicate()?);
             }
         }
         (self.rank, self.size) = (rank as usize, size as usize);
@@ -288,9 +279,9 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         while self.progress()? {
             std::thread::yield_now();
         }
-        if self.world.take().is_some() && !self.is_joined && !self.flag(self.calls.finalized) {
+        if self.world.take().is_some() && !self.is_joined && !self.calls.flag(self.calls.finalized) {
             // SAFETY: MPI is initialized, and nothing is under way.
-            return self.check("Finalize", unsafe { (self.calls.finalize)() });
+            return self.calls.check("Finalize", unsafe { (self.calls.finalize)() });
         }
         Ok(())
     }
@@ -300,30 +291,27 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         group: &[i32],
         op: Op,
         dtype: DType,
-        input: Contribution<'_>,
+        input: Option<&[u8]>,
         output: &mut [u8],
     ) -> Result<()> {
-        if let Contribution::Bytes(input) = input {
+        if let Some(input) = input {
             same_size(input.len(), output.len())?;
         }
         if is_half(dtype) {
-            let mut numbers = widened(dtype, if let Contribution::Bytes(input) = input { input } else { output });
-            self.all_reduce(group, op, DType::F32, Contribution::InPlace, bytes_of(&mut numbers))?;
+            let mut numbers = widened(dtype, input.unwrap_or(output));
+            self.all_reduce(group, op, DType::F32, None, bytes_of(&mut numbers))?;
             narrow(dtype, &numbers, output);
             return Ok(());
         }
         let (element, comm) = (self.element(op, dtype)?, self.of(group)?);
-        let op = self.constants.ops[op.index()];
+        let op = self.constants.ops[op as usize];
         let step = self.limit * dtype.host_bytes();
         for (part, out) in output.chunks_mut(step).enumerate() {
-            let from = match input {
-                Contribution::Bytes(input) => input[part * step..].as_ptr().cast(),
-                Contribution::InPlace => self.in_place(),
-            };
+            let from = input.map_or_else(|| self.in_place(), |input| input[part * step..].as_ptr().cast());
             let count = (out.len() / dtype.host_bytes()) as c_int;
             // SAFETY: both have so many elements of this type.
             let done = unsafe { (self.calls.all_reduce)(from, out.as_mut_ptr().cast(), count, element, op, comm) };
-            self.check("Allreduce", done)?;
+            self.calls.check("Allreduce", done)?;
         }
         Ok(())
     }
@@ -340,7 +328,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         let (count, byte) = (input.len() as c_int, self.constants.byte);
         let (from, to) = (input.as_ptr().cast(), output.as_mut_ptr().cast());
         // SAFETY: the output has a part as long as the input for each process.
-        self.check("Allgather", unsafe { (self.calls.all_gather)(from, count, byte, to, count, byte, comm) })
+        self.calls.check("Allgather", unsafe { (self.calls.all_gather)(from, count, byte, to, count, byte, comm) })
     }
 
     fn reduce_scatter(&mut self, group: &[i32], op: Op, dtype: DType, input: &[u8], output: &mut [u8]) -> Result<()> {
@@ -353,14 +341,14 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             narrow(dtype, &own, output);
             return Ok(());
         }
-        let (element, op) = (self.element(op, dtype)?, self.constants.ops[op.index()]);
+        let (element, op) = (self.element(op, dtype)?, self.constants.ops[op as usize]);
         let width = dtype.host_bytes();
         let count = output.len() / width;
         if count <= self.limit {
             let (from, to) = (input.as_ptr().cast(), output.as_mut_ptr().cast());
             // SAFETY: the input has so many elements for each process, and the output has room for them.
             let done = unsafe { (self.calls.reduce_scatter)(from, to, count as c_int, element, op, comm) };
-            return self.check("Reduce_scatter_block", done);
+            return self.calls.check("Reduce_scatter_block", done);
         }
         let step = self.limit * width;
         let to: *mut u8 = output.as_mut_ptr();
@@ -373,7 +361,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
                 let done = unsafe {
                     (self.calls.reduce)(from.as_ptr().cast(), to.cast(), count, element, op, root as c_int, comm)
                 };
-                self.check("Reduce", done)?;
+                self.calls.check("Reduce", done)?;
             }
         }
         Ok(())
@@ -390,7 +378,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             let count = part as c_int;
             // SAFETY: both have so many bytes for each process.
             let done = unsafe { (self.calls.all_to_all)(from, count, byte, to, count, byte, comm) };
-            return self.check("Alltoall", done);
+            return self.calls.check("Alltoall", done);
         }
         for distance in 0..size {
             let (to, from) = ((place + distance) % size, (place + size - distance) % size);
@@ -416,7 +404,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
                         status,
                     )
                 };
-                self.check("Sendrecv", done)?;
+                self.calls.check("Sendrecv", done)?;
             }
         }
         Ok(())
@@ -431,7 +419,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             let (count, byte) = (part.len() as c_int, self.constants.byte);
             // SAFETY: the memory has so many bytes.
             let done = unsafe { (self.calls.broadcast)(part.as_mut_ptr().cast(), count, byte, root as c_int, comm) };
-            self.check("Bcast", done)?;
+            self.calls.check("Bcast", done)?;
         }
         Ok(())
     }
@@ -439,7 +427,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
     fn barrier(&mut self, group: &[i32]) -> Result<()> {
         let comm = self.of(group)?;
         // SAFETY: the communicator is MPI's.
-        self.check("Barrier", unsafe { (self.calls.barrier)(comm) })
+        self.calls.check("Barrier", unsafe { (self.calls.barrier)(comm) })
     }
 
     fn send(&mut self, to: usize, tag: i32, data: Vec<u8>) -> Result<()> {
@@ -453,7 +441,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             let (from, count) = (part.as_ptr().cast(), part.len() as c_int);
             // SAFETY: the memory has so many bytes, and is kept until they are sent.
             let done = unsafe { (self.calls.isend)(from, count, byte, peer, tag, comm, &mut request) };
-            self.check("Isend", done)?;
+            self.calls.check("Isend", done)?;
             self.sending.push((request, part));
         }
         self.progress().map(drop)
@@ -469,9 +457,9 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             let status: *mut c_void = status.as_mut_ptr().cast();
             // SAFETY: the memory has so many bytes.
             let done = unsafe { (self.calls.receive)(to, count, byte, peer, tag, comm, status) };
-            self.check("Recv", done)?;
+            self.calls.check("Recv", done)?;
             // SAFETY: MPI has written the status.
-            self.check("Get_count", unsafe { (self.calls.get_count)(status, byte, &mut got) })?;
+            self.calls.check("Get_count", unsafe { (self.calls.get_count)(status, byte, &mut got) })?;
             same_size(part.len(), usize::try_from(got).unwrap_or(0))
         };
         if data.is_empty() {
@@ -492,7 +480,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             } else {
                 i += 1;
             }
-            self.check("Test", done)?;
+            self.calls.check("Test", done)?;
         }
         Ok(!self.sending.is_empty())
     }
@@ -510,7 +498,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
     fn rounds(&mut self) -> Option<Box<dyn Rounds>> {
         let communicator = self.rounds.take()?;
         let (byte, status) = (self.constants.byte, self.constants.ignore_status);
-        Some(Box::new(Broadcasts::new(self.calls, communicator, byte, status, self.size)))
+        Some(Box::new(Broadcasts::new(self.calls, communicator, byte, status, (self.rank, self.size))))
     }
 
     fn set_limit(&mut self, limit: usize) {

@@ -14,5 +14,5 @@ mod rounds;
 pub mod world;
 
 pub use board::BoardStore;
-pub use communicator::{Communicator, Contribution, Op};
+pub use communicator::{Communicator, Op};
 pub use library::Family;

@@ -97,34 +97,30 @@ fn open_file(file: &Path) -> std::result::Result<Box<dyn Communicator>, String> 
         Some(*symbol as *mut c_void)
     };
     let version = version_of(&find).ok_or("is not an MPI: it has no `MPI_Get_library_version`.")?;
-    let missing = |name: &str| format!("has no `{name}`: MPI 3.0 or later is needed.");
-    match family(&find, &version)? {
-        Family::OpenMpi => {
-            let constants = abi::open_mpi(find).ok_or("lacks symbols of Open MPI.")?;
-            // SAFETY: Open MPI's handles are pointers.
-            let calls = unsafe { Calls::<Pointer>::load(find) }.map_err(missing)?;
-            Ok(boxed(calls, constants, Family::OpenMpi, version))
-        }
-        Family::Mpich => {
-            // SAFETY: the handles of MPICH and its relatives are integers.
-            let calls = unsafe { Calls::<c_int>::load(find) }.map_err(missing)?;
-            Ok(boxed(calls, abi::MPICH, Family::Mpich, version))
-        }
-        Family::Standard => {
-            // SAFETY: the standard ABI's handles are pointers.
-            let calls = unsafe { Calls::<Pointer>::load(find) }.map_err(missing)?;
-            Ok(boxed(calls, abi::STANDARD, Family::Standard, version))
+    let family = family(&find, &version)?;
+    // SAFETY: the handles of Open MPI and of the standard ABI are pointers, those of MPICH and its relatives integers.
+    unsafe {
+        match family {
+            Family::OpenMpi => {
+                let constants = abi::open_mpi(find).ok_or("lacks symbols of Open MPI.")?;
+                boxed::<Pointer>(find, constants, family, version)
+            }
+            Family::Mpich => boxed::<c_int>(find, abi::MPICH, family, version),
+            Family::Standard => boxed::<Pointer>(find, abi::STANDARD, family, version),
         }
     }
 }
 
-fn boxed<H: abi::Handle + Send>(
-    calls: Calls<H>,
+/// # Safety
+/// The library's handles must be `H`.
+unsafe fn boxed<H: abi::Handle + Send>(
+    find: impl Fn(&str) -> Option<*mut c_void>,
     constants: Constants<H>,
     family: Family,
     version: String,
-) -> Box<dyn Communicator> {
-    Box::new(Mpi::new(calls, constants, family, version))
+) -> std::result::Result<Box<dyn Communicator>, String> {
+    let missing = |name: &str| format!("has no `{name}`: MPI 3.0 or later is needed.");
+    Ok(Box::new(Mpi::new(Calls::load(find).map_err(missing)?, constants, family, version)))
 }
 
 /// Which ABI a library has, by its symbols and its version.

@@ -41,12 +41,19 @@ pub(crate) struct Broadcasts<H: Handle> {
     communicator: H,
     byte: H,
     ignore_status: usize,
+    rank: usize,
     size: usize,
 }
 
 impl<H: Handle> Broadcasts<H> {
-    pub(crate) fn new(calls: Calls<H>, communicator: H, byte: H, ignore_status: usize, size: usize) -> Broadcasts<H> {
-        Broadcasts { calls, communicator, byte, ignore_status, size }
+    pub(crate) fn new(
+        calls: Calls<H>,
+        communicator: H,
+        byte: H,
+        ignore_status: usize,
+        (rank, size): (usize, usize),
+    ) -> Broadcasts<H> {
+        Broadcasts { calls, communicator, byte, ignore_status, rank, size }
     }
 
     /// Waits until MPI has done what was started.
@@ -123,11 +130,10 @@ impl<H: Handle + Send> Rounds for Broadcasts<H> {
         let own = message.len() as u64 | if leaves { LEAVES } else { 0 };
         let all = self.lengths(own)?;
         let mut own = Some(message);
-        let rank = self.rank()?;
         let mut messages: Vec<Vec<u8>> = Vec::with_capacity(all.len());
         for (other, length) in all.iter().enumerate() {
             let length = (length & !LEAVES) as usize;
-            messages.push(if other == rank { own.take().unwrap_or_default() } else { vec![0; length] });
+            messages.push(if other == self.rank { own.take().unwrap_or_default() } else { vec![0; length] });
         }
         if let Err(error) = self.broadcast(&mut messages) {
             // MPI may still write to them.
@@ -135,14 +141,5 @@ impl<H: Handle + Send> Rounds for Broadcasts<H> {
             return Err(error);
         }
         Ok(Round { messages, is_last: all.iter().all(|length| length & LEAVES != 0) })
-    }
-}
-
-impl<H: Handle> Broadcasts<H> {
-    fn rank(&self) -> Result<usize> {
-        let mut rank = 0;
-        // SAFETY: MPI writes one integer.
-        self.calls.check("Comm_rank", unsafe { (self.calls.comm_rank)(self.communicator, &mut rank) })?;
-        Ok(rank as usize)
     }
 }

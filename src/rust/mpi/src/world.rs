@@ -282,8 +282,4 @@ impl Callback for HostJob {
     fn launch(&self) -> u64 {
         0
     }
-
-    fn is_urgent(&self) -> bool {
-        false
-    }
 }

@@ -41,7 +41,7 @@ pub fn get(settings: &Robj) -> Result<Option<Cache>> {
 #[extendr]
 fn cache_info(settings: Robj) -> Result<Robj> {
     let cache = get(&settings)?;
-    let (entries, bytes) = cache.as_ref().map_or((0, 0), Cache::size);
+    let (entries, bytes) = cache.as_ref().map_or((0, 0), |cache| cache.size());
     let counts = in_process().counts();
     Ok(list!(
         problem = cache.and_then(|cache| cache.problem()),

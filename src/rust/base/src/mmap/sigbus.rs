@@ -2,29 +2,14 @@
 //! system then sends SIGBUS to the thread that reads. This handler supplies zeros and marks the mapping. Signals with
 //! any other cause go to the previous handler.
 
-/// Watches the memory of a mapping until dropped. Drop it before you unmap the memory.
-#[derive(Debug)]
-pub(super) struct Guard(Watch);
-
-impl Guard {
-    pub(super) fn new(memory: &[u8]) -> Guard {
-        Guard(Watch::new(memory.as_ptr() as usize, memory.len()))
-    }
-
-    /// Whether a thread read bytes that the file did not have.
-    pub(super) fn is_damaged(&self) -> bool {
-        self.0.is_damaged()
-    }
-}
-
 #[cfg(target_os = "linux")]
 pub(super) use watched::install;
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]
-use watched::Watch;
+pub(super) use watched::Guard;
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-use unwatched::Watch;
+pub(super) use unwatched::Guard;
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod watched {
@@ -50,25 +35,27 @@ mod watched {
     static PREVIOUS: OnceLock<sigaction> = OnceLock::new();
     static PAGE: AtomicUsize = AtomicUsize::new(4096);
 
-    /// The region of a mapping.
+    /// Watches the memory of a mapping until dropped. Drop it before you unmap the memory.
     #[derive(Debug)]
-    pub(super) struct Watch(&'static Region);
+    pub(crate) struct Guard(&'static Region);
 
-    impl Watch {
-        pub(super) fn new(start: usize, len: usize) -> Watch {
+    impl Guard {
+        pub(crate) fn new(memory: &[u8]) -> Guard {
             install();
+            let (start, len) = (memory.as_ptr() as usize, memory.len());
             let region = REGIONS.iter().find(|region| region.claim()).unwrap_or_else(|| REGIONS.add(Region::used()));
             region.is_damaged.store(false, Ordering::Relaxed);
             region.set(start, start + len.next_multiple_of(PAGE.load(Ordering::Relaxed)));
-            Watch(region)
+            Guard(region)
         }
 
-        pub(super) fn is_damaged(&self) -> bool {
+        /// Whether a thread read bytes that the file did not have.
+        pub(crate) fn is_damaged(&self) -> bool {
             self.0.is_damaged.load(Ordering::Acquire)
         }
     }
 
-    impl Drop for Watch {
+    impl Drop for Guard {
         fn drop(&mut self) {
             self.0.set(0, 0);
             self.0.is_used.store(false, Ordering::Release);
@@ -160,14 +147,14 @@ mod watched {
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod unwatched {
     #[derive(Debug)]
-    pub(super) struct Watch;
+    pub(crate) struct Guard;
 
-    impl Watch {
-        pub(super) fn new(_: usize, _: usize) -> Watch {
-            Watch
+    impl Guard {
+        pub(crate) fn new(_: &[u8]) -> Guard {
+            Guard
         }
 
-        pub(super) fn is_damaged(&self) -> bool {
+        pub(crate) fn is_damaged(&self) -> bool {
             false
         }
     }

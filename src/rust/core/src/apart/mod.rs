@@ -12,8 +12,8 @@ pub mod protocol;
 
 pub(crate) use cancel::end_all;
 pub use cancel::Cancel;
+pub(crate) use pool::Pool;
 pub use pool::{has_helper, set_helper};
-pub(crate) use pool::{Outcome, Pool};
 
 use crate::apart::protocol::Request;
 use std::time::Duration;

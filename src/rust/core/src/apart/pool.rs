@@ -2,8 +2,6 @@
 
 #[cfg(unix)]
 use crate::apart::process::{Ending, Helper};
-#[cfg(unix)]
-use crate::apart::protocol::Answer;
 use crate::apart::protocol::{Request, Setup};
 use crate::apart::{Cancel, Limits};
 use pjrt_base::error::Result;
@@ -14,6 +12,8 @@ use pjrt_base::reason::Reason;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_ffi::api::PluginValue;
 use std::ffi::OsString;
+#[cfg(unix)]
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -48,16 +48,6 @@ pub(crate) struct Pool {
     idle: Mutex<Vec<Helper>>,
 }
 
-/// What came of a request.
-#[derive(Debug)]
-#[cfg_attr(not(unix), allow(dead_code))]
-pub(crate) enum Outcome {
-    /// The serialized executable.
-    Compiled(Vec<u8>),
-    /// No helper can do this, but this process may.
-    NotApart,
-}
-
 /// How many helpers wait for the next program. More of them work at the same time.
 #[cfg(unix)]
 const IDLE: usize = 1;
@@ -88,16 +78,17 @@ const THREADS: &str = "NPROC";
 
 #[cfg(unix)]
 impl Pool {
-    /// Compiles a program in a helper.
+    /// Compiles a program in a helper, and returns the serialized executable; `None` if no helper can do this, but this process
+    /// may.
     ///
     /// # Errors
     /// The compiler's; `CompilerCrashed` if the helper ends; `Interrupted` once `cancel` is cancelled.
-    pub fn compile(&self, mut request: Request, limits: Limits, cancel: &Cancel) -> Result<Outcome> {
+    pub fn compile(&self, mut request: Request, limits: Limits, cancel: &Cancel) -> Result<Option<Vec<u8>>> {
         limits.apply(&mut request);
         if let Ok(folder) = std::env::current_dir() {
             request = request.in_folder(&folder);
         }
-        let Some(mut helper) = self.take()? else { return Ok(Outcome::NotApart) };
+        let Some(mut helper) = self.take()? else { return Ok(None) };
         if !cancel.enter(helper.id()) {
             return Err(cancelled());
         }
@@ -110,7 +101,7 @@ impl Pool {
                 if !answer.is_last {
                     self.give_back(helper);
                 }
-                outcome(answer)
+                answer.failure.map_or(Ok(answer.payload), |failure| Err(failure.into()))
             }
             Err(_) => {
                 if self.is_verbose() {
@@ -158,22 +149,13 @@ impl Pool {
     ///
     /// # Errors
     /// None.
-    pub fn compile(&self, mut request: Request, limits: Limits, _: &Cancel) -> Result<Outcome> {
+    pub fn compile(&self, mut request: Request, limits: Limits, _: &Cancel) -> Result<Option<Vec<u8>>> {
         limits.apply(&mut request);
         let _ = (&self.setup, &self.threads, self.is_verbose(), helper());
-        Ok(Outcome::NotApart)
+        Ok(None)
     }
 
     pub fn clear(&self) {}
-}
-
-#[cfg(unix)]
-fn outcome(answer: Answer) -> Result<Outcome> {
-    match answer {
-        Answer { failure: Some(failure), .. } => Err(failure.into()),
-        Answer { payload: Some(payload), .. } => Ok(Outcome::Compiled(payload)),
-        Answer { .. } => Ok(Outcome::NotApart),
-    }
 }
 
 #[cfg(unix)]
@@ -194,13 +176,14 @@ fn cancelled() -> Error {
 #[cfg(unix)]
 #[cold]
 fn crashed(ending: &Ending) -> Error {
-    let how = match (ending.signal, ending.status) {
+    let signal = ending.status.and_then(|status| status.signal());
+    let how = match (signal, ending.status.and_then(|status| status.code())) {
         (Some(signal), _) => format!("signal {signal}{}", signal_name(signal)),
         (_, Some(status)) => format!("exit status {status}"),
         _ => "an unknown status".into(),
     };
     let mut error = Error::new(Kind::CompilerCrashed, format!("The compiler crashed ({how})."));
-    if ending.signal == Some(libc::SIGKILL) {
+    if signal == Some(libc::SIGKILL) {
         error = error.hint("It was killed, perhaps by the system because memory ran out.");
     }
     if !ending.lines.is_empty() {

@@ -6,9 +6,9 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// A helper, which is killed when dropped in the process that has started it.
 #[derive(Debug)]
@@ -23,8 +23,7 @@ pub(super) struct Helper {
 /// How a helper has ended.
 #[derive(Debug)]
 pub(super) struct Ending {
-    pub signal: Option<i32>,
-    pub status: Option<i32>,
+    pub status: Option<ExitStatus>,
     /// What it wrote last, without empty lines.
     pub lines: Vec<String>,
 }
@@ -93,15 +92,10 @@ impl Helper {
 
     /// Waits for its end, which its closed socket has announced, or makes it end.
     pub fn end(mut self) -> Ending {
-        let status = self.stop();
-        Ending {
-            signal: status.and_then(|status| status.signal()),
-            status: status.and_then(|status| status.code()),
-            lines: self.last_lines().unwrap_or_default(),
-        }
+        Ending { status: self.stop(), lines: self.last_lines().unwrap_or_default() }
     }
 
-    fn stop(&mut self) -> Option<std::process::ExitStatus> {
+    fn stop(&mut self) -> Option<ExitStatus> {
         if !self.is_own() {
             return None;
         }

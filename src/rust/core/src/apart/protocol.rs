@@ -202,10 +202,8 @@ pub fn read<T: Message + Default>(stream: &mut impl Read) -> io::Result<T> {
     T::decode(bytes.as_slice()).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-#[cfg(unix)]
 fn bytes_of(path: &Path) -> Vec<u8> {
-    use std::os::unix::ffi::OsStrExt;
-    path.as_os_str().as_bytes().to_vec()
+    path.as_os_str().as_encoded_bytes().to_vec()
 }
 
 #[cfg(unix)]
@@ -215,15 +213,9 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 }
 
 #[cfg(not(unix))]
-fn bytes_of(path: &Path) -> Vec<u8> {
-    path.to_string_lossy().into_owned().into_bytes()
-}
-
-#[cfg(not(unix))]
 fn path_of(bytes: &[u8]) -> PathBuf {
     OsString::from(String::from_utf8_lossy(bytes).into_owned()).into()
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;

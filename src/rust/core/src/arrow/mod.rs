@@ -7,6 +7,7 @@ pub use c_data::{ArrowArray, ArrowSchema, Pair};
 use crate::buffer::Buffer;
 use crate::client::device::Device;
 use crate::host::memory::HostMemory;
+use crate::runtime::event::OnDrop;
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
@@ -42,9 +43,12 @@ impl Buffer {
     /// `UnsupportedDtype` for elements that are not numbers; `InvalidInput` for missing values in a type without NaN,
     /// and for arrays that break the interface's rules; the plugin's own errors.
     pub fn from_arrow(device: &Device, pair: Pair, later: impl FnOnce(Pair) + Send + 'static) -> Result<Buffer> {
-        let pair = LentPair { pair: Some(pair), later: Some(later) };
+        // SAFETY: the pair owns structs that its producer filled.
+        let found = unsafe { find(&pair.array, &pair.schema) };
+        // Given back wherever its use ends.
+        let pair = OnDrop::new(move || later(pair));
         device.check_addressable()?;
-        let found = pair.find()?;
+        let found = found?;
         let bytes = found.spec.bytes();
         let shares = device.client().shares_host_memory();
         let in_place = !found.is_bits
@@ -59,30 +63,6 @@ impl Buffer {
         // SAFETY: new memory of this size, which nobody else knows.
         found.copy(unsafe { std::slice::from_raw_parts_mut(memory.data(), bytes) })?;
         Buffer::from_host(device, found.spec, &memory)
-    }
-}
-
-/// A pair, given back wherever its use ends.
-struct LentPair<F: FnOnce(Pair)> {
-    pair: Option<Pair>,
-    later: Option<F>,
-}
-
-impl<F: FnOnce(Pair)> Drop for LentPair<F> {
-    fn drop(&mut self) {
-        if let (Some(pair), Some(later)) = (self.pair.take(), self.later.take()) {
-            later(pair);
-        }
-    }
-}
-
-impl<F: FnOnce(Pair)> LentPair<F> {
-    fn find(&self) -> Result<Found> {
-        match &self.pair {
-            // SAFETY: the pair owns structs that its producer filled.
-            Some(pair) => unsafe { find(&pair.array, &pair.schema) },
-            None => bail!(Internal, "The array was given back."),
-        }
     }
 }
 

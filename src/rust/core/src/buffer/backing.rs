@@ -16,18 +16,9 @@ pub(crate) struct Backing {
 }
 
 impl Backing {
-    /// For buffers that are the memory of a file.
-    pub(crate) fn in_place(file: &Arc<MappedFile>) -> Backing {
-        Backing { files: vec![file.clone()].into(), is_in_place: true }
-    }
-
-    /// For buffers that are created by reading a file's memory.
-    pub(crate) fn passing(file: &Arc<MappedFile>) -> Backing {
-        Backing::of_files(vec![file.clone()])
-    }
-
-    fn of_files(files: Vec<Arc<MappedFile>>) -> Backing {
-        Backing { files: files.into(), is_in_place: false }
+    /// For buffers that are the memory of these files, or that are created by reading it.
+    pub(crate) fn new(files: Vec<Arc<MappedFile>>, is_in_place: bool) -> Backing {
+        Backing { files: files.into(), is_in_place }
     }
 
     /// Whether the buffer uses the memory of the file in place.
@@ -58,7 +49,7 @@ impl Backing {
 
     /// The backing of another buffer that is derived from this one.
     pub(crate) fn derive(&self) -> Arc<Backing> {
-        Arc::new(Backing { files: self.files().into(), is_in_place: self.is_in_place })
+        Arc::new(Backing::new(self.files(), self.is_in_place))
     }
 
     /// The files that the results of reading these buffers will depend on; usually none.
@@ -85,6 +76,6 @@ impl Backing {
         }
         files.iter().filter(|(_, is_in_place)| *is_in_place).try_for_each(|(file, _)| file.check())?;
         let files: Vec<_> = files.into_iter().map(|(file, _)| file).collect();
-        Ok((!files.is_empty()).then(|| Backing::of_files(files)))
+        Ok((!files.is_empty()).then(|| Backing::new(files, false)))
     }
 }

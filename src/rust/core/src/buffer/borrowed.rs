@@ -20,26 +20,11 @@ pub fn is_borrowed(data: *const u8) -> bool {
     lock(&USES).is_some_and(|uses| uses.contains_key(&(data as usize)))
 }
 
-/// A use of the array at a place, until it is dropped.
-struct Use(usize);
-
-impl Use {
-    fn new(data: NonNull<u8>) -> Self {
-        let place = data.as_ptr() as usize;
-        if let Some(mut uses) = lock(&USES) {
-            *uses.entry(place).or_default() += 1;
-        }
-        Use(place)
-    }
-}
-
-impl Drop for Use {
-    fn drop(&mut self) {
-        let Some(mut uses) = lock(&USES) else { return };
-        match uses.get_mut(&self.0) {
-            Some(count) if *count > 1 => *count -= 1,
-            _ => drop(uses.remove(&self.0)),
-        }
+fn end_use(place: usize) {
+    let Some(mut uses) = lock(&USES) else { return };
+    match uses.get_mut(&place) {
+        Some(count) if *count > 1 => *count -= 1,
+        _ => drop(uses.remove(&place)),
     }
 }
 
@@ -60,11 +45,14 @@ impl Buffer {
     ) -> Result<Buffer> {
         let (size, client) = (spec.bytes(), device.client());
         let takes_nothing = client.shares_host_memory() && is_borrowed(data.as_ptr());
-        let used = Use::new(data);
+        let place = data.as_ptr() as usize;
+        if let Some(mut uses) = lock(&USES) {
+            *uses.entry(place).or_default() += 1;
+        }
         // SAFETY: the caller's promise.
         let memory = unsafe {
             HostMemory::lent(data, size, move || {
-                drop(used);
+                end_use(place);
                 release();
             })
         };

@@ -306,11 +306,6 @@ impl Buffer {
         let _ = self.ready_event().and_then(|event| event.on_ready(move |_| drop(callback)));
     }
 
-    /// A number that only clones of this buffer have, while it lives.
-    pub(crate) fn identity(&self) -> usize {
-        Arc::as_ptr(&self.0) as usize
-    }
-
     /// Waits until its content is complete, and can be read.
     ///
     /// # Errors
@@ -372,7 +367,7 @@ impl Buffer {
     pub fn check_alive(&self) -> Result<()> {
         self.0.client.handle()?;
         if self.is_dead() {
-            return Err(self.dead_error());
+            return Err(self.explain_death("The function was called on"));
         }
         Ok(())
     }
@@ -481,11 +476,6 @@ impl Buffer {
     fn failed(&self, error: Error) -> Error {
         self.mark_failed();
         self.named(error)
-    }
-
-    #[cold]
-    fn dead_error(&self) -> Error {
-        self.explain_death("The function was called on")
     }
 
     /// The error for a use of a dead buffer, which follows a text such as "The function was called on". Its hint says

@@ -178,7 +178,7 @@ fn start(buffer: &Buffer) -> Result<HostCopy> {
         let _ = done.on_ready(move |_| drop(span));
     }
     memory.keep_until(&done);
-    buffer.client().work().transfers().count(&done);
+    buffer.client().work().transfers.count(&done);
     Ok(HostCopy { memory, spec, done: Some(done) })
 }
 

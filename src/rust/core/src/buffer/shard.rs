@@ -6,7 +6,10 @@ use crate::client::device::Device;
 use crate::host::memory::HostMemory;
 use pjrt_base::error::Result;
 use pjrt_data::array::Spec;
+use pjrt_data::convert;
+use pjrt_data::dtype::DType;
 use pjrt_data::layout;
+use pjrt_data::transpose::Plan;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -59,14 +62,8 @@ impl Share {
         self.ranges.iter().zip(&self.dims).any(|(range, &dim)| range.len() as i64 != dim)
     }
 
-    /// Calls `each` with the longest runs of its elements, for a row-major array. `each` may stop by an error.
-    ///
-    /// # Errors
-    /// The errors of `each`.
-    pub(crate) fn runs(&self, dims: &[i64], mut each: impl FnMut(Run) -> Result<()>) -> Result<()> {
-        if self.ranges.iter().any(|range| range.is_empty()) {
-            return Ok(());
-        }
+    /// The longest runs of its elements, for a row-major array.
+    pub(crate) fn runs<'a>(&'a self, dims: &[i64]) -> impl Iterator<Item = Run> + 'a {
         let (from, to) = (layout::row_major(dims), layout::row_major(&self.dims));
         // All dimensions from this one on form one run.
         let split = (1..=dims.len()).find(|&d| self.is_full(d, dims)).unwrap_or(0);
@@ -76,31 +73,23 @@ impl Share {
             None => 1,
         };
         let start: usize = self.ranges.iter().zip(&from).map(|(range, stride)| range.start * stride).sum();
-        let count: usize = outer.iter().map(|range| range.len()).product();
-        for number in 0..count {
+        let is_empty = self.ranges.iter().any(|range| range.is_empty());
+        let count: usize = if is_empty { 0 } else { outer.iter().map(|range| range.len()).product() };
+        (0..count).map(move |number| {
             let (mut rest, mut run) = (number, Run { from: start, to: 0, len: inner });
             for (d, range) in outer.iter().enumerate().rev() {
                 run.from += rest % range.len() * from[d];
                 run.to += rest % range.len() * to[d];
                 rest /= range.len();
             }
-            each(run)?;
-        }
-        Ok(())
+            run
+        })
     }
 
     /// Its only run in an array of these dimensions; `None` if it has several.
     pub(crate) fn single_run(&self, dims: &[i64]) -> Option<Run> {
-        let mut runs = Vec::with_capacity(1);
-        let more = |run| {
-            if !runs.is_empty() {
-                bail!(Internal, "There are several runs.");
-            }
-            runs.push(run);
-            Ok(())
-        };
-        let is_one = !self.is_padded() && self.runs(dims, more).is_ok();
-        runs.pop().filter(|_| is_one)
+        let mut runs = self.runs(dims);
+        runs.next().filter(|_| !self.is_padded() && runs.next().is_none())
     }
 }
 
@@ -125,24 +114,20 @@ impl Buffer {
         let spec = Spec::new(self.dtype(), &share.dims)?;
         let mut elements = ready.read_part(&part)?;
         if share.is_padded() {
-            elements = padded(&elements, share, spec.dtype.host_bytes())?;
+            elements = padded(&elements, share, spec.dtype)?;
         }
         Buffer::from_host(device, spec, &elements)
     }
 }
 
 /// The elements of a part, and zeros after them.
-fn padded(elements: &HostMemory, share: &Share, width: usize) -> Result<Arc<HostMemory>> {
+fn padded(elements: &HostMemory, share: &Share, dtype: DType) -> Result<Arc<HostMemory>> {
     let dims: Vec<i64> = share.ranges.iter().map(|range| range.len() as i64).collect();
-    let all = Share { ranges: dims.iter().map(|&dim| 0..dim as usize).collect(), dims: share.dims.clone() };
-    // SAFETY: all of them were read.
-    let from = unsafe { elements.bytes() };
-    all.filled(width, |target| {
-        all.runs(&dims, |run| {
-            let bytes = run.len * width;
-            target[run.to * width..][..bytes].copy_from_slice(&from[run.from * width..][..bytes]);
-            Ok(())
-        })
+    let plan = Plan::new(&dims, &layout::row_major(&dims), &layout::row_major(&share.dims));
+    share.filled(dtype.host_bytes(), |target| match elements.is_empty() {
+        true => Ok(()),
+        // SAFETY: all of the elements were read, and there is room for the part.
+        false => unsafe { convert::copy(dtype, &plan, elements.data(), target.as_mut_ptr()) },
     })
 }
 
@@ -175,14 +160,7 @@ mod tests {
     fn runs(bounds: &[(usize, usize)], part: &[i64], dims: &[i64]) -> Vec<(usize, usize, usize)> {
         let share = share(bounds, part);
         share.check(dims).unwrap();
-        let mut found = Vec::new();
-        share
-            .runs(dims, |run| {
-                found.push((run.from, run.to, run.len));
-                Ok(())
-            })
-            .unwrap();
-        found
+        share.runs(dims).map(|run| (run.from, run.to, run.len)).collect()
     }
 
     #[test]

@@ -175,14 +175,7 @@ impl<'a> Upload<'a> {
                 UploadSource::Pieces(pieces) => pieces.write(dtype, len, check, target),
             }
         };
-        let refused = |found: Option<LossReport>| match (found, check) {
-            (Some(report), Check::All) => Some(report),
-            (Some(report), Check::Missing) => {
-                missing::note(Missing { spec: spec.clone(), report, is_late: false });
-                None
-            }
-            (None, _) => None,
-        };
+        let refused = |found: Option<LossReport>| refused(&spec, found, check);
         let handle = match route {
             UploadRoute::Small => {
                 let mut bytes = [0u64; SMALL / 8];
@@ -249,13 +242,17 @@ pub unsafe fn write_elements(
     }
     let plan = Plan::new(&spec.dims, &array.order.strides(&spec.dims), &layout::row_major(&spec.dims));
     let found = array.content.write(spec.dtype, spec.len(), &plan, check, target)?;
-    match (found, check) {
-        (Some(report), Check::Missing) => {
-            missing::note(Missing { spec: spec.clone(), report, is_late: false });
-            Ok(None)
-        }
-        (found, _) => Ok(found),
+    Ok(refused(spec, found, check))
+}
+
+/// What an upload must not lose. Notes missing values.
+fn refused(spec: &Spec, found: Option<LossReport>, check: Check) -> Option<LossReport> {
+    let report = found?;
+    if check == Check::All {
+        return Some(report);
     }
+    missing::note(Missing { spec: spec.clone(), report, is_late: false });
+    None
 }
 
 /// Notes missing values of an array that the device uses in place.
@@ -284,7 +281,7 @@ unsafe fn search<L: Send + 'static>(
         let values = HostValues::new(values.host_type(), values.data(), values.len());
         let (spec, kept) = (spec.clone(), lease.clone());
         let client = device.client();
-        client.work().uploader().submit(client.new_dispatched(), move || {
+        client.work().uploader.submit(client.new_dispatched(), move || {
             note(values, spec, true);
             drop(kept);
             Ok(())
@@ -419,21 +416,19 @@ impl Buffer {
     /// # Errors
     /// `InvalidInput` when sizes do not fit, and for booleans other than 0 and 1; the plugin's own errors.
     pub fn from_host(device: &Device, spec: Spec, data: &Arc<HostMemory>) -> Result<Buffer> {
-        check_memory(&spec, data)?;
-        let handle = start_upload(device, &spec, data)?;
-        Ok(adopt(device, spec, handle, None))
+        Buffer::from_file(device, spec, data, None)
     }
 
-    /// The same for data in the memory of the mapped file `backing`.
+    /// The same for data that may be in the memory of the mapped file `backing`.
     pub(crate) fn from_file(
         device: &Device,
         spec: Spec,
         data: &Arc<HostMemory>,
-        backing: Arc<Backing>,
+        backing: Option<Arc<Backing>>,
     ) -> Result<Buffer> {
         check_memory(&spec, data)?;
         let handle = start_upload(device, &spec, data)?;
-        Ok(adopt(device, spec, handle, Some(backing)))
+        Ok(adopt(device, spec, handle, backing))
     }
 
     /// The same with data that `write` writes later, on another thread. The buffer can be used at once; if writing
@@ -453,7 +448,7 @@ impl Buffer {
         let dispatched = client.new_dispatched();
         let buffer = Buffer::pending(client.clone(), device.index(), Arc::new(spec), dispatched.clone(), None);
         let (device, promised) = (device.clone(), buffer.clone());
-        client.work().uploader().submit(dispatched, move || {
+        client.work().uploader.submit(dispatched, move || {
             // Nothing is to be done when nobody holds the buffer any more.
             if Arc::strong_count(&promised.0) > 1 {
                 write(data.data())?;

@@ -1,6 +1,7 @@
 //! Keys of the cache: SHA-256 of everything that the compiled program depends on.
 
 use crate::client::device::Device;
+use crate::client::flags::FLAGS;
 use crate::client::target::Target;
 use crate::client::Client;
 use crate::executable::options::CompileOptions;
@@ -50,7 +51,7 @@ impl Key {
         let parts = Parts {
             version: env!("CARGO_PKG_VERSION").into(),
             target,
-            options: options.serialize(devices, false),
+            options: options.serialize_with(&FLAGS, devices, false),
             use_shardy_partitioner: options.use_shardy_partitioner,
             format: program.format().name().into(),
             settings: client.settings().words.clone(),

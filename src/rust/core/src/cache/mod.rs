@@ -20,8 +20,7 @@ mod key;
 mod store;
 
 pub use key::Key;
-use store::Store;
-pub use store::{CacheEntry, Removed};
+pub use store::{CacheEntry, Removed, Store};
 
 /// A cache; clones share it.
 #[derive(Debug, Clone)]
@@ -63,65 +62,29 @@ pub(crate) struct LoadedKey {
     dispatch: Dispatch,
 }
 
-/// Where the cache has found a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
-    InProcess,
-    OnDisk,
-}
-
-impl Found {
-    /// Its name in records.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Found::InProcess => "shared",
-            Found::OnDisk => "from the cache",
-        }
-    }
-}
-
 /// The result of a lookup in the cache.
 pub(crate) enum Lookup {
-    Executable(Executable, Found),
+    /// With where it was found, as records call it.
+    Executable(Executable, &'static str),
     /// The place for the program once it is compiled; none if it must not be kept.
     Nothing(Option<LoadedKey>),
     /// More than was to be loaded.
     Large,
 }
 
+/// What is on disk.
+impl std::ops::Deref for Cache {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.store
+    }
+}
+
 impl Cache {
     /// The cache in the folder `root`, which is created with the first entry.
     pub fn new(root: &Path, max_bytes: u64, in_process: Arc<InProcess>) -> Cache {
         Cache { store: Arc::new(Store::new(root, max_bytes)), in_process }
-    }
-
-    pub fn root(&self) -> &Path {
-        self.store.root()
-    }
-
-    pub fn max_bytes(&self) -> u64 {
-        self.store.max_bytes()
-    }
-
-    /// Why compiled programs cannot be kept in the folder; `None` if they can.
-    pub fn problem(&self) -> Option<String> {
-        self.store.problem()
-    }
-
-    /// The number of entries, and their size in bytes.
-    pub fn size(&self) -> (u64, u64) {
-        self.store.size()
-    }
-
-    /// The entries, the last used first.
-    pub fn list(&self) -> Vec<CacheEntry> {
-        self.store.list()
-    }
-
-    /// Removes the entries that were not used for `max_age`, and then those used the longest ago until the others have no
-    /// more than the cache's limit.
-    pub fn prune(&self, max_age: Option<Duration>) -> Removed {
-        self.store.prune(max_age)
     }
 
     /// Removes all of it; executables that somebody has stay as they are, but are not given out once more.
@@ -147,7 +110,6 @@ impl Cache {
         most_bytes: u64,
     ) -> Result<Lookup> {
         let _phase = trace::span(Activity::Phase, || Details::named("look in the cache"));
-        options.check()?;
         options.check_devices(devices)?;
         device::check_any_addressable(devices)?;
         let client = devices[0].client();
@@ -160,13 +122,13 @@ impl Cache {
         if let Some(executable) = self.in_process.find(&place) {
             pjrt_handlers::check(executable.functions(), client.platform())?;
             self.in_process.count(|counts| counts.shared += 1);
-            return Ok(Lookup::Executable(executable, Found::InProcess));
+            return Ok(Lookup::Executable(executable, "shared"));
         }
         if most_bytes < u64::MAX && self.store.bytes(&key) > most_bytes {
             return Ok(Lookup::Large);
         }
         Ok(match self.load(&key, devices, options) {
-            Some(executable) => Lookup::Executable(self.in_process.share(place, executable), Found::OnDisk),
+            Some(executable) => Lookup::Executable(self.in_process.share(place, executable), "from the cache"),
             None => Lookup::Nothing(Some(place)),
         })
     }

@@ -25,8 +25,9 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 /// The most bytes of an entry to read for a list.
 const HEADER_MAX: u64 = 1 << 20;
 
+/// The entries in a folder.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub struct Store {
     root: PathBuf,
     max_bytes: u64,
     /// Bytes written since the entries were last counted; above any share of the limit before the first count.
@@ -60,7 +61,7 @@ pub struct Removed {
 }
 
 impl Store {
-    pub fn new(root: &Path, max_bytes: u64) -> Store {
+    pub(super) fn new(root: &Path, max_bytes: u64) -> Store {
         Store { root: root.into(), max_bytes, uncounted: AtomicU64::new(u64::MAX) }
     }
 
@@ -78,7 +79,7 @@ impl Store {
     }
 
     /// An entry's content, if it exists. Marks it as last used.
-    pub fn get(&self, key: &Key) -> io::Result<Option<Vec<u8>>> {
+    pub(super) fn get(&self, key: &Key) -> io::Result<Option<Vec<u8>>> {
         let mut file = match trusted_fs::open(&self.path(key)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
@@ -93,7 +94,7 @@ impl Store {
 
     /// Writes an entry, and removes the least recently used ones if they exceed the limit. An entry above the limit is
     /// not written.
-    pub fn put(&self, key: &Key, content: &[u8]) -> io::Result<Removed> {
+    pub(super) fn put(&self, key: &Key, content: &[u8]) -> io::Result<Removed> {
         let bytes = content.len() as u64;
         if bytes > self.max_bytes {
             return Ok(Removed::default());
@@ -120,12 +121,12 @@ impl Store {
     }
 
     /// The size in bytes of the entry of this key; 0 if there is none.
-    pub fn bytes(&self, key: &Key) -> u64 {
+    pub(super) fn bytes(&self, key: &Key) -> u64 {
         fs::metadata(self.path(key)).map_or(0, |entry| entry.len())
     }
 
     /// Removes an invalid entry.
-    pub fn remove(&self, key: &Key) {
+    pub(super) fn remove(&self, key: &Key) {
         // If that fails, the next use finds it invalid again.
         let _ = fs::remove_file(self.path(key));
     }
@@ -165,7 +166,7 @@ impl Store {
     ///
     /// # Errors
     /// `Io` if entries are left.
-    pub fn clear(&self) -> Result<Removed> {
+    pub(super) fn clear(&self) -> Result<Removed> {
         let all = self.stored();
         let (removed, _) = shrink(all.clone(), 0);
         let own = |name: &str| name == LAST_USE || name.starts_with(TEMPORARY) || name.starts_with(plugin_hash::PREFIX);

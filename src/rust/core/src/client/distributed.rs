@@ -84,7 +84,7 @@ impl Client {
             move || create(plugin, &options, &place, &cancel)
         };
         let client = creation::on_another_thread(plugin, &cancel, work, || {
-            if cancel.overdue() < GRACE {
+            if Instant::now().saturating_duration_since(cancel.deadline) < GRACE {
                 Ok(())
             } else {
                 Err(too_late(place, &cancel))
@@ -102,7 +102,9 @@ fn create(
     place: &Distributed,
     cancel: &Arc<Cancel>,
 ) -> Result<Client> {
-    let (round, is_known) = round_of(place);
+    // The number of the client, and whether the others know already that this process is there, from an attempt that ended
+    // too early.
+    let (round, is_known) = with_round(place, |round| (round.number, round.has_arrived));
     let prefix = format!("pjrt:{}:{}:{round}", place.job, place.name);
     let is_cancelled = || cancel.is_cancelled();
     let patience = Patience::new(place.timeout, &is_cancelled);
@@ -162,7 +164,7 @@ fn meet(store: &dyn Store, place: &Distributed, is_known: bool, patience: &Patie
             .hint("Each process needs its own rank, and each run its own job."));
         }
         store.put(&key(*rank), format!(": process {} of {size}", std::process::id()).as_bytes())?;
-        note_arrival(place);
+        with_round(place, |round| round.has_arrived = true);
         let arrived = store.increment(b"arrived", 1)?;
         if arrived == *size as i64 {
             store.put(b"all", b"")?;
@@ -172,7 +174,8 @@ fn meet(store: &dyn Store, place: &Distributed, is_known: bool, patience: &Patie
         Err(error) if error.code() == Some(DEADLINE_EXCEEDED) => Err(missing(store, place, &key).unwrap_or(error)),
         Err(error) => Err(error),
         Ok(_) => {
-            note_meeting(place);
+            // They meet again for another client.
+            with_round(place, |round| (round.number, round.has_arrived) = (round.number + 1, false));
             Ok(())
         }
     }
@@ -210,29 +213,4 @@ fn with_round<T>(place: &Distributed, work: impl FnOnce(&mut Round) -> T) -> T {
         rounds.len() - 1
     });
     work(&mut rounds[at])
-}
-
-/// The number of the client that the process creates, and whether the others know already that it is there, from an
-/// attempt that ended too early.
-fn round_of(place: &Distributed) -> (u64, bool) {
-    with_round(place, |round| (round.number, round.has_arrived))
-}
-
-fn note_arrival(place: &Distributed) {
-    with_round(place, |round| round.has_arrived = true);
-}
-
-/// Once all have met, they meet again for another client.
-fn note_meeting(place: &Distributed) {
-    with_round(place, |round| {
-        round.number += 1;
-        round.has_arrived = false;
-    });
-}
-
-impl Cancel {
-    /// How long ago the time was up.
-    fn overdue(&self) -> Duration {
-        Instant::now().saturating_duration_since(self.deadline())
-    }
 }

@@ -4,6 +4,7 @@
 use pjrt_base::error::{Error, Kind, Result, NOT_FOUND, RESOURCE_EXHAUSTED};
 use pjrt_base::process;
 use pjrt_base::sync::Unpoisoned;
+use pjrt_ffi::api::bytes;
 use pjrt_store::{Patience, Store, CANCELLED, INTERNAL, UNAVAILABLE};
 use pjrt_sys::*;
 use std::ffi::{c_char, c_void};
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Cancel {
     is_cancelled: AtomicBool,
-    deadline: Instant,
+    pub deadline: Instant,
     generation: u32,
     /// How many calls wait for the store's answer.
     asking: AtomicUsize,
@@ -63,10 +64,6 @@ impl Cancel {
     /// Whether this process runs it, and not one that this is a fork of.
     pub fn is_here(&self) -> bool {
         self.generation == process::generation()
-    }
-
-    pub fn deadline(&self) -> Instant {
-        self.deadline
     }
 }
 
@@ -123,7 +120,7 @@ impl Exchange {
         let is_creating = !self.is_created.load(Ordering::Acquire);
         let mut wait = Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0));
         if is_creating {
-            wait = wait.min(self.creation.deadline().saturating_duration_since(Instant::now()));
+            wait = wait.min(self.creation.deadline.saturating_duration_since(Instant::now()));
         }
         let is_cancelled = || self.creation.is_cancelled();
         self.ask(|store| store.get(key, &Patience::new(wait, &is_cancelled)))
@@ -133,10 +130,6 @@ impl Exchange {
         self.ask(|store| store.try_get(key))?.ok_or_else(|| {
             Error::new(Kind::Pjrt(NOT_FOUND), format!("The key '{}' is not set.", String::from_utf8_lossy(key)))
         })
-    }
-
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.ask(|store| store.put(key, value))
     }
 
     /// Asks the store, and notes its failure.
@@ -178,14 +171,6 @@ unsafe fn answer(
     make(code, error.message().as_ptr().cast(), error.message().len())
 }
 
-/// The bytes of a C string of known size.
-///
-/// # Safety
-/// `data` is null or points to `size` bytes that stay readable and unchanged for `'a`.
-unsafe fn given<'a>(data: *const c_char, size: usize) -> &'a [u8] {
-    pjrt_ffi::api::bytes(data, size)
-}
-
 /// A copy of a value that the plugin frees with [`free_value`].
 fn lend(value: &[u8]) -> Result<*mut c_char> {
     // SAFETY: has no conditions.
@@ -209,7 +194,7 @@ unsafe extern "C" fn free_value(value: *mut c_char) {
 pub(crate) unsafe extern "C" fn get(args: *mut PJRT_KeyValueGetCallback_Args) -> *mut PJRT_Error {
     let args = &mut *args;
     answer(args.user_arg, args.callback_error, |exchange| {
-        let value = exchange.get(given(args.key, args.key_size), args.timeout_in_ms)?;
+        let value = exchange.get(bytes(args.key, args.key_size), args.timeout_in_ms)?;
         args.value = lend(&value)?;
         args.value_size = value.len();
         args.value_deleter_callback = Some(free_value);
@@ -221,7 +206,7 @@ pub(crate) unsafe extern "C" fn get(args: *mut PJRT_KeyValueGetCallback_Args) ->
 pub(crate) unsafe extern "C" fn try_get(args: *mut PJRT_KeyValueTryGetCallback_Args) -> *mut PJRT_Error {
     let args = &mut *args;
     answer(args.user_arg, args.callback_error, |exchange| {
-        let value = exchange.try_get(given(args.key, args.key_size))?;
+        let value = exchange.try_get(bytes(args.key, args.key_size))?;
         args.value = lend(&value)?;
         args.value_size = value.len();
         args.value_deleter_callback = Some(free_value);
@@ -233,6 +218,6 @@ pub(crate) unsafe extern "C" fn try_get(args: *mut PJRT_KeyValueTryGetCallback_A
 pub(crate) unsafe extern "C" fn put(args: *mut PJRT_KeyValuePutCallback_Args) -> *mut PJRT_Error {
     let args = &mut *args;
     answer(args.user_arg, args.callback_error, |exchange| {
-        exchange.put(given(args.key, args.key_size), given(args.value, args.value_size))
+        exchange.ask(|store| store.put(bytes(args.key, args.key_size), bytes(args.value, args.value_size)))
     })
 }

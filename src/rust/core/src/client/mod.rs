@@ -434,7 +434,7 @@ impl Client {
     /// Returns whether the work was done in time.
     fn end(&self, patience: &ExitDeadline) -> bool {
         // Some plugins crash when their client ends before the copies that it started.
-        if !self.work().threads().all(|thread| thread.drain(patience)) || !self.work().transfers().drain(patience) {
+        if !self.work().threads().all(|thread| thread.drain(patience)) || !self.work().transfers.drain(patience) {
             return false;
         }
         let handle = self.0.handle.swap(null_mut(), Ordering::AcqRel);
@@ -453,10 +453,6 @@ static FINISH_COMPILES: OnceLock<fn(&ExitDeadline) -> bool> = OnceLock::new();
 pub(crate) fn finish_compiles_by(finish: fn(&ExitDeadline) -> bool) {
     // It is always the same function.
     let _ = FINISH_COMPILES.set(finish);
-}
-
-fn finish_compiles(patience: &ExitDeadline) -> bool {
-    FINISH_COMPILES.get().is_none_or(|finish| finish(patience))
 }
 
 /// Every open client, in order of creation.
@@ -480,7 +476,7 @@ pub fn close_all() {
     let patience = ExitDeadline::start();
     let mut usable = clients.iter().filter(|client| client.is_usable() && !client.is_poisoned());
     let ended = creation::finish(&patience)
-        && finish_compiles(&patience)
+        && FINISH_COMPILES.get().is_none_or(|finish| finish(&patience))
         && usable.all(|client| client.end(&patience) || client.is_poisoned());
     // Work that cannot be stopped continues, or a plugin's handlers might never end.
     if !ended || poison::is_any() {

@@ -11,17 +11,18 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 #[derive(Debug)]
 pub(crate) struct Work {
     dispatchers: Dispatchers,
-    uploader: LaunchThread,
+    /// Writes arrays for devices in the background.
+    pub(crate) uploader: LaunchThread,
     /// Compilations that may still run.
     compiles: Mutex<Vec<Weak<Signal>>>,
     /// Copies to the host in progress.
-    transfers: InFlight,
+    pub(crate) transfers: InFlight,
     /// The pending work of each device.
     in_flight: Vec<InFlight>,
     /// One lock for each device if XLA's CPU client has several, see [`Work::running`].
     running: Vec<Running>,
-    /// Held while a launch is queued on the threads of several devices.
-    launch_order: Mutex<()>,
+    /// Held while a launch is queued on the threads of several devices, so that two launches do not deadlock.
+    pub(crate) launch_order: Mutex<()>,
     poison: &'static Poison,
 }
 
@@ -93,27 +94,12 @@ impl Work {
         &self.in_flight[device]
     }
 
-    /// A lock to hold while a launch is queued on the threads of several devices, so that two launches do not deadlock.
-    pub(crate) fn launch_order(&self) -> &Mutex<()> {
-        &self.launch_order
-    }
-
     /// A lock on the work of a device against launches on several devices in between. On XLA's CPU client all devices
     /// share one thread pool, and a device there accepts 32 programs at a time. A part of a launch that waits for its
     /// turn occupies a thread, and the other parts occupy theirs while they wait for it, so that no thread may be left
     /// for the programs before.
     pub(crate) fn running(&self, device: usize) -> Option<&Running> {
         self.running.get(device)
-    }
-
-    /// The thread that writes arrays for devices in the background.
-    pub(crate) fn uploader(&self) -> &LaunchThread {
-        &self.uploader
-    }
-
-    /// Copies to the host in progress.
-    pub(crate) fn transfers(&self) -> &InFlight {
-        &self.transfers
     }
 
     /// Its threads; launches wait for uploads, never the reverse.

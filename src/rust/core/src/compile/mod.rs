@@ -39,7 +39,7 @@ fn compile_unless(
     let compiled = || Executable::compile_unless(cancel, devices, program, options);
     let Some(cache) = cache else { return end(span, "compiled", compiled()) };
     match cache.find(devices, program, options, u64::MAX) {
-        Ok(Lookup::Executable(executable, found)) => end(span, found.name(), Ok(executable)),
+        Ok(Lookup::Executable(executable, found)) => end(span, found, Ok(executable)),
         Ok(Lookup::Nothing(place)) => end(span, "not in the cache", compiled().map(|made| cache.keep(place, made))),
         Ok(Lookup::Large) => end(span, "compiled", compiled()),
         Err(error) => end(span, "", Err(error)),

@@ -8,7 +8,7 @@ use crate::client::device::Device;
 use crate::client::topology::System;
 use crate::client::{self, Client};
 use crate::compile::{compile_unless, end, span};
-use crate::executable::apart::is_apart;
+use crate::executable::apart::helpers;
 use crate::executable::options::CompileOptions;
 use crate::executable::unloaded::Unloaded;
 use crate::executable::Executable;
@@ -109,7 +109,7 @@ impl Compiling {
         if let Some(cache) = cache {
             match cache.find(devices, program, options, QUICKLY_LOADED)? {
                 Lookup::Executable(executable, found) => {
-                    return Ok(Compiling::done(client, end(span, found.name(), Ok(executable))?));
+                    return Ok(Compiling::done(client, end(span, found, Ok(executable))?));
                 }
                 Lookup::Nothing(found) => place = found,
                 Lookup::Large => {
@@ -120,20 +120,16 @@ impl Compiling {
         }
         span.forget();
         let (cache, devices) = (cache.cloned(), devices.to_vec());
-        let (program, options) = (program.clone(), options.clone());
-        let wanted = Wanted::default();
-        let is_apart = is_apart(&client, &options);
-        let cancel = wanted.0.clone();
-        let compile = move || {
+        let (program, own_options) = (program.clone(), options.clone());
+        Self::submit(client, options, usize::MAX, move |cancel| {
             let (span, outcome) = (self::span(), if cache.is_some() { "not in the cache" } else { "compiled" });
-            let compiled = Executable::compile_unless(&cancel, &devices, &program, &options);
+            let compiled = Executable::compile_unless(cancel, &devices, &program, &own_options);
             let compiled = compiled.map(|executable| match cache {
                 Some(cache) => cache.keep(place, executable),
                 None => executable,
             });
             end(span, outcome, compiled)
-        };
-        Self::submit(client, Box::new(compile), usize::MAX, wanted, is_apart)
+        })
     }
 
     /// The same for a caller who goes on: at most as many programs as there are processors compile at once, in the
@@ -161,24 +157,22 @@ impl Compiling {
         most: usize,
     ) -> Result<Compiling> {
         let (cache, devices) = (cache.cloned(), devices.to_vec());
-        let (program, options) = (program.clone(), options.clone());
-        let wanted = Wanted::default();
-        let is_apart = is_apart(&client, &options);
-        let cancel = wanted.0.clone();
-        let compile = move || compile_unless(&cancel, cache.as_ref(), &devices, &program, &options);
-        Self::submit(client, Box::new(compile), most, wanted, is_apart)
+        let (program, own_options) = (program.clone(), options.clone());
+        Self::submit(client, options, most, move |cancel| {
+            compile_unless(cancel, cache.as_ref(), &devices, &program, &own_options)
+        })
     }
 
     fn submit(
         client: Client,
-        compile: Compile<Executable>,
+        options: &CompileOptions,
         most: usize,
-        wanted: Wanted,
-        is_apart: bool,
+        compile: impl FnOnce(&Cancel) -> Result<Executable> + Send + 'static,
     ) -> Result<Compiling> {
-        let result = Pending::new(client.plugin().api().poison());
+        let (result, wanted) = (Pending::new(client.plugin().api().poison()), Wanted::default());
+        let (cancel, is_apart) = (wanted.0.clone(), helpers(&client, options).is_some());
         client.work().note_compile(&result.ended);
-        submit(client.plugin(), result.clone(), compile, most, is_apart)?;
+        submit(client.plugin(), result.clone(), Box::new(move || compile(&cancel)), most, is_apart)?;
         Ok(Compiling { client, result, _wanted: Arc::new(wanted) })
     }
 
@@ -332,7 +326,6 @@ impl CompileJob {
 
 /// The client to compile with, once options and devices are checked.
 fn usable_client(devices: &[Device], options: &CompileOptions) -> Result<Client> {
-    options.check()?;
     options.check_devices(devices)?;
     let client = devices[0].client().clone();
     // In a fork the queue may be locked permanently.

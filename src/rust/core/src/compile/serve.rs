@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 /// Stack for the recursion of compilers; only the used part takes memory.
 const STACK: usize = 64 << 20;
 
-/// How long a helper waits for the next program before it returns memory to the system.
-const REST: Duration = Duration::from_millis(200);
+/// How many milliseconds a helper waits for the next program before it returns memory to the system.
+const REST: i32 = 200;
 
 /// The interval between looks at a limited compiler.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -55,10 +55,7 @@ fn watch(stream: &UnixStream, parent: i32) -> ! {
         const HANGUP: i16 = libc::POLLRDHUP;
         #[cfg(not(target_os = "linux"))]
         const HANGUP: i16 = 0;
-        let mut polled = libc::pollfd { fd: stream.as_raw_fd(), events: HANGUP, revents: 0 };
-        // SAFETY: one entry is passed.
-        let found = unsafe { libc::poll(&mut polled, 1, SECOND) };
-        if found > 0 || self::parent() != parent {
+        if poll(stream, HANGUP, SECOND) > 0 || self::parent() != parent {
             leave(0);
         }
     }
@@ -81,7 +78,7 @@ fn work(mut stream: UnixStream) -> io::Result<()> {
     let output = Arc::new(Mutex::new(stream.try_clone()?));
     let client = create(&setup);
     loop {
-        if !has_more(&stream, REST) {
+        if poll(&stream, libc::POLLIN, REST) == 0 {
             trim();
         }
         let request: Request = protocol::read(&mut stream)?;
@@ -109,11 +106,11 @@ fn create(setup: &Setup) -> Result<Client> {
     Client::create(Plugin::load(&setup.plugin())?, &setup.options())
 }
 
-/// Whether there is something to read within this time.
-fn has_more(stream: &UnixStream, time: Duration) -> bool {
-    let mut polled = libc::pollfd { fd: stream.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+/// The number of streams, 1 or 0, on which something happens within this time; negative for an error.
+fn poll(stream: &UnixStream, events: i16, milliseconds: i32) -> i32 {
+    let mut polled = libc::pollfd { fd: stream.as_raw_fd(), events, revents: 0 };
     // SAFETY: one entry is passed.
-    unsafe { libc::poll(&mut polled, 1, time.as_millis() as i32) != 0 }
+    unsafe { libc::poll(&mut polled, 1, milliseconds) }
 }
 
 /// Returns memory that a compiler has freed to the system.

@@ -5,7 +5,6 @@ use crate::buffer::Buffer;
 use crate::host::memory::HostMemory;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dlpack::{Element, Place, Tensor, IS_COPIED, READ_ONLY};
-use pjrt_data::layout::Strides;
 
 /// What a consumer asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +60,7 @@ impl Buffer {
             strides: std::ptr::null_mut(),
             byte_offset: 0,
         };
-        let (shape, strides) = (spec.dims.clone(), signed(spec.strides()));
+        let numbers = [spec.dims.to_vec(), spec.strides().into_iter().map(|stride| stride as i64).collect()];
         if wanted.copy {
             let view = self.read()?;
             let memory = HostMemory::new(view.bytes().len())?;
@@ -69,15 +68,11 @@ impl Buffer {
             unsafe { memory.data().copy_from_nonoverlapping(view.bytes().as_ptr(), view.bytes().len()) };
             view.check()?;
             let tensor = array(memory.data().cast(), Place { kind: Place::CPU, id: 0 });
-            return Ok(managed(tensor, shape, strides, IS_COPIED, wanted.is_versioned, Box::new(memory)));
+            return Ok(managed(tensor, numbers, IS_COPIED, wanted.is_versioned, Box::new(memory)));
         }
         let place = place(self)?;
         let loan = self.lend()?;
         let tensor = array(loan.data(), place);
-        Ok(managed(tensor, shape, strides, READ_ONLY, wanted.is_versioned, Box::new(loan)))
+        Ok(managed(tensor, numbers, READ_ONLY, wanted.is_versioned, Box::new(loan)))
     }
-}
-
-fn signed(strides: Strides) -> Box<[i64]> {
-    strides.into_iter().map(|stride| stride as i64).collect()
 }

@@ -164,7 +164,7 @@ impl Device {
         let plugin = client.plugin();
         let kind = PJRT_Extension_Type::PJRT_Extension_Type_Stream;
         // SAFETY: the extension lies in the plugin's constant data; the field is read only if it reaches that far.
-        let function = plugin.extension::<PJRT_Stream_Extension>(kind).and_then(|found| unsafe {
+        let function = plugin.api().extension::<PJRT_Stream_Extension>(kind).and_then(|found| unsafe {
             let end = std::mem::offset_of!(PJRT_Stream_Extension, get_stream) + size_of::<usize>();
             if (*found).base.struct_size >= end {
                 (*found).get_stream

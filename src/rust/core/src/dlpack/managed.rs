@@ -19,10 +19,15 @@ pub struct Managed {
     generation: u32,
 }
 
+/// What is used of either struct.
 #[derive(Debug, Clone, Copy)]
-enum Raw {
-    Unversioned(NonNull<c::Managed>),
-    Versioned(NonNull<c::ManagedVersioned>),
+struct Raw {
+    address: NonNull<c_void>,
+    tensor: NonNull<c::Tensor>,
+    /// The array's own function, which takes the address.
+    deleter: Option<*const ()>,
+    /// `None` for the struct without a version.
+    flags: Option<u64>,
 }
 
 // SAFETY: DLPack's arrays may be released from any thread.
@@ -57,37 +62,32 @@ fn release_all() {
 }
 
 impl Raw {
+    /// # Safety
+    /// The address is that of a struct of this kind, which is owned.
+    unsafe fn of(address: NonNull<c_void>, is_versioned: bool) -> Raw {
+        if is_versioned {
+            let found = address.cast::<c::ManagedVersioned>().as_mut();
+            let deleter = found.deleter.map(|function| function as *const ());
+            return Raw { address, tensor: (&mut found.tensor).into(), deleter, flags: Some(found.flags) };
+        }
+        let found = address.cast::<c::Managed>().as_mut();
+        let deleter = found.deleter.map(|function| function as *const ());
+        Raw { address, tensor: (&mut found.tensor).into(), deleter, flags: None }
+    }
+
     /// Calls the array's own function.
     ///
     /// # Safety
     /// The array is owned, and not used any more.
     unsafe fn release(self) {
-        match self {
-            Raw::Unversioned(managed) => {
-                if let Some(deleter) = managed.as_ref().deleter {
-                    deleter(managed.as_ptr());
-                }
-            }
-            Raw::Versioned(managed) => {
-                if let Some(deleter) = managed.as_ref().deleter {
-                    deleter(managed.as_ptr());
-                }
-            }
+        if let Some(deleter) = self.deleter {
+            std::mem::transmute::<*const (), unsafe extern "C" fn(*mut c_void)>(deleter)(self.address.as_ptr());
         }
     }
 
     fn is_ours(self) -> bool {
-        // SAFETY: an owned array.
-        unsafe {
-            match self {
-                Raw::Unversioned(managed) => {
-                    managed.as_ref().deleter.is_some_and(|f| f as usize == delete as *const () as usize)
-                }
-                Raw::Versioned(managed) => {
-                    managed.as_ref().deleter.is_some_and(|f| f as usize == delete_versioned as *const () as usize)
-                }
-            }
-        }
+        let ours = [delete::<c::Managed> as *const (), delete::<c::ManagedVersioned> as *const ()];
+        self.deleter.is_some_and(|deleter| ours.contains(&deleter))
     }
 }
 
@@ -100,14 +100,12 @@ impl Managed {
     /// # Safety
     /// The address is null or that of a struct of this kind, which the caller owns.
     pub unsafe fn from_raw(address: *mut c_void, is_versioned: bool) -> Result<Managed> {
-        let raw = match (NonNull::new(address), is_versioned) {
-            (Some(found), true) => Raw::Versioned(found.cast()),
-            (Some(found), false) => Raw::Unversioned(found.cast()),
-            (None, _) => bail!(InvalidInput, "A null pointer is not a DLPack array."),
+        let Some(address) = NonNull::new(address) else {
+            bail!(InvalidInput, "A null pointer is not a DLPack array.");
         };
-        let managed = Managed { raw, generation: process::generation() };
-        if let Raw::Versioned(found) = raw {
-            let c::Version { major, minor } = found.as_ref().version;
+        let managed = Managed { raw: Raw::of(address, is_versioned), generation: process::generation() };
+        if is_versioned {
+            let c::Version { major, minor } = address.cast::<c::ManagedVersioned>().as_ref().version;
             if major != c::VERSION.0 {
                 let expected = c::VERSION.0;
                 bail!(
@@ -128,23 +126,16 @@ impl Managed {
 
     /// The address of the struct.
     pub fn address(&self) -> *mut c_void {
-        match self.raw {
-            Raw::Unversioned(managed) => managed.as_ptr().cast(),
-            Raw::Versioned(managed) => managed.as_ptr().cast(),
-        }
+        self.raw.address.as_ptr()
     }
 
     pub fn is_versioned(&self) -> bool {
-        matches!(self.raw, Raw::Versioned(_))
+        self.raw.flags.is_some()
     }
 
     /// Whether nobody may write to it. The struct without version does not say.
     pub fn is_read_only(&self) -> bool {
-        match self.raw {
-            // SAFETY: an owned array.
-            Raw::Versioned(managed) => unsafe { managed.as_ref().flags & c::READ_ONLY != 0 },
-            Raw::Unversioned(_) => false,
-        }
+        self.raw.flags.is_some_and(|flags| flags & c::READ_ONLY != 0)
     }
 
     /// The array, after checks.
@@ -153,12 +144,7 @@ impl Managed {
     /// As [`Lent::read`].
     pub fn array(&self) -> Result<Lent> {
         // SAFETY: an owned array, whose struct is as DLPack says.
-        unsafe {
-            match self.raw {
-                Raw::Unversioned(managed) => Lent::read(&managed.as_ref().tensor),
-                Raw::Versioned(managed) => Lent::read(&managed.as_ref().tensor),
-            }
-        }
+        unsafe { Lent::read(self.raw.tensor.as_ref()) }
     }
 }
 
@@ -177,11 +163,11 @@ impl Drop for Managed {
     }
 }
 
-/// What is behind an array of ours: the struct, its numbers, and the owner of the memory.
-struct Behind<M> {
+/// An array of ours: the struct, which comes first, its numbers, and the owner of the memory.
+#[repr(C)]
+struct Ours<M> {
     managed: M,
-    shape: Box<[i64]>,
-    strides: Box<[i64]>,
+    _numbers: [Vec<i64>; 2],
     _owner: Box<dyn Send>,
 }
 
@@ -190,47 +176,30 @@ struct Behind<M> {
 /// `owner` keeps the memory at `tensor.data`, and is dropped when the consumer is done, on any thread. The tensor's shape and
 /// strides are set from the numbers.
 pub(super) fn managed(
-    tensor: c::Tensor,
-    shape: Box<[i64]>,
-    strides: Box<[i64]>,
+    mut tensor: c::Tensor,
+    mut numbers: [Vec<i64>; 2],
     flags: u64,
     is_versioned: bool,
     owner: Box<dyn Send>,
 ) -> Managed {
+    fn leaked<M>(managed: M, numbers: [Vec<i64>; 2], owner: Box<dyn Send>) -> NonNull<c_void> {
+        NonNull::from(Box::leak(Box::new(Ours { managed, _numbers: numbers, _owner: owner }))).cast()
+    }
+    [tensor.shape, tensor.strides] = numbers.each_mut().map(|numbers| numbers.as_mut_ptr());
     let context = std::ptr::null_mut();
-    let raw = if is_versioned {
+    let address = if is_versioned {
         let version = c::Version { major: c::VERSION.0, minor: c::VERSION.1 };
-        let managed = c::ManagedVersioned { version, context, deleter: Some(delete_versioned), flags, tensor };
-        let behind = NonNull::from(Box::leak(Box::new(Behind { managed, shape, strides, _owner: owner })));
-        // SAFETY: just made, and nobody else has it.
-        let behind = unsafe { &mut *behind.as_ptr() };
-        (behind.managed.tensor.shape, behind.managed.tensor.strides) =
-            (behind.shape.as_mut_ptr(), behind.strides.as_mut_ptr());
-        behind.managed.context = (&raw mut *behind).cast();
-        Raw::Versioned(NonNull::from(&mut behind.managed))
+        let managed = c::ManagedVersioned { version, context, deleter: Some(delete), flags, tensor };
+        leaked(managed, numbers, owner)
     } else {
-        let managed = c::Managed { tensor, context, deleter: Some(delete) };
-        let behind = NonNull::from(Box::leak(Box::new(Behind { managed, shape, strides, _owner: owner })));
-        // SAFETY: as above.
-        let behind = unsafe { &mut *behind.as_ptr() };
-        (behind.managed.tensor.shape, behind.managed.tensor.strides) =
-            (behind.shape.as_mut_ptr(), behind.strides.as_mut_ptr());
-        behind.managed.context = (&raw mut *behind).cast();
-        Raw::Unversioned(NonNull::from(&mut behind.managed))
+        leaked(c::Managed { tensor, context, deleter: Some(delete) }, numbers, owner)
     };
-    Managed { raw, generation: process::generation() }
+    // SAFETY: just made, and nobody else has it.
+    Managed { raw: unsafe { Raw::of(address, is_versioned) }, generation: process::generation() }
 }
 
-unsafe extern "C" fn delete(managed: *mut c::Managed) {
-    free::<c::Managed>((*managed).context);
-}
-
-unsafe extern "C" fn delete_versioned(managed: *mut c::ManagedVersioned) {
-    free::<c::ManagedVersioned>((*managed).context);
-}
-
-unsafe fn free<M>(context: *mut c_void) {
-    let behind = Box::from_raw(context.cast::<Behind<M>>());
+unsafe extern "C" fn delete<M>(managed: *mut M) {
+    let ours = Box::from_raw(managed.cast::<Ours<M>>());
     // A panic must not reach the other library.
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(behind)));
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(ours)));
 }

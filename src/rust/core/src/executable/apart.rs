@@ -1,7 +1,7 @@
 //! Compilation in a helper's process, and the helper's part of it.
 
 use crate::apart::protocol::{Answer, Function, Request};
-use crate::apart::{Cancel, Limits, Outcome, Place, Pool};
+use crate::apart::{Cancel, Limits, Place, Pool};
 use crate::client::Client;
 use crate::executable::description::Description;
 use crate::executable::options::CompileOptions;
@@ -9,26 +9,14 @@ use crate::executable::source::Code;
 use crate::executable::Loaded;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
-use pjrt_ffi::api::call;
 use pjrt_handlers::registry;
 use pjrt_program::program::Program;
 use pjrt_sys::*;
 
-/// A program that a helper has compiled and this process has loaded.
-pub(super) struct Made {
-    pub handle: *mut PJRT_LoadedExecutable,
-    pub payload: Box<[u8]>,
-}
-
 /// The helpers that compile a program with these options, and their limits; `None` if this process does.
-pub(super) fn helpers<'a>(client: &'a Client, options: &CompileOptions) -> Option<(&'a Pool, Limits)> {
+pub(crate) fn helpers<'a>(client: &'a Client, options: &CompileOptions) -> Option<(&'a Pool, Limits)> {
     let Place::Apart(limits) = options.place else { return None };
     is_possible(client).then(|| client.helpers()).flatten().map(|pool| (pool, limits))
-}
-
-/// Whether helpers compile programs with these options.
-pub(crate) fn is_apart(client: &Client, options: &CompileOptions) -> bool {
-    helpers(client, options).is_some()
 }
 
 /// Whether helpers can compile for a client: for this machine's processors, if the plugin can serialize executables. A helper
@@ -54,7 +42,7 @@ pub(super) fn compile(
     program: &Program,
     options: &[u8],
     cancel: &Cancel,
-) -> Result<Option<Made>> {
+) -> Result<Option<(Loaded, Box<[u8]>)>> {
     client.handle()?;
     let functions = registry::users().into_iter().map(|(target, platform)| Function { target, platform });
     let request = Request {
@@ -65,8 +53,8 @@ pub(super) fn compile(
         ..Default::default()
     };
     match pool.compile(request, limits, cancel).map_err(|error| described(error, program))? {
-        Outcome::Compiled(payload) => load(client, payload, options),
-        Outcome::NotApart => Ok(None),
+        Some(payload) => load(client, payload, options),
+        None => Ok(None),
     }
 }
 
@@ -84,19 +72,9 @@ fn described(error: Error, program: &Program) -> Error {
 }
 
 /// Loads a serialized executable. If that fails, this process compiles the program: it is known not to crash the compiler.
-fn load(client: &Client, payload: Vec<u8>, options: &[u8]) -> Result<Option<Made>> {
-    let loaded = call!(
-        client.plugin().api(),
-        PJRT_Executable_DeserializeAndLoad {
-            client: client.handle()?,
-            serialized_executable: payload.as_ptr().cast(),
-            serialized_executable_size: payload.len(),
-            overridden_serialized_compile_options: options.as_ptr().cast(),
-            overridden_serialized_compile_options_size: options.len(),
-        }
-    );
-    match loaded {
-        Ok(loaded) => Ok(Some(Made { handle: loaded.loaded_executable, payload: payload.into() })),
+fn load(client: &Client, payload: Vec<u8>, options: &[u8]) -> Result<Option<(Loaded, Box<[u8]>)>> {
+    match Loaded::deserialize(client, &payload, options) {
+        Ok(loaded) => Ok(Some((loaded, payload.into()))),
         Err(error) if client.is_poisoned() => Err(error),
         Err(_) => Ok(None),
     }
@@ -118,19 +96,6 @@ pub fn answer(client: &Client, request: &Request) -> Answer {
 
 /// Compiles a program and serializes the executable; `None` if the plugin cannot serialize it.
 fn serialized(client: &Client, request: &Request) -> Result<Option<Vec<u8>>> {
-    let api = client.plugin().api();
-    let code = Code::new(&request.code, &request.format)?;
-    let compiled = code.pass(api, |program| {
-        call!(
-            api,
-            PJRT_Client_Compile {
-                client: client.handle()?,
-                program: program.cast(),
-                compile_options: request.options.as_ptr().cast(),
-                compile_options_size: request.options.len(),
-            }
-        )
-    })?;
-    let loaded = Loaded::new(client, compiled.executable);
+    let loaded = Loaded::compile(client, &Code::new(&request.code, &request.format)?, &request.options)?;
     Ok(Description::new(client, loaded.handle())?.with_payload(<[u8]>::to_vec).ok())
 }

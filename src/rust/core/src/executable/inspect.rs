@@ -89,16 +89,14 @@ impl Executable {
 
     /// The optimized program.
     pub fn optimized_module(&self) -> Result<HloModuleProto> {
-        self.describe()?
-            .optimized_module()
-            .map_err(|e| e.unsupported(self.client().platform(), "The optimized program is"))
+        let module = self.describe()?.optimized_module();
+        module.map_err(|e| e.unsupported(self.client().platform(), "The optimized program is"))
     }
 
     /// The optimized program as a serialized `HloModuleProto`, complete.
     pub fn optimized_bytes(&self) -> Result<Vec<u8>> {
-        self.describe()?
-            .optimized_bytes()
-            .map_err(|e| e.unsupported(self.client().platform(), "The optimized program is"))
+        let bytes = self.describe()?.optimized_bytes();
+        bytes.map_err(|e| e.unsupported(self.client().platform(), "The optimized program is"))
     }
 
     /// The memory spaces of inputs and outputs: the plugin's description of the outputs if it has one, otherwise the

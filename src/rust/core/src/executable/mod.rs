@@ -254,7 +254,6 @@ impl Executable {
         let source = AdaptedProgram::new(program, client.shares_host_memory(), helpers.is_some())?;
         let program = source.program();
         collectives::check(program, options.replicas(), options.partitions())?;
-        let api = client.plugin().api();
         drop(read);
         let start = Instant::now();
         let phase = trace::span(Activity::Phase, || Details::named("compiler"));
@@ -264,22 +263,11 @@ impl Executable {
             let serialized = options.serialize_with(flags, devices, program.is_for_shardy());
             let (loaded, payload) = source.compile_with(plugin, |program| {
                 if let Some(helpers) = helpers {
-                    if let Some(made) = apart::compile(client, helpers, program, &serialized, cancel)? {
-                        return Ok((Loaded::new(client, made.handle), Some(made.payload)));
+                    if let Some((loaded, payload)) = apart::compile(client, helpers, program, &serialized, cancel)? {
+                        return Ok((loaded, Some(payload)));
                     }
                 }
-                let compiled = Code::of(program)?.pass(api, |program| {
-                    call!(
-                        api,
-                        PJRT_Client_Compile {
-                            client: client.handle()?,
-                            program: program.cast(),
-                            compile_options: serialized.as_ptr().cast(),
-                            compile_options_size: serialized.len(),
-                        }
-                    )
-                })?;
-                Ok((Loaded::new(client, compiled.executable), None))
+                Ok((Loaded::compile(client, &Code::of(program)?, &serialized)?, None))
             })?;
             Ok((loaded, payload, serialized))
         })
@@ -309,12 +297,8 @@ impl Executable {
     }
 
     /// Takes ownership of an executable that a plugin has loaded from its serialized form.
-    pub(crate) fn restore(
-        client: &Client,
-        handle: *mut PJRT_LoadedExecutable,
-        as_was: Deserialized,
-    ) -> Result<Executable> {
-        let loaded = Loaded::new(client, handle);
+    fn restore(loaded: Loaded, as_was: Deserialized) -> Result<Executable> {
+        let client = &loaded.client.clone();
         let Deserialized { names, output_names, devices, hint, dispatch, provenance } = as_was;
         let signature = Description::new(client, loaded.handle())?.signature(
             &provenance.interface,
@@ -487,6 +471,38 @@ impl Loaded {
         client.plugin().first_executable.call_once(|| process::watch_exit(crate::client::close_all));
         client.usage().add_executable();
         Loaded { client: client.clone(), slot: Slot::default(), handle: AtomicPtr::new(handle) }
+    }
+
+    /// Has the plugin compile a program.
+    fn compile(client: &Client, code: &Code, options: &[u8]) -> Result<Loaded> {
+        let api = client.plugin().api();
+        let compiled = code.pass(api, |program| {
+            call!(
+                api,
+                PJRT_Client_Compile {
+                    client: client.handle()?,
+                    program: program.cast(),
+                    compile_options: options.as_ptr().cast(),
+                    compile_options_size: options.len(),
+                }
+            )
+        });
+        Ok(Loaded::new(client, compiled?.executable))
+    }
+
+    /// Has the plugin load a serialized executable, with these options.
+    fn deserialize(client: &Client, payload: &[u8], options: &[u8]) -> Result<Loaded> {
+        let loaded = call!(
+            client.plugin().api(),
+            PJRT_Executable_DeserializeAndLoad {
+                client: client.handle()?,
+                serialized_executable: payload.as_ptr().cast(),
+                serialized_executable_size: payload.len(),
+                overridden_serialized_compile_options: options.as_ptr().cast(),
+                overridden_serialized_compile_options_size: options.len(),
+            }
+        );
+        Ok(Loaded::new(client, loaded?.loaded_executable))
     }
 
     fn handle(&self) -> *mut PJRT_LoadedExecutable {

@@ -4,7 +4,6 @@ mod proto;
 
 use crate::apart::Place;
 use crate::client::device::Device;
-use crate::client::flags::FLAGS;
 use crate::client::settings::Settings;
 use crate::client::topology::Topology;
 use crate::client::Client;
@@ -19,7 +18,7 @@ use proto::*;
 use std::collections::BTreeMap;
 
 /// How to compile a program. Immutable.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct CompileOptions {
     /// The numbers of replicas and partitions; by default the program's own, or one.
     pub num_replicas: Option<i64>,
@@ -75,25 +74,6 @@ const LEVEL: &str = "xla_backend_optimization_level";
 
 /// Where XLA looks for the CUDA toolkit.
 const TOOLKIT: &str = "xla_gpu_cuda_data_dir";
-
-impl Default for CompileOptions {
-    fn default() -> Self {
-        CompileOptions {
-            num_replicas: None,
-            num_partitions: None,
-            device_assignment: None,
-            use_spmd_partitioning: None,
-            use_shardy_partitioner: None,
-            propagation_to_parameters: Propagation::default(),
-            propagation_to_output: Propagation::default(),
-            compile_portable_executable: false,
-            optimization_level: None,
-            debug_options: BTreeMap::new(),
-            dispatch: Dispatch::Auto,
-            place: Place::Inside,
-        }
-    }
-}
 
 impl CompileOptions {
     /// Checks for options that would make a plugin abort, or contradict each other.
@@ -254,30 +234,14 @@ impl CompileOptions {
         format!("A program of {}", self.parts())
     }
 
-    /// The serialized `CompileOptionsProto` for these devices, all partitions of the first replica first, for a
-    /// compiler that knows all flags. `for_shardy`: whether the program is written for Shardy.
-    pub(crate) fn serialize(&self, devices: &[Device], for_shardy: bool) -> Vec<u8> {
-        self.serialize_with(&FLAGS, devices, for_shardy)
-    }
-
-    /// The same for a compiler that knows these flags. Flags that the environment sets stay as they are.
+    /// The serialized `CompileOptionsProto` for these devices, all partitions of the first replica first, for a compiler that
+    /// knows these flags. Flags that the environment sets stay as they are. `for_shardy`: whether the program is written for
+    /// Shardy.
     pub(crate) fn serialize_with(&self, flags: &[(&str, bool)], devices: &[Device], for_shardy: bool) -> Vec<u8> {
         let ids: Vec<_> = devices.iter().map(|device| i64::from(device.id())).collect();
         let client = devices.first().map(Device::client);
         let defaults = defaults(flags, client.map(Client::settings), client.and_then(|client| client.cuda_data_dir()));
         self.encode(&ids, ordinal(devices), for_shardy, defaults)
-    }
-
-    /// The same for the ids of devices that may belong to other machines, with the compiler's `settings` and `toolkit`.
-    pub(crate) fn serialize_absent(
-        &self,
-        flags: &[(&str, bool)],
-        ids: &[i64],
-        for_shardy: bool,
-        settings: &Settings,
-        toolkit: Option<&str>,
-    ) -> Vec<u8> {
-        self.encode(ids, -1, for_shardy, defaults(flags, Some(settings), toolkit))
     }
 
     /// The ids of the devices of a topology to compile for: those of the assignment, or the first ones.
@@ -309,7 +273,8 @@ impl CompileOptions {
         }
     }
 
-    fn encode(
+    /// The same for the ids of devices, which may belong to other machines, where the number on this machine is -1.
+    pub(crate) fn encode(
         &self,
         device_ids: &[i64],
         device_ordinal: i64,
@@ -348,15 +313,10 @@ impl Propagation {
     fn to_each(&self, arrays: &Option<Vec<Array>>, what: &str) -> Result<Propagation> {
         let Some(arrays) = arrays else {
             return match self {
-                Propagation::Each(_) => {
-                    let option = format!("allow_spmd_sharding_propagation_to_{what}");
-                    Err(Error::new(
-                        Kind::InvalidInput,
-                        format!(
-                            "`{option}` must be TRUE, FALSE or NULL: the number of this program's {what} is not known."
-                        ),
-                    ))
-                }
+                Propagation::Each(_) => bail!(
+                    InvalidInput,
+                    "`allow_spmd_sharding_propagation_to_{what}` must be TRUE, FALSE or NULL: the number of this program's {what} is not known."
+                ),
                 other => Ok(other.clone()),
             };
         };
@@ -399,36 +359,24 @@ fn agreed(name: &str, given: Option<i64>, attribute: &str, said: Option<i64>) ->
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct UsedOptions {
     proto: CompileOptionsProto,
+    /// The part of it for the build.
+    build: ExecutableBuildOptionsProto,
 }
 
 impl UsedOptions {
-    /// Reads the bytes of [`CompileOptions::serialize`]; `None` for other bytes.
+    /// Reads the bytes of [`CompileOptions::serialize_with`]; `None` for other bytes.
     pub fn decode(bytes: &[u8]) -> Option<UsedOptions> {
         let proto = CompileOptionsProto::decode(bytes).ok()?;
-        let build = proto.executable_build_options.as_ref()?;
+        let build = proto.executable_build_options.clone()?;
         let counts = CompileOptions {
             num_replicas: Some(build.num_replicas),
             num_partitions: Some(build.num_partitions),
             ..Default::default()
         };
-        let used = UsedOptions { proto };
+        let used = UsedOptions { proto, build };
         let is_whole =
             counts.check().is_ok() && (used.is_portable() || used.device_ids().len() == counts.num_devices());
         is_whole.then_some(used)
-    }
-
-    fn build(&self) -> &ExecutableBuildOptionsProto {
-        static NONE: ExecutableBuildOptionsProto = ExecutableBuildOptionsProto {
-            device_ordinal: -1,
-            num_replicas: 1,
-            num_partitions: 1,
-            use_spmd_partitioning: false,
-            device_assignment: None,
-            allow_spmd_sharding_propagation_to_output: Vec::new(),
-            allow_spmd_sharding_propagation_to_parameters: Vec::new(),
-            use_shardy_partitioner: false,
-        };
-        self.proto.executable_build_options.as_ref().unwrap_or(&NONE)
     }
 
     pub fn is_portable(&self) -> bool {
@@ -436,18 +384,18 @@ impl UsedOptions {
     }
 
     pub fn is_for_shardy(&self) -> bool {
-        self.build().use_shardy_partitioner
+        self.build.use_shardy_partitioner
     }
 
     /// The numbers of replicas and partitions.
     pub fn counts(&self) -> (i64, i64) {
-        (self.build().num_replicas, self.build().num_partitions)
+        (self.build.num_replicas, self.build.num_partitions)
     }
 
     /// The ids of the devices that it was compiled for, all partitions of the first replica first; none for a portable
     /// executable.
     pub fn device_ids(&self) -> Vec<i64> {
-        let partitions = self.build().device_assignment.iter().flat_map(|a| &a.computation_devices);
+        let partitions = self.build.device_assignment.iter().flat_map(|a| &a.computation_devices);
         let partitions: Vec<_> = partitions.map(|partition| partition.replica_device_ids.as_slice()).collect();
         let replicas = partitions.iter().map(|ids| ids.len()).max().unwrap_or(0);
         (0..replicas).flat_map(|r| partitions.iter().filter_map(move |ids| ids.get(r).copied())).collect()
@@ -466,7 +414,7 @@ impl UsedOptions {
 }
 
 /// XLA's options that this package sets: these flags, unless the environment sets them, and the CUDA toolkit.
-fn defaults(
+pub(crate) fn defaults(
     flags: &[(&str, bool)],
     settings: Option<&Settings>,
     toolkit: Option<&str>,

@@ -17,6 +17,16 @@ pub enum Placement {
     Portable,
 }
 
+impl Placement {
+    /// The fixed devices; none for a portable executable.
+    pub(crate) fn fixed(&self) -> &[usize] {
+        match self {
+            Placement::Fixed(devices) => devices,
+            Placement::Portable => &[],
+        }
+    }
+}
+
 /// The devices of an executable.
 #[derive(Debug)]
 pub(crate) struct Places {
@@ -44,10 +54,7 @@ impl Places {
     /// The position of each device of this process among those of all processes.
     pub fn positions(&self) -> Vec<usize> {
         let position = |device: &usize| self.assigned.iter().position(|other| other == device);
-        match &self.placement {
-            Placement::Fixed(own) => own.iter().filter_map(position).collect(),
-            Placement::Portable => Vec::new(),
-        }
+        self.placement.fixed().iter().filter_map(position).collect()
     }
 }
 

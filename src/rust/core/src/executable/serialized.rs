@@ -8,7 +8,7 @@ use crate::client::Client;
 use crate::executable::execute::Dispatch;
 use crate::executable::hint::DispatchHint;
 use crate::executable::options::{CompileOptions, UsedOptions};
-use crate::executable::{Deserialized, Executable, Origin, Placement, Provenance, Signature};
+use crate::executable::{Deserialized, Executable, Loaded, Origin, Provenance, Signature};
 use pjrt_base::container::{Container, Problem};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::foreign;
@@ -16,7 +16,6 @@ use pjrt_base::private_fs;
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
 use pjrt_base::trusted_fs;
-use pjrt_ffi::api::call;
 use pjrt_ir::hlo::sharding::Wholes;
 use pjrt_ir::hlo::HloModuleProto;
 use prost::Message;
@@ -98,7 +97,9 @@ impl Executable {
     /// The same, with a key of the cache.
     pub(crate) fn serialize_as(&self, key: &[u8], kept: Option<&Path>) -> Result<Vec<u8>> {
         self.client().handle()?;
-        let Some(device) = self.client().devices().nth(self.first_device()) else {
+        // A device that it runs on, or can run on.
+        let first = self.placement().fixed().first().copied().unwrap_or(0);
+        let Some(device) = self.client().devices().nth(first) else {
             bail!(Internal, "The executable has no device.");
         };
         let header =
@@ -113,14 +114,6 @@ impl Executable {
         }
         let read = self.describe()?.with_payload(read);
         read.map_err(|error| error.unsupported(self.client().platform(), "Saving an executable is"))
-    }
-
-    /// A device that it runs on, or can run on.
-    fn first_device(&self) -> usize {
-        match self.placement() {
-            Placement::Fixed(devices) => devices.first().copied().unwrap_or(0),
-            Placement::Portable => 0,
-        }
     }
 }
 
@@ -316,24 +309,13 @@ impl<'a> Serialized<'a> {
             Some(options) => self.counted(options).serialize_with(&[], devices, self.used.is_for_shardy()),
             None => self.used.moved_to(devices),
         };
-        let loaded = call!(
-            client.plugin().api(),
-            PJRT_Executable_DeserializeAndLoad {
-                client: client.handle()?,
-                serialized_executable: self.payload.as_ptr().cast(),
-                serialized_executable_size: self.payload.len(),
-                overridden_serialized_compile_options: options.as_ptr().cast(),
-                overridden_serialized_compile_options_size: options.len(),
-            }
-        )
-        .map_err(|error| {
+        let loaded = Loaded::deserialize(client, self.payload, &options).map_err(|error| {
             let error = pjrt_handlers::explain(error, client.plugin().api(), client.platform());
             error.unsupported(client.platform(), "Loading a saved executable is")
         })?;
         let header = &self.header;
         Executable::restore(
-            client,
-            loaded.loaded_executable,
+            loaded,
             Deserialized {
                 names: header.input_names.clone(),
                 output_names: Some(header.output_names.clone()).filter(|names| !names.is_empty()),

@@ -4,7 +4,7 @@ use crate::buffer::backing::Backing;
 use crate::buffer::Buffer;
 use crate::client::retry::with_retry;
 use crate::executable::execute::{wait_for_all, ExecuteOptions, Handles, Outputs};
-use crate::executable::{Executable, Placement};
+use crate::executable::Executable;
 use crate::runtime::dispatch::Running;
 use crate::runtime::event::Event;
 use pjrt_base::counted::counted;
@@ -28,13 +28,11 @@ impl Executable {
     /// As [`Executable::execute`]; messages about inputs name the device.
     pub fn execute_sharded(&self, inputs: &[&[&Buffer]], options: &ExecuteOptions) -> Result<Vec<Outputs>> {
         self.client().handle()?;
-        let devices = match self.placement() {
-            Placement::Fixed(devices) if devices.len() > 1 => devices,
-            _ => {
-                self.check_lists(1, inputs.len())?;
-                return Ok(vec![self.execute(inputs[0], options)?]);
-            }
-        };
+        let devices = self.placement().fixed();
+        if devices.len() < 2 {
+            self.check_lists(1, inputs.len())?;
+            return Ok(vec![self.execute(inputs[0], options)?]);
+        }
         if options.device.is_some() {
             bail!(InvalidInput, "The program was compiled for fixed devices: an execution cannot choose others.");
         }
@@ -63,13 +61,9 @@ impl Executable {
     #[cold]
     #[must_use]
     pub fn for_device(&self, number: usize, error: Error) -> Error {
-        let label = match self.placement() {
-            Placement::Fixed(devices) => {
-                devices.get(number).map(|&device| &*self.client().device_facts(device).description.label)
-            }
-            Placement::Portable => None,
-        };
-        error.within(&format!("Device {} ({})", number + 1, label.unwrap_or("any")))
+        let device = self.placement().fixed().get(number).map(|&device| self.client().device_facts(device));
+        let label = device.map_or("any", |facts| &facts.description.label);
+        error.within(&format!("Device {} ({label})", number + 1))
     }
 
     /// Launches from the first device's dispatch thread while the others pause: earlier launches on any of the devices
@@ -101,7 +95,7 @@ impl Executable {
         let running = devices.to_vec();
         let (arrived, arrivals) = channel::<()>();
 
-        let _order = client.work().launch_order().lock().unpoisoned();
+        let _order = client.work().launch_order.lock().unpoisoned();
         client.work().dispatcher(devices[0]).submit(dispatched.clone(), move || {
             for _ in 1..running.len() {
                 if arrivals.recv().is_err() {
@@ -159,26 +153,17 @@ impl Executable {
         if one_by_one {
             inputs.iter().flatten().try_for_each(Buffer::wait_complete)?;
         }
-        let places = match self.placement() {
-            Placement::Fixed(devices) => &devices[..],
-            Placement::Portable => &[],
-        };
+        let places = self.placement().fixed();
         let inputs: Vec<Handles> =
             places.iter().zip(inputs).map(|(&device, list)| self.made(device, list)).collect::<Result<_>>()?;
         let none = SmallVec::from_elem(null_mut(), self.signature().outputs.len());
         let mut outputs: Vec<Handles> = vec![none; inputs.len()];
         let input_lists: Vec<_> = inputs.iter().map(|list| list.as_ptr()).collect();
         let output_lists: Vec<_> = outputs.iter_mut().map(|list| list.as_mut_ptr()).collect();
-        let runs: Vec<_> = match self.placement() {
-            Placement::Fixed(devices) => devices.iter().filter_map(|&device| self.run_span(device)).collect(),
-            Placement::Portable => Vec::new(),
-        };
+        let runs: Vec<_> = places.iter().filter_map(|&device| self.run_span(device)).collect();
         let mut complete = vec![null_mut(); if one_by_one { inputs.len() } else { 0 }];
         let events = if one_by_one { complete.as_mut_ptr() } else { null_mut() };
-        let carrier = match self.placement() {
-            Placement::Fixed(devices) if calls_host => self.carrier(number, devices),
-            _ => None,
-        };
+        let carrier = if calls_host { self.carrier(number, places) } else { None };
         let context = carrier.as_ref().map_or(null_mut(), Carrier::handle);
         self.call(&input_lists, &output_lists, null_mut(), events, context, options)?;
         let complete = complete.into_iter().filter(|event| !event.is_null());

@@ -7,7 +7,7 @@ use crate::client::target::Target;
 use crate::client::topology::System;
 use crate::client::CPU;
 use crate::executable::description::Description;
-use crate::executable::options::CompileOptions;
+use crate::executable::options::{self, CompileOptions};
 use crate::executable::serialized::ExecutableHeader;
 use crate::executable::source::{AdaptedProgram, Code};
 use crate::executable::{Provenance, Signature};
@@ -64,8 +64,8 @@ impl Unloaded {
         let phase = trace::span(Activity::Phase, || Details::named("compiler"));
         let prefers_older_code = || source.prefers_older_code();
         let (compiled, serialized) = flags::with_flags(plugin, system.known_flags(), prefers_older_code, |flags| {
-            let serialized =
-                options.serialize_absent(flags, &ids, program.is_for_shardy(), &settings, toolkit.as_deref());
+            let defaults = options::defaults(flags, Some(&settings), toolkit.as_deref());
+            let serialized = options.encode(&ids, -1, program.is_for_shardy(), defaults);
             let handle = system.handle()?;
             let compiled = source.compile_with(plugin, |program| {
                 Code::of(program)?.pass(api, |program| {

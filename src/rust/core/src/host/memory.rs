@@ -1,7 +1,7 @@
 //! Blocks of host memory that a plugin can use in place: 64-byte aligned, shared between this process and the plugin.
 
 use crate::host::pool::{PoolBlock, ALIGNMENT};
-use crate::runtime::event::Event;
+use crate::runtime::event::{Event, OnDrop};
 use pjrt_base::error::Result;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -35,7 +35,9 @@ enum Owner {
         _block: PoolBlock,
     },
     /// Borrowed memory; the owner is told when nobody uses it any more.
-    Lent(Option<Box<dyn FnOnce() + Send>>),
+    Lent {
+        _release: OnDrop,
+    },
 }
 
 // SAFETY: a plain block of bytes; who may write when is up to the owners.
@@ -59,7 +61,7 @@ impl HostMemory {
     /// # Safety
     /// The bytes stay valid and unchanged until `release` is called.
     pub unsafe fn lent(data: NonNull<u8>, len: usize, release: impl FnOnce() + Send + 'static) -> Arc<Self> {
-        Arc::new(HostMemory { data, len, owner: Owner::Lent(Some(Box::new(release))) })
+        Arc::new(HostMemory { data, len, owner: Owner::Lent { _release: OnDrop::new(release) } })
     }
 
     /// Whether a device can use memory at this address in place.
@@ -101,14 +103,6 @@ impl HostMemory {
     /// All bytes have been written, and nobody writes them while the slice lives.
     pub unsafe fn bytes(&self) -> &[u8] {
         std::slice::from_raw_parts(self.data(), self.len)
-    }
-}
-
-impl Drop for HostMemory {
-    fn drop(&mut self) {
-        if let Owner::Lent(Some(release)) = std::mem::replace(&mut self.owner, Owner::Lent(None)) {
-            release();
-        }
     }
 }
 

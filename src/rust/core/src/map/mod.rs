@@ -1,8 +1,7 @@
 //! Arrays in files of plain numbers: in any file from some byte on, and parts of the array in a `.npy` file.
 
 use crate::numpy::{ArrayFile, NpyArray};
-use crate::stored::column_major::{self, ColumnMajor};
-use crate::stored::{Form, Stored};
+use crate::stored::Stored;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::mmap::{self, MappedFile};
 use pjrt_base::reason::Reason;
@@ -32,15 +31,7 @@ pub struct Part {
 
 /// An array of a file.
 #[derive(Debug)]
-pub struct Mapping(MappedContent);
-
-#[derive(Debug)]
-enum MappedContent {
-    /// All of a `.npy` file.
-    NpyArray(NpyArray),
-    /// Plain elements.
-    Part { file: Arc<MappedFile>, start: u64, spec: Spec, reorder: Option<ColumnMajor> },
-}
+pub struct Mapping(NpyArray);
 
 impl Mapping {
     /// Opens the file, and checks that it has the part.
@@ -69,7 +60,7 @@ impl Mapping {
             _ => error,
         })?;
         let dims = match &part.dims {
-            None if part.offset == 0 => return Ok(Mapping(MappedContent::NpyArray(array))),
+            None if part.offset == 0 => return Ok(Mapping(array)),
             None => bail!(InvalidInput, "An array that begins within the data needs a shape."),
             Some(dims) => dims,
         };
@@ -107,31 +98,13 @@ impl Mapping {
                 part.offset
             );
         }
-        let start = data + part.offset;
-        let reorder = is_column_major && column_major::is_needed(&spec);
-        let reorder = reorder.then(|| ColumnMajor { file: file.clone(), start, spec: spec.clone() });
-        Ok(Mapping(MappedContent::Part { file: file.clone(), start, spec, reorder }))
+        Ok(Mapping(NpyArray::plain(file, data + part.offset, spec, is_column_major)))
     }
 
     /// Where the array is. It is used in place if that is possible and worth an open file.
     pub fn stored(&self) -> Stored<'_> {
-        match &self.0 {
-            MappedContent::NpyArray(array) => array.stored(is_worth_a_file(array.spec())),
-            MappedContent::Part { file, start, spec, reorder } => {
-                let form = match reorder {
-                    Some(reorder) => Form::Encoded(reorder),
-                    // A device copies narrow elements.
-                    None => Form::Plain { in_place: is_worth_a_file(spec) && !spec.dtype.is_packed() },
-                };
-                let label = format!("'{}'", file.path().display());
-                Stored { file, label, spec: spec.clone(), start: *start, bytes: spec.bytes(), form }
-            }
-        }
+        self.0.stored(self.0.spec().bytes() >= WORTH_A_FILE && mmap::has_room_for_files())
     }
-}
-
-fn is_worth_a_file(spec: &Spec) -> bool {
-    spec.bytes() >= WORTH_A_FILE && mmap::has_room_for_files()
 }
 
 /// The dimensions with the unknown one, which makes an array of all bytes that there are.

@@ -84,16 +84,16 @@ fn damaged(file: &MappedFile, error: &ZipError) -> Error {
 }
 
 /// A file as the archive's reader takes it.
-struct ArchiveFile<'a> {
-    file: &'a MappedFile,
-    position: u64,
+pub(super) struct ArchiveFile<'a> {
+    pub(super) file: &'a MappedFile,
+    pub(super) position: u64,
 }
 
 impl Read for ArchiveFile<'_> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
         let left = self.file.len().saturating_sub(self.position);
         let len = target.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        self.file.read(self.position, &mut target[..len]).map_err(io::Error::other)?;
+        self.file.read(self.position, &mut target[..len])?;
         self.position += len as u64;
         Ok(len)
     }

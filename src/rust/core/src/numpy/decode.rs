@@ -1,13 +1,15 @@
 //! Arrays that cannot be used in place in a file: compressed, column-major, or big-endian.
 
+use super::archive::ArchiveFile;
 use super::{invalid, Member};
 use crate::stored::{column_major, Decode};
-use flate2::{Crc, Decompress, FlushDecompress, Status};
+use flate2::read::DeflateDecoder;
+use flate2::{Crc, CrcReader};
 use pjrt_base::error::{Error, Result};
 use pjrt_base::mmap::MappedFile;
 use pjrt_base::process::check_interrupt_sometimes;
 use pjrt_data::array::Spec;
-use pjrt_data::npy::NpyHeader;
+use std::io::{Read, Take};
 use std::sync::Arc;
 
 /// Bytes to work on between checks for interrupts.
@@ -31,16 +33,16 @@ impl Decoder {
     pub(super) fn new(
         file: Arc<MappedFile>,
         member: &Member,
-        header_size: usize,
-        header: &NpyHeader,
+        header: usize,
         spec: &Spec,
+        is_column_major: bool,
+        swapped: Option<usize>,
     ) -> Option<Decoder> {
-        let is_column_major = header.is_column_major && column_major::is_needed(spec);
-        if !member.is_deflated && !is_column_major && header.swapped.is_none() {
+        let is_column_major = is_column_major && column_major::is_needed(spec);
+        if !member.is_deflated && !is_column_major && swapped.is_none() {
             return None;
         }
-        let (member, spec, swapped) = (member.clone(), spec.clone(), header.swapped);
-        Some(Decoder { file, member, header: header_size, spec, is_column_major, swapped })
+        Some(Decoder { file, member: member.clone(), header, spec: spec.clone(), is_column_major, swapped })
     }
 
     /// Whether the elements are as in memory, but for their order.
@@ -104,20 +106,13 @@ pub(super) fn has_checksum(file: &MappedFile, member: &Member) -> Result<bool> {
 pub(super) struct Inflated<'a> {
     file: &'a MappedFile,
     member: &'a Member,
-    state: Decompress,
-    crc: Crc,
-    /// Compressed bytes that have been read from the file; those before `used` are done.
-    input: Vec<u8>,
-    used: usize,
-    /// The number of compressed bytes read so far.
-    read: u64,
-    is_at_end: bool,
+    content: CrcReader<DeflateDecoder<Take<ArchiveFile<'a>>>>,
 }
 
 impl<'a> Inflated<'a> {
     pub(super) fn new(file: &'a MappedFile, member: &'a Member) -> Inflated<'a> {
-        let state = Decompress::new(false);
-        Inflated { file, member, state, crc: Crc::new(), input: Vec::new(), used: 0, read: 0, is_at_end: false }
+        let compressed = ArchiveFile { file, position: member.start }.take(member.stored);
+        Inflated { file, member, content: CrcReader::new(DeflateDecoder::new(compressed)) }
     }
 
     /// Fills `target` with the bytes that come next.
@@ -125,55 +120,31 @@ impl<'a> Inflated<'a> {
         let mut filled = 0;
         while filled < target.len() {
             let end = target.len().min(filled + PIECE);
-            let done = self.step(&mut target[filled..end])?;
-            if done == 0 && self.is_at_end {
-                return Err(self.damaged("its compressed data end too early"));
+            match self.read(&mut target[filled..end])? {
+                0 => return Err(self.damaged("its compressed data end too early")),
+                done => filled += done,
             }
-            self.crc.update(&target[filled..filled + done]);
-            filled += done;
         }
         Ok(())
     }
 
     /// Checks that there are no more bytes, and that their checksum is right.
     pub(super) fn finish(mut self) -> Result<()> {
-        while !self.is_at_end {
-            if self.step(&mut [0])? > 0 {
-                return Err(self.damaged("its compressed data are too long"));
-            }
+        if self.read(&mut [0])? > 0 {
+            return Err(self.damaged("its compressed data are too long"));
         }
-        if self.member.crc != Some(self.crc.sum()) {
+        if self.member.crc != Some(self.content.crc().sum()) {
             return Err(self.damaged("its checksum is wrong"));
         }
         Ok(())
     }
 
-    /// Inflates some bytes; returns their number.
-    fn step(&mut self, target: &mut [u8]) -> Result<usize> {
+    /// Inflates some bytes; returns their number, 0 at the end.
+    fn read(&mut self, target: &mut [u8]) -> Result<usize> {
         check_interrupt_sometimes()?;
-        if self.used == self.input.len() {
-            const ENOUGH: u64 = 64 << 10;
-            let len = ENOUGH.min(self.member.stored - self.read);
-            self.input.resize(len as usize, 0);
-            self.file.read(self.member.start + self.read, &mut self.input)?;
-            self.read += len;
-            self.used = 0;
-        }
-        let (before_in, before_out) = (self.state.total_in(), self.state.total_out());
-        let input = &self.input[self.used..];
-        let is_last = self.read == self.member.stored;
-        let status = self.state.decompress(input, target, FlushDecompress::None);
-        let used = (self.state.total_in() - before_in) as usize;
-        let done = (self.state.total_out() - before_out) as usize;
-        self.used += used;
-        match status {
-            Ok(Status::StreamEnd) => self.is_at_end = true,
-            // Without progress and without more input, there is no more to come.
-            Ok(_) if used == 0 && done == 0 && is_last => self.is_at_end = true,
-            Ok(_) => {}
-            Err(_) => return Err(self.damaged("its compressed data are damaged")),
-        }
-        Ok(done)
+        let read = self.content.read(target);
+        // The file's own errors are those of this package.
+        read.map_err(|error| error.downcast().unwrap_or_else(|_| self.damaged("its compressed data are damaged")))
     }
 
     #[cold]

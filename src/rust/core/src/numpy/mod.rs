@@ -39,7 +39,14 @@ struct Member {
     crc: Option<u32>,
 }
 
-/// An array whose header has been read.
+impl Member {
+    /// A part of a file without a name.
+    fn plain(start: u64, len: u64) -> Member {
+        Member { name: String::new(), start, stored: len, is_deflated: false, len, crc: None }
+    }
+}
+
+/// An array whose header has been read, or that has none.
 #[derive(Debug)]
 pub struct NpyArray {
     member: Member,
@@ -64,8 +71,7 @@ impl ArrayFile {
             return Ok(ArrayFile { file, is_archive: true, members, others });
         }
         let len = file.len();
-        let members = vec![Member { name: String::new(), start: 0, stored: len, is_deflated: false, len, crc: None }];
-        Ok(ArrayFile { file, is_archive: false, members, others: Vec::new() })
+        Ok(ArrayFile { file, is_archive: false, members: vec![Member::plain(0, len)], others: Vec::new() })
     }
 
     /// Whether it is an archive, which has arrays by name. Other files have one array, without a name.
@@ -137,7 +143,7 @@ impl ArrayFile {
         }
         let has_type = matches!(header.element, Element::Known(_));
         let is_column_major = header.is_column_major;
-        let decoder = Decoder::new(self.file.clone(), &member, size, &header, &spec);
+        let decoder = Decoder::new(self.file.clone(), &member, size, &spec, is_column_major, header.swapped);
         Ok(NpyArray { member, file: self.file.clone(), label, spec, has_type, header: size, is_column_major, decoder })
     }
 
@@ -165,6 +171,14 @@ impl ArrayFile {
 }
 
 impl NpyArray {
+    /// An array of plain elements that begins at this byte of a file.
+    pub(crate) fn plain(file: &Arc<MappedFile>, start: u64, spec: Spec, is_column_major: bool) -> NpyArray {
+        let (file, member) = (file.clone(), Member::plain(start, spec.bytes() as u64));
+        let label = format!("'{}'", file.path().display());
+        let decoder = Decoder::new(file.clone(), &member, 0, &spec, is_column_major, None);
+        NpyArray { member, file, label, spec, has_type: true, header: 0, is_column_major, decoder }
+    }
+
     /// Where the array is. With `in_place`, a device may use the memory of the file if that is possible.
     pub fn stored(&self, in_place: bool) -> Stored<'_> {
         let spec = self.spec.clone();

@@ -55,11 +55,4 @@ impl Plugin {
         let described = |link: *const PJRT_Extension_Base| unsafe { ((*link).type_.0, (*link).struct_size) };
         self.api().extensions().into_iter().map(described).map(|(number, size)| Extension { number, size }).collect()
     }
-
-    /// The extension of this type, as its struct `T`.
-    ///
-    /// The plugin's struct may be shorter than `T`: read a field only if the extension's own `struct_size` reaches it.
-    pub fn extension<T>(&self, kind: PJRT_Extension_Type) -> Option<*const T> {
-        self.api().extension(kind)
-    }
 }

@@ -13,7 +13,7 @@ use pjrt_program::stablehlo::{Version, Versions};
 use pjrt_sys::*;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock};
+use std::sync::{Arc, Mutex, Once, OnceLock};
 
 /// A loaded plugin. One exists per library file and lives until the process ends.
 ///
@@ -66,7 +66,7 @@ impl Plugin {
         if let Some(plugin) = loaded.iter().find(|p| p.path == file) {
             return Ok(plugin);
         }
-        if let Some((_, poison)) = lost().iter().find(|(path, _)| *path == file) {
+        if let Some((_, poison)) = LOST.lock().unpoisoned().iter().find(|(path, _)| *path == file) {
             poison.check().map_err(|error| error.about(&file))?;
         }
         // Checked before its code runs, and before the system maps a truncated file, which would end the process.
@@ -82,7 +82,7 @@ impl Plugin {
         let api = open(&file, &library).map_err(|error| error.about(&file))?;
         let attributes = set_up(&api).map_err(|error| {
             if api.poison().is_noted() {
-                lost().push((file.clone(), api.poison()));
+                LOST.lock().unpoisoned().push((file.clone(), api.poison()));
             }
             error.about(&file)
         })?;
@@ -126,7 +126,7 @@ impl Plugin {
         let Ok(file) = path.canonicalize() else { return Ok(()) };
         let loaded = LOADED.lock().unpoisoned();
         let loaded = loaded.iter().map(|plugin| (&plugin.path, plugin.api.poison()));
-        let lost = lost();
+        let lost = LOST.lock().unpoisoned();
         let lost = lost.iter().map(|(path, poison)| (path, *poison));
         loaded.chain(lost).filter(|(path, _)| **path == file).try_for_each(|(_, poison)| poison.check())
     }
@@ -159,10 +159,6 @@ impl Plugin {
         });
         cuda::Loaded { path: self.path(), cuda_version }
     }
-}
-
-fn lost() -> MutexGuard<'static, Vec<(PathBuf, &'static Poison)>> {
-    LOST.lock().unpoisoned()
 }
 
 /// Initializes the plugin, and reads its attributes.

@@ -141,7 +141,7 @@ impl Drop for Profiler {
 fn table(plugin: &Plugin) -> Option<*const PLUGIN_Profiler_Api> {
     const END: usize = offset_of!(PJRT_Profiler_Extension, profiler_api) + size_of::<usize>();
     let extension: *const PJRT_Profiler_Extension =
-        plugin.extension(PJRT_Extension_Type::PJRT_Extension_Type_Profiler)?;
+        plugin.api().extension(PJRT_Extension_Type::PJRT_Extension_Type_Profiler)?;
     // SAFETY: the chain has extensions of these types, and the size is checked.
     let table = unsafe { ((*extension).base.struct_size >= END).then(|| (*extension).profiler_api)? };
     (!table.is_null() && table.is_aligned()).then_some(table.cast_const())

@@ -2,8 +2,8 @@
 
 use super::Metadata;
 use crate::stored::{Form, Stored};
-use ::safetensors::tensor::{Metadata as Validated, TensorInfo};
-use ::safetensors::{Dtype, SafeTensorError};
+use ::safetensors::tensor::TensorInfo;
+use ::safetensors::Dtype;
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::foreign;
@@ -143,54 +143,37 @@ impl Header {
 
 /// Checks that the tensors are contiguous, have the sizes of their types and shapes, and fill the file.
 fn check(tensors: &[(String, Info)], data: u64) -> std::result::Result<(), String> {
-    let known = |(name, info): &(String, Info)| Ok((name.clone(), info.checked().ok_or_else(|| misfit(name, info))?));
-    let tensors: Vec<_> = tensors.iter().map(known).collect::<std::result::Result<_, String>>()?;
-    let mut sorted = tensors.clone();
+    let misfit = |(name, info): &(String, Info)| Some(wrong(name, &info.dtype, &info.shape, &info.misfit()?));
+    if let Some(what) = tensors.iter().filter(|(_, info)| narrow_bits(&info.dtype).is_some()).find_map(misfit) {
+        return Err(what);
+    }
+    let mut sorted: Vec<_> = tensors.iter().collect();
     sorted.sort_by_key(|(_, info)| info.data_offsets);
     if let Some((name, info)) = sorted.iter().find(|(_, info)| info.data_offsets.0 > info.data_offsets.1) {
         let (start, end) = info.data_offsets;
         return Err(format!("tensor \"{}\" ends at {end}, before its start at {start}", shortened(name)));
     }
-    let checked = Validated::new(None, sorted).map_err(|error| explained(&error, &tensors))?;
-    let end = checked.data_len() as u64;
-    if end > data {
-        return Err(format!("its header declares {end} bytes of data, but it has {data}: it is truncated"));
+    let mut end = 0;
+    for (name, info) in sorted {
+        if info.data_offsets.0 != end {
+            let name = shortened(name);
+            return Err(format!(
+                "tensor \"{name}\" does not begin where the one before it ends: they overlap or leave a hole"
+            ));
+        }
+        end = info.data_offsets.1;
+        if info.misfit().is_some() {
+            // The first one in the header.
+            return Err(tensors.iter().find_map(misfit).unwrap_or_default());
+        }
     }
-    if end < data {
-        return Err(format!("its header declares {end} bytes of data, but it has {data}"));
+    match end as u64 {
+        end if end > data => {
+            Err(format!("its header declares {end} bytes of data, but it has {data}: it is truncated"))
+        }
+        end if end < data => Err(format!("its header declares {end} bytes of data, but it has {data}")),
+        _ => Ok(()),
     }
-    Ok(())
-}
-
-/// Which tensor is wrong, and why.
-#[cold]
-fn explained(error: &SafeTensorError, tensors: &[(String, TensorInfo)]) -> String {
-    if let SafeTensorError::InvalidOffset(name) = error {
-        let name = shortened(name);
-        return format!("tensor \"{name}\" does not begin where the one before it ends: they overlap or leave a hole");
-    }
-    let alone = |(name, info): &(String, TensorInfo)| {
-        let (start, end) = info.data_offsets;
-        let moved = TensorInfo { data_offsets: (0, end.checked_sub(start)?), ..info.clone() };
-        Validated::new(None, vec![(String::new(), moved)]).err().map(|error| (name.clone(), info.clone(), error))
-    };
-    let Some((name, info, error)) = tensors.iter().find_map(alone) else { return error.to_string() };
-    let what = match error {
-        SafeTensorError::ValidationOverflow => "is larger than any memory".to_string(),
-        SafeTensorError::MisalignedSlice => "has elements that do not fill whole bytes".into(),
-        _ => misfit_bytes(info.data_offsets),
-    };
-    wrong(&name, &info.dtype.to_string(), &info.shape, &what)
-}
-
-/// What is wrong with a tensor of a narrow type.
-#[cold]
-fn misfit(name: &str, info: &Info) -> String {
-    wrong(name, &info.dtype, &info.shape, &misfit_bytes(info.data_offsets))
-}
-
-fn misfit_bytes((start, end): (usize, usize)) -> String {
-    format!("has {} bytes, which does not fit its type and shape", end.saturating_sub(start))
 }
 
 fn wrong(name: &str, dtype: &str, shape: &[usize], what: &str) -> String {
@@ -247,19 +230,17 @@ fn type_name<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<
 }
 
 impl Info {
-    /// The entry as the format's library checks it; `None` if it does not fit its narrow type.
-    fn checked(&self) -> Option<TensorInfo> {
-        let (start, end) = self.data_offsets;
-        let (dtype, shape) = match narrow_bits(&self.dtype) {
-            None => (dtype_named(&self.dtype)?, self.shape.clone()),
-            // any bytes, as many as it needs
-            Some(bits) => {
-                let count = self.shape.iter().try_fold(1_usize, |count, &dim| count.checked_mul(dim))?;
-                let bytes = end.checked_sub(start)?;
-                (count.checked_mul(bits)? == bytes.checked_mul(8)?).then_some((Dtype::U8, vec![bytes]))?
-            }
-        };
-        Some(TensorInfo { dtype, shape, data_offsets: self.data_offsets })
+    /// What is wrong with its size; `None` if that fits its type and shape.
+    fn misfit(&self) -> Option<String> {
+        let ((start, end), narrow) = (self.data_offsets, narrow_bits(&self.dtype));
+        let bits = narrow.or_else(|| dtype_named(&self.dtype).map(|dtype| dtype.bitsize()));
+        let count = self.shape.iter().try_fold(1_usize, |count, &dim| count.checked_mul(dim));
+        Some(match count.zip(bits).and_then(|(count, bits)| count.checked_mul(bits)) {
+            Some(needed) if start <= end && needed % 8 == 0 && needed / 8 == end - start => return None,
+            None if narrow.is_none() => "is larger than any memory".into(),
+            Some(needed) if narrow.is_none() && needed % 8 != 0 => "has elements that do not fill whole bytes".into(),
+            _ => format!("has {} bytes, which does not fit its type and shape", end.saturating_sub(start)),
+        })
     }
 }
 
@@ -288,7 +269,9 @@ impl<'de> Deserialize<'de> for HeaderEntries {
                     }
                     check_text::<A::Error>(&name)?;
                     if name == METADATA {
-                        entries.metadata = map.next_value::<Option<Unique<Text>>>()?.map(Unique::into_texts);
+                        entries.metadata = map
+                            .next_value::<Option<Unique<Text>>>()?
+                            .map(|texts| texts.0.into_iter().map(|(name, Text(text))| (name, text)).collect());
                     } else {
                         entries.tensors.push((name, map.next_value()?));
                     }
@@ -321,12 +304,6 @@ impl<'de> Deserialize<'de> for Text {
 
 /// An object's members in their order; refuses duplicate names.
 pub(super) struct Unique<T>(pub(super) Vec<(String, T)>);
-
-impl Unique<Text> {
-    pub(super) fn into_texts(self) -> Metadata {
-        self.0.into_iter().map(|(name, Text(text))| (name, text)).collect()
-    }
-}
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Unique<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
@@ -394,9 +371,9 @@ impl Serialize for NewHeader<'_> {
 }
 
 /// Strings as a JSON object, in their order.
-pub(super) struct Texts<'a>(pub(super) &'a [(String, String)]);
+pub(super) struct Texts<'a, T>(pub(super) &'a [(T, T)]);
 
-impl Serialize for Texts<'_> {
+impl<T: Serialize> Serialize for Texts<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, text)| (name, text)))
     }

@@ -1,12 +1,11 @@
 //! The index of a model in several files: a JSON file that says which file has which tensor.
 
-use super::header::{invalid, shortened, Text, Unique};
+use super::header::{invalid, shortened, Text, Texts, Unique};
 use super::Metadata;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::foreign;
 use pjrt_base::mmap::MappedFile;
 use serde::de::{Deserialize, Deserializer};
-use serde::ser::{SerializeMap, Serializer};
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
@@ -98,31 +97,19 @@ fn check_name(name: &str) -> std::result::Result<(), String> {
 
 /// The text of an index.
 pub(super) fn written(metadata: &[(String, String)], total: u64, tensors: &[(&str, &str)]) -> Result<Vec<u8>> {
-    struct Metadata<'a>(&'a [(String, String)], u64);
-    impl serde::Serialize for Metadata<'_> {
-        fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-            let mut map = serializer.serialize_map(None)?;
-            map.serialize_entry(TOTAL_SIZE, &self.1)?;
-            self.0.iter().try_for_each(|(name, text)| map.serialize_entry(name, text))?;
-            map.end()
-        }
+    #[derive(serde::Serialize)]
+    struct NewIndex<'a> {
+        metadata: NewMetadata<'a>,
+        weight_map: Texts<'a, &'a str>,
     }
-    struct Members<'a>(Metadata<'a>, &'a [(&'a str, &'a str)]);
-    impl serde::Serialize for Members<'_> {
-        fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-            let mut map = serializer.serialize_map(None)?;
-            map.serialize_entry("metadata", &self.0)?;
-            map.serialize_entry("weight_map", &WeightMap(self.1))?;
-            map.end()
-        }
+    #[derive(serde::Serialize)]
+    struct NewMetadata<'a> {
+        total_size: u64,
+        #[serde(flatten)]
+        others: Texts<'a, String>,
     }
-    struct WeightMap<'a>(&'a [(&'a str, &'a str)]);
-    impl serde::Serialize for WeightMap<'_> {
-        fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-            serializer.collect_map(self.0.iter().copied())
-        }
-    }
-    let mut text = serde_json::to_vec_pretty(&Members(Metadata(metadata, total), tensors))
+    let metadata = NewMetadata { total_size: total, others: Texts(metadata) };
+    let mut text = serde_json::to_vec_pretty(&NewIndex { metadata, weight_map: Texts(tensors) })
         .map_err(|error| Error::new(Kind::Internal, format!("The index cannot be written: {error}.")))?;
     text.push(b'\n');
     Ok(text)

@@ -43,7 +43,7 @@ pub fn load_part(model: &Model, tensor: usize, share: &Share, device: &Device) -
     let elements = share.filled(width, |target| {
         let mut block =
             ReadRun { file: &opened.file, start: tensor.start, width, in_byte, runs: Vec::new(), bytes: Vec::new() };
-        share.runs(&tensor.dims, |run| block.add(run, target))?;
+        share.runs(&tensor.dims).try_for_each(|run| block.add(run, target))?;
         block.read(target)
     })?;
     opened.file.check()?;

@@ -49,7 +49,7 @@ pub fn save(tensors: &[(String, Buffer)], how: &Saving, progress: &mut Progress)
         Details::named(format!("save {}", counted(tensors.len(), "array"))).bytes(bytes)
     });
     let path = file_path(how.path);
-    check_target(&path).map_err(|error| SaveFailure::from(error).about(&path))?;
+    check_target(&path).map_err(|error| unwritten(&path, error))?;
     check_names(tensors)?;
     let (tensors, ties) = ties::split(tensors);
     ties::check(how.metadata, &tensors, &ties)?;
@@ -93,14 +93,15 @@ fn write_shards(
     let names: Vec<_> = (1..=count).map(|number| format!("{stem}-{number:05}-of-{count:05}{FILE}")).collect();
     let mut places = Vec::new();
     for (&shard, name) in shards.iter().zip(&names) {
-        let inside: Metadata = ties::among(ties, |stored| shard.iter().any(|item| item.name == stored));
+        let is_inside = |(_, stored): &&(String, String)| shard.iter().any(|item| item.name == stored);
+        let inside: Metadata = ties.iter().filter(is_inside).cloned().collect();
         drafts.add(&path.with_file_name(name), |file| writer.write(file, shard, &[metadata, &inside].concat()))?;
         places.extend(shard.iter().map(|item| (item.name, name.as_str())));
     }
     let total = shards.iter().flat_map(|shard| shard.iter()).map(|item| item.bytes as u64).sum();
     let text = index::written(&[metadata, ties].concat(), total, &places)?;
     let index = with_suffix(path, INDEX);
-    drafts.add(&index, |file| Ok(file.write_all(&text)?))?;
+    drafts.add(&index, |file| file.write_all(&text))?;
     Ok(index)
 }
 
@@ -193,7 +194,7 @@ impl Writer<'_, '_> {
     /// Writes a whole file. The data start at the alignment that devices need to use memory in place. Tensors whose
     /// size is a multiple of that come first, so they are all aligned. The others are in order of their elements'
     /// width, so that each starts at a multiple of it.
-    fn write(&mut self, file: &mut File, items: &[Item], metadata: &[(String, String)]) -> Failing<()> {
+    fn write(&mut self, file: &mut File, items: &[Item], metadata: &[(String, String)]) -> io::Result<()> {
         let mut order: Vec<usize> = (0..items.len()).collect();
         let width = |item: &Item| Reverse(item.buffer.dtype().info().bits);
         order.sort_by_key(|&i| {
@@ -219,7 +220,7 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    fn write_tensor(&mut self, file: &mut File, item: &Item, fetched: Fetched) -> Failing<()> {
+    fn write_tensor(&mut self, file: &mut File, item: &Item, fetched: Fetched) -> io::Result<()> {
         let view = fetched.wait().map_err(|error| item.about(error))?;
         let elements = view.in_order(item.buffer.spec(), HostOrder::RowMajor).map_err(|error| item.about(error))?;
         let written = if item.buffer.dtype().is_packed() {
@@ -234,7 +235,7 @@ impl Writer<'_, '_> {
         written
     }
 
-    fn write_bytes(&mut self, file: &mut File, bytes: &[u8]) -> Failing<()> {
+    fn write_bytes(&mut self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
         for piece in bytes.chunks(PIECE) {
             file.write_all(piece)?;
             self.done += piece.len() as u64;
@@ -247,33 +248,11 @@ impl Writer<'_, '_> {
     }
 }
 
-/// Result of writing; the system's own errors lack the file's name.
-type Failing<T> = std::result::Result<T, SaveFailure>;
-
-enum SaveFailure {
-    System(io::Error),
-    Ours(Error),
-}
-
-impl From<io::Error> for SaveFailure {
-    fn from(error: io::Error) -> Self {
-        SaveFailure::System(error)
-    }
-}
-
-impl From<Error> for SaveFailure {
-    fn from(error: Error) -> Self {
-        SaveFailure::Ours(error)
-    }
-}
-
-impl SaveFailure {
-    fn about(self, path: &Path) -> Error {
-        match self {
-            SaveFailure::System(error) => Error::new(Kind::Io, format!("Cannot write '{}': {error}.", path.display())),
-            SaveFailure::Ours(error) => error,
-        }
-    }
+/// An error of writing: ours, or the system's, which lacks the file's name.
+fn unwritten(path: &Path, error: io::Error) -> Error {
+    error
+        .downcast()
+        .unwrap_or_else(|error| Error::new(Kind::Io, format!("Cannot write '{}': {error}.", path.display())))
 }
 
 /// Files with temporary names, which are removed unless they are published.
@@ -286,15 +265,15 @@ struct Draft {
 
 impl Drafts {
     /// Creates one more file.
-    fn add(&mut self, path: &Path, write: impl FnOnce(&mut File) -> Failing<()>) -> Result<()> {
+    fn add(&mut self, path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
         let draft = temporary(path.parent().unwrap_or(Path::new("")));
-        let written = OpenOptions::new().write(true).create_new(true).open(&draft).map_err(SaveFailure::from);
+        let written = OpenOptions::new().write(true).create_new(true).open(&draft);
         let written = written.and_then(|mut file| {
             self.0.push(Draft { path: path.into(), draft });
             write(&mut file)?;
-            Ok(close(file)?)
+            close(file)
         });
-        written.map_err(|failure| failure.about(path))
+        written.map_err(|error| unwritten(path, error))
     }
 
     /// Renames the files, one after the other, and returns their final names.
@@ -302,7 +281,7 @@ impl Drafts {
         let mut published = Vec::new();
         while !self.0.is_empty() {
             let Draft { path, draft } = &self.0[0];
-            fs::rename(draft, path).map_err(|error| SaveFailure::from(error).about(path))?;
+            fs::rename(draft, path).map_err(|error| unwritten(path, error))?;
             published.push(self.0.remove(0).path);
         }
         Ok(published)

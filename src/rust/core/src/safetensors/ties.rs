@@ -12,7 +12,7 @@ pub(super) fn split(tensors: &[(String, Buffer)]) -> (Vec<&(String, Buffer)>, Me
     let (mut written, mut ties) = (Vec::new(), Metadata::new());
     for tensor in tensors {
         let (name, buffer) = tensor;
-        let stored: &String = first.entry(buffer.identity()).or_insert(name);
+        let stored: &String = first.entry(buffer.place()).or_insert(name);
         if std::ptr::eq(stored, name) {
             written.push(tensor);
         } else {
@@ -44,11 +44,6 @@ pub(super) fn check(
         }
     }
     Ok(())
-}
-
-/// The entries for a file with tensors of these names.
-pub(super) fn among(ties: &[(String, String)], is_in_file: impl Fn(&str) -> bool) -> Metadata {
-    ties.iter().filter(|(_, stored)| is_in_file(stored)).cloned().collect()
 }
 
 /// Takes the ties from metadata: names, and the positions of their tensors.

@@ -1,6 +1,5 @@
 //! Arrays that a file stores in column-major order.
 
-use super::Decode;
 use crate::host::array::HostOrder;
 use crate::host::memory::HostMemory;
 use pjrt_base::error::Result;
@@ -10,7 +9,6 @@ use pjrt_data::array::Spec;
 use pjrt_data::convert;
 use pjrt_data::layout;
 use pjrt_data::transpose::Plan;
-use std::sync::Arc;
 
 /// Bytes to work on between checks for interrupts.
 const PIECE: usize = 1 << 20;
@@ -38,18 +36,4 @@ pub(crate) fn read(file: &MappedFile, start: u64, target: &mut [u8]) -> Result<(
         file.read(start + (i * PIECE) as u64, piece)?;
     }
     Ok(())
-}
-
-/// Plain elements in column-major order.
-#[derive(Debug)]
-pub(crate) struct ColumnMajor {
-    pub(crate) file: Arc<MappedFile>,
-    pub(crate) start: u64,
-    pub(crate) spec: Spec,
-}
-
-impl Decode for ColumnMajor {
-    fn decode(&self, target: &mut [u8]) -> Result<()> {
-        transpose(&self.spec, target, |elements| read(&self.file, self.start, elements))
-    }
 }

@@ -59,6 +59,13 @@ enum Route {
     Decoded,
 }
 
+impl Item<'_> {
+    /// Whether it is read to new memory.
+    fn is_read(&self) -> bool {
+        !matches!(self.route, Route::Small | Route::Mapped)
+    }
+}
+
 impl<'a> Loading<'a> {
     /// Prepares to load arrays. The specs have been checked against the sizes in the files.
     ///
@@ -145,13 +152,10 @@ impl<'a> Loading<'a> {
         let mut backings: Vec<(&Arc<MappedFile>, Arc<Backing>)> = Vec::new();
         let mut buffers = Vec::with_capacity(self.arrays.len());
         for (item, memory) in self.arrays.iter().zip(memories) {
-            let buffer = match item.route {
-                Route::Small => self.small(item),
-                Route::Mapped => self.mapped(item, &mut backings),
-                Route::Copied | Route::Unpacked | Route::Decoded => match &memory {
-                    Some(memory) => Buffer::from_host(self.device, item.stored.spec.clone(), memory),
-                    None => bail!(Internal, "An array was not read."),
-                },
+            let buffer = match &memory {
+                Some(memory) => Buffer::from_host(self.device, item.stored.spec.clone(), memory),
+                None if item.route == Route::Small => self.small(item),
+                None => self.mapped(item, &mut backings),
             };
             buffers.push(buffer.map_err(|error| item.stored.about(error))?);
             if memory.is_none() && !self.stays(item) {
@@ -168,10 +172,7 @@ impl<'a> Loading<'a> {
 
     /// Memory with the contents of the copied arrays, read by several threads, and the number of bytes read.
     fn read(&self, progress: &mut Progress) -> Result<(Vec<Option<Arc<HostMemory>>>, u64)> {
-        let memory = |item: &Item| match item.route {
-            Route::Copied | Route::Unpacked | Route::Decoded => HostMemory::new(item.stored.spec.bytes()).map(Some),
-            _ => Ok(None),
-        };
+        let memory = |item: &Item| item.is_read().then(|| HostMemory::new(item.stored.spec.bytes())).transpose();
         self.check_memory()?;
         let memories = self.arrays.iter().map(memory).collect::<Result<Vec<_>>>()?;
         let mut todo = Vec::new();
@@ -222,25 +223,24 @@ impl<'a> Loading<'a> {
         let backing = if self.stays(item) {
             let known = backings.iter().find(|(other, _)| Arc::ptr_eq(other, file)).map(|(_, backing)| backing.clone());
             known.unwrap_or_else(|| {
-                let backing = Arc::new(Backing::in_place(file));
+                let backing = Arc::new(Backing::new(vec![file.clone()], true));
                 backings.push((file, backing.clone()));
                 backing
             })
         } else {
-            Arc::new(Backing::passing(file))
+            Arc::new(Backing::new(vec![file.clone()], false))
         };
         let data = NonNull::new(address(&item.stored)?.cast_mut()).unwrap_or(NonNull::dangling());
         let kept = file.clone();
         // SAFETY: the mapping is kept until then, and lies within the file, whose size was checked. What others do to the
         // file is in the backing.
         let memory = unsafe { HostMemory::lent(data, item.stored.spec.bytes(), move || drop(kept)) };
-        Buffer::from_file(self.device, item.stored.spec.clone(), &memory, backing)
+        Buffer::from_file(self.device, item.stored.spec.clone(), &memory, Some(backing))
     }
 
     /// Checks that there is enough memory, without which the system would end the process.
     fn check_memory(&self) -> Result<()> {
-        let copied =
-            self.arrays.iter().filter(|item| matches!(item.route, Route::Copied | Route::Unpacked | Route::Decoded));
+        let copied = self.arrays.iter().filter(|item| item.is_read());
         let needed: usize = copied.map(|item| item.stored.spec.bytes()).fold(0, usize::saturating_add);
         let free = |needed| if needed > FEW { available_memory() } else { None };
         match free(needed) {

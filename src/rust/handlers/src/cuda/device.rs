@@ -1,25 +1,9 @@
 //! The device of a call: its stream, memory from the plugin, and copies.
 
 use crate::cuda::library::{self, Driver, Pointer};
-use crate::frame::{is_success, reaches, Failure, Frame};
+use crate::frame::{call, Failure, Frame};
 use pjrt_sys::*;
-use std::mem::offset_of;
 use std::ptr::null_mut;
-
-/// The arguments of a function in the plugin's table after its call; `None` if there is no such function, or it fails.
-macro_rules! call {
-    ($frame:expr, $function:ident, $args:ident { $($field:ident: $value:expr),* }) => {
-        $frame.api().and_then(|(api, ctx)| {
-            let mut args =
-                $args { struct_size: size_of::<$args>(), extension_start: null_mut(), ctx, $($field: $value),* };
-            // SAFETY: read only if the table reaches that far, and the arguments are what the API asks for.
-            unsafe {
-                let function = reaches(api, offset_of!(XLA_FFI_Api, $function)).then(|| (*api).$function)??;
-                is_success(api, function(&mut args)).then_some(args)
-            }
-        })
-    };
-}
 
 /// The stream of a call, with its context current on this thread. All work is queued on the stream, so memory of the plugin
 /// can be freed once the work is queued: the plugin reuses it on the same stream only.
@@ -35,7 +19,9 @@ impl<'a> CudaDevice<'a> {
     /// Asks the plugin for the stream, and makes its context current.
     pub fn new(frame: &'a Frame<'a>) -> Result<CudaDevice<'a>, Failure> {
         let driver = library::driver()?;
-        let args = call!(frame, XLA_FFI_Stream_Get, XLA_FFI_Stream_Get_Args { stream: null_mut() });
+        let args = frame.api().and_then(|(api, ctx)| {
+            call!(api, XLA_FFI_Stream_Get, XLA_FFI_Stream_Get_Args { ctx: ctx, stream: null_mut() })
+        });
         let Some(XLA_FFI_Stream_Get_Args { stream, .. }) = args else {
             let code = XLA_FFI_Error_Code::XLA_FFI_Error_Code_UNIMPLEMENTED.0;
             return Err(Failure::new(code, "The plugin has no stream for handlers."));
@@ -118,15 +104,17 @@ impl<'a> CudaDevice<'a> {
     /// Memory on the device, freed after the work that is queued until its end.
     pub fn memory(&self, bytes: usize) -> Result<DeviceMemory<'_>, Failure> {
         let size = bytes.max(1);
-        call!(
-            self.frame,
-            XLA_FFI_DeviceMemory_Allocate,
-            // Device memory is aligned for every type; plugins refuse large alignments.
-            XLA_FFI_DeviceMemory_Allocate_Args { size: size, alignment: 1, data: null_mut() }
-        )
-        .filter(|args| !args.data.is_null())
-        .map(|args| DeviceMemory { device: self, data: args.data, size })
-        .ok_or_else(|| out_of_memory("on the device", size))
+        let made = self.frame.api().and_then(|(api, ctx)| {
+            call!(
+                api,
+                XLA_FFI_DeviceMemory_Allocate,
+                // Device memory is aligned for every type; plugins refuse large alignments.
+                XLA_FFI_DeviceMemory_Allocate_Args { ctx: ctx, size: size, alignment: 1, data: null_mut() }
+            )
+        });
+        made.filter(|args| !args.data.is_null())
+            .map(|args| DeviceMemory { device: self, data: args.data, size })
+            .ok_or_else(|| out_of_memory("on the device", size))
     }
 
     /// What identifies the stream in this process.
@@ -173,9 +161,11 @@ impl DeviceMemory<'_> {
 
 impl Drop for DeviceMemory<'_> {
     fn drop(&mut self) {
-        // Nothing can be done about a failure to free.
+        let Some((api, ctx)) = self.device.frame.api() else { return };
         let (size, data) = (self.size, self.data);
-        call!(self.device.frame, XLA_FFI_DeviceMemory_Free, XLA_FFI_DeviceMemory_Free_Args { size: size, data: data });
+        // Nothing can be done about a failure to free.
+        let _ =
+            call!(api, XLA_FFI_DeviceMemory_Free, XLA_FFI_DeviceMemory_Free_Args { ctx: ctx, size: size, data: data });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cuda::run::{Real, Run};
 use crate::frame::{Failure, Frame};
-use crate::lapack::{checked_count, real_handlers, Call, Consumed, Element, InPlace, Input, Output, Stack};
+use crate::lapack::{checked_count, real_handlers, Consumed, Element, InPlace, Input, Output, Stack};
 use std::ffi::c_int;
 
 real_handlers! {
@@ -38,11 +38,11 @@ struct InPlaceRun<'a, T, U> {
 
 /// Checks the operands, and queues the copy. `None` if there is nothing to do.
 fn in_place<'a, T: Real, U: Element>(frame: &'a Frame<'a>) -> Result<Option<InPlaceRun<'a, T, U>>, Failure> {
-    let call = Call::new(frame, 1, 2)?;
-    let a = call.matrices::<T>(0)?;
+    frame.expect(1, 2)?;
+    let a = frame.matrices::<T>(0)?;
     let [m, n] = sizes([a.rows, a.columns])?;
-    let both = call.in_place::<T>(0, 0, a.batch, &[a.rows, a.columns])?;
-    let operands = (both, call.output::<U>(1, a.batch, &[a.least()])?);
+    let both = frame.in_place::<T>(0, 0, a.batch, &[a.rows, a.columns])?;
+    let operands = (both, frame.output::<U>(1, a.batch, &[a.least()])?);
     let count = checked_count(&operands)?;
     if count == 0 {
         return Ok(None);
@@ -76,7 +76,8 @@ fn lu_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
 }
 
 fn eigh_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
-    Call::new(frame, 1, 2)?.eigh_matrices::<T>()?;
+    frame.expect(1, 2)?;
+    frame.eigh_matrices::<T>()?;
     let Some(InPlaceRun { run, count, n, a, other: w, .. }) = in_place::<T, T>(frame)? else { return Ok(()) };
     // SAFETY: the arguments are what the header asks for.
     let work = run.workspace("syevd", |f, h, size| unsafe {
@@ -89,13 +90,13 @@ fn eigh_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
 }
 
 fn orgqr_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
-    let call = Call::new(frame, 2, 1)?;
-    let packed = call.matrices::<T>(0)?;
-    let (rows, columns, (_, reflections)) = (packed.rows, call.result_length(0)?, call.vectors(1)?);
+    frame.expect(2, 1)?;
+    let packed = frame.matrices::<T>(0)?;
+    let (rows, columns, (_, reflections)) = (packed.rows, frame.result_length(0)?, frame.vectors(1)?);
     let operands = (
-        call.consumed::<T>(0, packed.batch, &[rows, packed.columns])?,
-        call.input::<T>(1, packed.batch, &[reflections])?,
-        call.output::<T>(0, packed.batch, &[rows, columns])?,
+        frame.consumed::<T>(0, packed.batch, &[rows, packed.columns])?,
+        frame.input::<T>(1, packed.batch, &[reflections])?,
+        frame.output::<T>(0, packed.batch, &[rows, columns])?,
     );
     if columns > rows || reflections > columns.min(packed.columns) {
         return Err(Failure::invalid(format!(
@@ -130,18 +131,15 @@ fn orgqr_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
 }
 
 fn svd_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
-    let call = Call::new(frame, 1, 3)?;
-    let a = call.matrices::<T>(0)?;
+    frame.expect(1, 3)?;
+    let a = frame.matrices::<T>(0)?;
     let least = a.least();
-    let is_transposed = match frame.attributes().get("transposed") {
-        Some(_) => frame.boolean("transposed")?,
-        None => false,
-    };
+    let is_transposed = frame.optional("transposed", false, Frame::boolean)?;
     let operands = (
-        call.consumed::<T>(0, a.batch, &[a.rows, a.columns])?,
-        call.output::<T>(0, a.batch, &[a.rows, least])?,
-        call.output::<T>(1, a.batch, &[least])?,
-        call.output::<T>(2, a.batch, &[least, a.columns])?,
+        frame.consumed::<T>(0, a.batch, &[a.rows, a.columns])?,
+        frame.output::<T>(0, a.batch, &[a.rows, least])?,
+        frame.output::<T>(1, a.batch, &[least])?,
+        frame.output::<T>(2, a.batch, &[least, a.columns])?,
     );
     let count = checked_count(&operands)?;
     let (Consumed(all), Output(u), Output(s), Output(vt)) = operands;

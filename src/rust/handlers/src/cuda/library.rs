@@ -4,7 +4,6 @@ use crate::frame::Failure;
 use libloading::Library;
 use once_cell::sync::OnceCell;
 use pjrt_base::error::{Error, Kind};
-use pjrt_base::reason::Hint;
 use pjrt_plugins::cuda;
 use pjrt_sys::XLA_FFI_Error_Code;
 use std::ffi::{c_char, c_int, c_uchar, c_void, CStr};
@@ -96,7 +95,7 @@ pub(super) fn driver() -> Result<&'static Driver, Failure> {
         std::mem::forget(library);
         Ok(driver)
     };
-    DRIVER.get_or_try_init(load).map_err(failure)
+    DRIVER.get_or_try_init(load).map_err(|error| Failure::of_library(&error))
 }
 
 /// cuSOLVER; the first call loads it.
@@ -116,19 +115,12 @@ pub(super) fn solver() -> Result<&'static Solver, Failure> {
         std::mem::forget(library);
         Ok(solver)
     };
-    SOLVER.get_or_try_init(load).map_err(failure)
+    SOLVER.get_or_try_init(load).map_err(|error| Failure::of_library(&error))
 }
 
 #[cold]
 fn lacking(error: libloading::Error) -> Error {
     Error::new(Kind::LibraryMissing, format!("A library of CUDA is not usable: {error}."))
-}
-
-#[cold]
-fn failure(error: Error) -> Failure {
-    let sentences = std::iter::once(error.message().to_owned()).chain(error.hints().iter().map(Hint::to_string));
-    let message = sentences.collect::<Vec<_>>().join("\n");
-    Failure::new(XLA_FFI_Error_Code::XLA_FFI_Error_Code_FAILED_PRECONDITION.0, message)
 }
 
 impl Driver {

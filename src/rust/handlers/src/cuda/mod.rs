@@ -9,7 +9,7 @@ mod library;
 mod run;
 
 use crate::frame::{Array, Failure, Frame};
-use crate::lapack::{checked_count, Call, Input, Output};
+use crate::lapack::{checked_count, Input, Output};
 use crate::print;
 use crate::slots::RustHandler;
 use device::CudaDevice;
@@ -45,8 +45,8 @@ fn print_tensor(frame: &Frame<'_>) -> Result<(), Failure> {
 
 /// `pivots -> permutation`, computed on the host: it is small, and its steps depend on each other.
 fn lu_pivots_to_permutation(frame: &Frame<'_>) -> Result<(), Failure> {
-    let call = Call::new(frame, 1, 1)?;
-    let (first, operands) = (call.first_index()?, call.pivots_and_permutation()?);
+    frame.expect(1, 1)?;
+    let (first, operands) = (frame.first_index()?, frame.pivots_and_permutation()?);
     let count = checked_count(&operands)?;
     if count == 0 {
         return Ok(());

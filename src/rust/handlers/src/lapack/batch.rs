@@ -1,12 +1,9 @@
 //! The work of a call: on all matrices of a batch, on several threads if it is worth it.
 
 use crate::frame::{Failure, Frame};
-use crate::lapack::operands::Call;
 use crate::lapack::parts::{check_memory, Operands};
 use pjrt_base::error::{self, Error, Kind};
-use pjrt_base::reason::Hint;
 use pjrt_lapack::Workspace;
-use pjrt_sys::XLA_FFI_Error_Code;
 use std::sync::OnceLock;
 
 /// The work that is worth another thread, in floating point operations.
@@ -18,13 +15,13 @@ const CALL: f64 = 1_000.0;
 /// Parts for each thread, so that none waits long for the last one.
 const PARTS: usize = 4;
 
-impl Call<'_> {
+impl Frame<'_> {
     /// Does the work on every index of the operands, with a workspace for each thread. `operations` estimates the floating
     /// point operations for one index.
     ///
     /// # Errors
     /// If no library is usable, operands share memory, there is no memory, or the work fails.
-    pub fn each<O: Operands>(
+    pub(crate) fn each<O: Operands>(
         &self,
         operations: f64,
         operands: O,
@@ -41,7 +38,7 @@ impl Call<'_> {
         work: &'a (dyn Fn(&mut Workspace, O::Parts<'_>) -> error::Result<()> + Sync),
     ) -> Result<(), Failure> {
         let count = checked_count(operands)?;
-        let chunks = chunks(self.frame, count, operations);
+        let chunks = chunks(self, count, operations);
         let failed = OnceLock::new();
         let range = |start: usize, end: usize| {
             let (mut workspace, mut copies) = (Workspace::new()?, operands.copies()?);
@@ -58,7 +55,7 @@ impl Call<'_> {
         match chunks {
             0 => return Ok(()),
             1 => return range(0, count).map_err(failure),
-            _ => self.frame.parallel(chunks, &|chunk| {
+            _ => self.parallel(chunks, &|chunk| {
                 let bound = |chunk: usize| count / chunks * chunk + (count % chunks).min(chunk);
                 if let Err(error) = range(bound(chunk), bound(chunk + 1)) {
                     // The first failure is the call's.
@@ -73,7 +70,7 @@ impl Call<'_> {
     ///
     /// # Errors
     /// If operands share memory, there is no memory, or the work fails.
-    pub fn each_without_library<O: Operands>(
+    pub(crate) fn each_without_library<O: Operands>(
         &self,
         operands: O,
         work: impl Fn(O::Parts<'_>) -> error::Result<()>,
@@ -112,12 +109,7 @@ fn chunks(frame: &Frame<'_>, count: usize, operations: f64) -> usize {
 /// The failure of a call for an error of the library.
 fn failure(error: Error) -> Failure {
     match error.kind() {
-        Kind::LibraryMissing => {
-            let sentences =
-                std::iter::once(error.message().to_owned()).chain(error.hints().iter().map(Hint::to_string));
-            let message = sentences.collect::<Vec<_>>().join("\n");
-            Failure::new(XLA_FFI_Error_Code::XLA_FFI_Error_Code_FAILED_PRECONDITION.0, message)
-        }
+        Kind::LibraryMissing => Failure::of_library(&error),
         _ => error.into(),
     }
 }

@@ -1,16 +1,15 @@
 //! Attributes that are one letter, as LAPACK's options.
 
-use crate::frame::Failure;
-use crate::lapack::operands::Call;
+use crate::frame::{Failure, Frame};
 use pjrt_base::error::Error;
 
-impl Call<'_> {
+impl Frame<'_> {
     /// An option of LAPACK.
     ///
     /// # Errors
     /// If the attribute is missing, or another letter.
-    pub fn letter<T: TryFrom<u8, Error = Error>>(&self, name: &str) -> Result<T, Failure> {
-        let letter = self.frame.integer::<u8>(name)?;
+    pub(crate) fn letter<T: TryFrom<u8, Error = Error>>(&self, name: &str) -> Result<T, Failure> {
+        let letter = self.integer::<u8>(name)?;
         T::try_from(letter).map_err(|error| Failure::invalid(format!("The attribute '{name}': {}", error.message())))
     }
 
@@ -18,8 +17,8 @@ impl Call<'_> {
     ///
     /// # Errors
     /// If the attribute is missing, or another letter.
-    pub fn wants(&self, name: &str) -> Result<bool, Failure> {
-        match self.frame.integer::<u8>(name)? {
+    pub(crate) fn wants(&self, name: &str) -> Result<bool, Failure> {
+        match self.integer::<u8>(name)? {
             b'V' => Ok(true),
             b'N' => Ok(false),
             other => Err(Failure::invalid(format!(

@@ -16,7 +16,7 @@ mod solve;
 mod svd;
 
 pub(super) use batch::checked_count;
-pub(super) use operands::{real_handlers, Call, Element};
+pub(super) use operands::{real_handlers, Element};
 pub(super) use parts::{Consumed, InPlace, Input, Output, Stack};
 
 use crate::registry::{known, Known, HOST};

@@ -76,34 +76,22 @@ impl Matrices<'_> {
     }
 }
 
-/// A call whose operands are checked.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Call<'a> {
-    pub frame: &'a Frame<'a>,
-}
-
-impl<'a> Call<'a> {
-    /// # Errors
-    /// For other numbers of operands.
-    pub fn new(frame: &'a Frame<'a>, arguments: usize, results: usize) -> Result<Call<'a>, Failure> {
-        frame.expect(arguments, results)?;
-        Ok(Call { frame })
+/// The operands of a call, checked.
+impl<'a> Frame<'a> {
+    fn named_argument(&self, index: usize) -> Result<(Name, Array<'a>), Failure> {
+        Ok((Name { what: "argument", index }, self.argument(index)?))
     }
 
-    fn argument(&self, index: usize) -> Result<(Name, Array<'a>), Failure> {
-        Ok((Name { what: "argument", index }, self.frame.argument(index)?))
-    }
-
-    fn result(&self, index: usize) -> Result<(Name, Array<'a>), Failure> {
-        Ok((Name { what: "result", index }, self.frame.result(index)?))
+    fn named_result(&self, index: usize) -> Result<(Name, Array<'a>), Failure> {
+        Ok((Name { what: "result", index }, self.result(index)?))
     }
 
     /// The dimensions of an argument that is one or more matrices.
     ///
     /// # Errors
     /// If it is of another type or has fewer than two dimensions.
-    pub fn matrices<T: Element>(&self, index: usize) -> Result<Matrices<'a>, Failure> {
-        let (name, array) = self.argument(index)?;
+    pub(crate) fn matrices<T: Element>(&self, index: usize) -> Result<Matrices<'a>, Failure> {
+        let (name, array) = self.named_argument(index)?;
         let got = || typed(array.dtype, array.dims.iter().copied());
         if array.dtype != T::DTYPE {
             return Err(Failure::invalid(format!("Expected {name} of type {}, got {}.", T::DTYPE, got())));
@@ -117,11 +105,11 @@ impl<'a> Call<'a> {
     /// The same for square matrices: the leading dimensions, and the number of rows.
     ///
     /// # Errors
-    /// Those of [`Call::matrices`], and for other matrices.
-    pub fn square<T: Element>(&self, index: usize) -> Result<(&'a [i64], usize), Failure> {
+    /// Those of [`Frame::matrices`], and for other matrices.
+    pub(crate) fn square<T: Element>(&self, index: usize) -> Result<(&'a [i64], usize), Failure> {
         let Matrices { batch, rows, columns } = self.matrices::<T>(index)?;
         if rows != columns {
-            let (name, array) = self.argument(index)?;
+            let (name, array) = self.named_argument(index)?;
             let got = typed(array.dtype, array.dims.iter().copied());
             return Err(Failure::invalid(format!("Expected {name} to be a square matrix, got {got}.")));
         }
@@ -131,8 +119,8 @@ impl<'a> Call<'a> {
     /// The first argument of `eigh`.
     ///
     /// # Errors
-    /// Those of [`Call::matrices`], and for other matrices than square ones.
-    pub fn eigh_matrices<T: Element>(&self) -> Result<Matrices<'a>, Failure> {
+    /// Those of [`Frame::matrices`], and for other matrices than square ones.
+    pub(crate) fn eigh_matrices<T: Element>(&self) -> Result<Matrices<'a>, Failure> {
         let a = self.matrices::<T>(0)?;
         if a.rows != a.columns {
             return Err(Failure::invalid(format!("eigh requires a square matrix, got {} x {}.", a.rows, a.columns)));
@@ -143,8 +131,8 @@ impl<'a> Call<'a> {
     /// The operands of `pivots -> permutation`.
     ///
     /// # Errors
-    /// Those of [`Call::input`] and [`Call::output`].
-    pub fn pivots_and_permutation(&self) -> Result<(Input<'a, i32>, Output<'a, i32>), Failure> {
+    /// Those of [`Frame::input`] and [`Frame::output`].
+    pub(crate) fn pivots_and_permutation(&self) -> Result<(Input<'a, i32>, Output<'a, i32>), Failure> {
         let (batch, pivots) = self.vectors(0)?;
         let rows = self.result_length(0)?;
         Ok((self.input::<i32>(0, batch, &[pivots])?, self.output::<i32>(0, batch, &[rows])?))
@@ -154,19 +142,16 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// For another attribute than a number.
-    pub fn first_index(&self) -> Result<i32, Failure> {
-        match self.frame.attributes().get("first") {
-            Some(_) => self.frame.integer("first"),
-            None => Ok(1),
-        }
+    pub(crate) fn first_index(&self) -> Result<i32, Failure> {
+        self.optional("first", 1, Frame::integer)
     }
 
     /// The last dimension of an argument, and those before it.
     ///
     /// # Errors
     /// If it has no dimension.
-    pub fn vectors(&self, index: usize) -> Result<(&'a [i64], usize), Failure> {
-        let (name, array) = self.argument(index)?;
+    pub(crate) fn vectors(&self, index: usize) -> Result<(&'a [i64], usize), Failure> {
+        let (name, array) = self.named_argument(index)?;
         match array.dims {
             [batch @ .., length] => Ok((batch, *length as usize)),
             [] => Err(Failure::invalid(format!("Expected {name} with at least 1 dimension, got {}[].", array.dtype))),
@@ -177,8 +162,8 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// If it has no dimension.
-    pub fn result_length(&self, index: usize) -> Result<usize, Failure> {
-        let (name, array) = self.result(index)?;
+    pub(crate) fn result_length(&self, index: usize) -> Result<usize, Failure> {
+        let (name, array) = self.named_result(index)?;
         match array.dims {
             [.., length] => Ok(*length as usize),
             [] => Err(Failure::invalid(format!("Expected {name} with at least 1 dimension, got {}[].", array.dtype))),
@@ -189,8 +174,8 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// If there is no such result.
-    pub fn result_size(&self, index: usize) -> Result<Option<[usize; 2]>, Failure> {
-        Ok(match self.result(index)?.1.dims {
+    pub(crate) fn result_size(&self, index: usize) -> Result<Option<[usize; 2]>, Failure> {
+        Ok(match self.result(index)?.dims {
             [.., rows, columns] => Some([*rows as usize, *columns as usize]),
             _ => None,
         })
@@ -200,16 +185,21 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// If it has another type or other dimensions than these.
-    pub fn input<T: Element>(&self, index: usize, batch: &[i64], dims: &[usize]) -> Result<Input<'a, T>, Failure> {
-        let (name, array) = self.argument(index)?;
+    pub(crate) fn input<T: Element>(
+        &self,
+        index: usize,
+        batch: &[i64],
+        dims: &[usize],
+    ) -> Result<Input<'a, T>, Failure> {
+        let (name, array) = self.named_argument(index)?;
         Stack::new(name, &array, batch, dims).map(Input)
     }
 
     /// An argument that is worked on in a copy.
     ///
     /// # Errors
-    /// Those of [`Call::input`].
-    pub fn consumed<T: Element>(
+    /// Those of [`Frame::input`].
+    pub(crate) fn consumed<T: Element>(
         &self,
         index: usize,
         batch: &[i64],
@@ -222,24 +212,29 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// If it has another type or other dimensions than these.
-    pub fn output<T: Element>(&self, index: usize, batch: &[i64], dims: &[usize]) -> Result<Output<'a, T>, Failure> {
-        let (name, array) = self.result(index)?;
+    pub(crate) fn output<T: Element>(
+        &self,
+        index: usize,
+        batch: &[i64],
+        dims: &[usize],
+    ) -> Result<Output<'a, T>, Failure> {
+        let (name, array) = self.named_result(index)?;
         Stack::new(name, &array, batch, dims).map(Output)
     }
 
     /// A result with one number for each matrix.
     ///
     /// # Errors
-    /// Those of [`Call::output`].
-    pub fn info(&self, index: usize, batch: &[i64]) -> Result<Info<'a>, Failure> {
+    /// Those of [`Frame::output`].
+    pub(crate) fn info(&self, index: usize, batch: &[i64]) -> Result<Info<'a>, Failure> {
         self.output(index, batch, &[]).map(Info)
     }
 
     /// A result that starts as a copy of an argument, which may have the same memory.
     ///
     /// # Errors
-    /// Those of [`Call::input`] and [`Call::output`].
-    pub fn in_place<T: Element>(
+    /// Those of [`Frame::input`] and [`Frame::output`].
+    pub(crate) fn in_place<T: Element>(
         &self,
         argument: usize,
         result: usize,

@@ -1,22 +1,14 @@
 //! The targets of r-xla's programs: real types only, and no `info`. If a factorization fails, its results are NaN.
 
 use crate::frame::{Failure, Frame};
-use crate::lapack::operands::{real_handlers, Call, Number};
+use crate::lapack::operands::{real_handlers, Number};
 use crate::lapack::qr;
-use pjrt_lapack::{SvdMode, Uplo};
+use pjrt_lapack::{SvdMethod, SvdMode, Uplo};
 
 /// A real type.
-trait Real: Number<Real = Self> {
-    const NAN: Self;
-}
+trait Real: Number<Real = Self> {}
 
-impl Real for f32 {
-    const NAN: f32 = f32::NAN;
-}
-
-impl Real for f64 {
-    const NAN: f64 = f64::NAN;
-}
+impl<T: Number<Real = T>> Real for T {}
 
 real_handlers! {
     /// `A -> packed, tau`
@@ -33,29 +25,29 @@ real_handlers! {
 
 /// `pivots -> permutation`
 pub(super) fn lu_pivots_to_permutation(frame: &Frame<'_>) -> Result<(), Failure> {
-    let call = Call::new(frame, 1, 1)?;
-    let (first, operands) = (call.first_index()?, call.pivots_and_permutation()?);
-    call.each_without_library(operands, |(pivots, permutation)| {
+    frame.expect(1, 1)?;
+    let (first, operands) = (frame.first_index()?, frame.pivots_and_permutation()?);
+    frame.each_without_library(operands, |(pivots, permutation)| {
         pjrt_lapack::lu_pivots_to_permutation(first, pivots, permutation)
     })
 }
 
 fn orgqr_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
-    let call = Call::new(frame, 2, 1)?;
-    let packed = call.matrices::<T>(0)?;
-    let columns = call.result_length(0)?;
+    frame.expect(2, 1)?;
+    let packed = frame.matrices::<T>(0)?;
+    let columns = frame.result_length(0)?;
     if columns == packed.columns {
         return qr::orgqr::<T>(frame);
     }
     let m = packed.rows;
-    let (_, k) = call.vectors(1)?;
+    let (_, k) = frame.vectors(1)?;
     let operands = (
-        call.input::<T>(0, packed.batch, &[m, packed.columns])?,
-        call.input::<T>(1, packed.batch, &[k])?,
-        call.output::<T>(0, packed.batch, &[m, columns])?,
+        frame.input::<T>(0, packed.batch, &[m, packed.columns])?,
+        frame.input::<T>(1, packed.batch, &[k])?,
+        frame.output::<T>(0, packed.batch, &[m, columns])?,
     );
     let operations = 2.0 * m as f64 * (columns as f64).powi(2);
-    call.each(operations, operands, |work, (packed, tau, q)| {
+    frame.each(operations, operands, |work, (packed, tau, q)| {
         // The reflectors are in the first columns of both.
         let same = packed.len().min(q.len());
         q[..same].copy_from_slice(&packed[..same]);
@@ -65,26 +57,26 @@ fn orgqr_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
 }
 
 fn lu_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
-    let call = Call::new(frame, 1, 2)?;
-    let a = call.matrices::<T>(0)?;
+    frame.expect(1, 2)?;
+    let a = frame.matrices::<T>(0)?;
     let (m, n) = (a.rows, a.columns);
-    let operands = (call.in_place::<T>(0, 0, a.batch, &[m, n])?, call.output::<i32>(1, a.batch, &[a.least()])?);
+    let operands = (frame.in_place::<T>(0, 0, a.batch, &[m, n])?, frame.output::<i32>(1, a.batch, &[a.least()])?);
     // A singular matrix has a factorization, too.
-    call.each(a.cubed(), operands, |work, (a, pivots)| pjrt_lapack::getrf(work, m, n, a, pivots).map(drop))
+    frame.each(a.cubed(), operands, |work, (a, pivots)| pjrt_lapack::getrf(work, m, n, a, pivots).map(drop))
 }
 
 fn svd_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
-    let call = Call::new(frame, 1, 3)?;
-    let a = call.matrices::<T>(0)?;
+    frame.expect(1, 3)?;
+    let a = frame.matrices::<T>(0)?;
     let (m, n, k) = (a.rows, a.columns, a.least());
     let operands = (
-        call.consumed::<T>(0, a.batch, &[m, n])?,
-        call.output::<T>(0, a.batch, &[m, k])?,
-        call.output::<T>(1, a.batch, &[k])?,
-        call.output::<T>(2, a.batch, &[k, n])?,
+        frame.consumed::<T>(0, a.batch, &[m, n])?,
+        frame.output::<T>(0, a.batch, &[m, k])?,
+        frame.output::<T>(1, a.batch, &[k])?,
+        frame.output::<T>(2, a.batch, &[k, n])?,
     );
-    call.each(20.0 * a.cubed(), operands, |work, (a, u, s, vt)| {
-        if pjrt_lapack::gesdd(work, SvdMode::Some, m, n, a, s, u, vt)? != 0 {
+    frame.each(20.0 * a.cubed(), operands, |work, (a, u, s, vt)| {
+        if pjrt_lapack::svd(work, SvdMethod::DivideAndConquer, SvdMode::Some, m, n, a, s, u, vt)? != 0 {
             [u, s, vt].into_iter().for_each(fill_with_nan);
         }
         Ok(())
@@ -92,11 +84,11 @@ fn svd_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
 }
 
 fn eigh_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
-    let call = Call::new(frame, 1, 2)?;
-    let a = call.eigh_matrices::<T>()?;
+    frame.expect(1, 2)?;
+    let a = frame.eigh_matrices::<T>()?;
     let n = a.rows;
-    let operands = (call.in_place::<T>(0, 0, a.batch, &[n, n])?, call.output::<T>(1, a.batch, &[n])?);
-    call.each(10.0 * a.cubed(), operands, |work, (a, w)| {
+    let operands = (frame.in_place::<T>(0, 0, a.batch, &[n, n])?, frame.output::<T>(1, a.batch, &[n])?);
+    frame.each(10.0 * a.cubed(), operands, |work, (a, w)| {
         if pjrt_lapack::syevd(work, Uplo::Lower, true, n, a, w)? != 0 {
             [a, w].into_iter().for_each(fill_with_nan);
         }
@@ -105,5 +97,5 @@ fn eigh_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
 }
 
 fn fill_with_nan<T: Real>(values: &mut [T]) {
-    values.fill(T::NAN);
+    values.fill(T::nan());
 }

@@ -1,38 +1,38 @@
 //! Triangular and tridiagonal systems.
 
 use crate::frame::{Failure, Frame};
-use crate::lapack::operands::{Call, Number};
+use crate::lapack::operands::Number;
 use pjrt_data::dtype::DType;
 use pjrt_lapack::{Complex, Side};
 
 /// `x, y -> y_out`
 pub(super) fn trsm<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
-    let call = Call::new(frame, 2, 1)?;
-    let (side, uplo, diag) = (call.letter("side")?, call.letter("uplo")?, call.letter("diag")?);
-    let transpose = call.letter("trans_x")?;
-    let y = call.matrices::<T>(1)?;
+    frame.expect(2, 1)?;
+    let (side, uplo, diag) = (frame.letter("side")?, frame.letter("uplo")?, frame.letter("diag")?);
+    let transpose = frame.letter("trans_x")?;
+    let y = frame.matrices::<T>(1)?;
     let (m, n) = (y.rows, y.columns);
     let size = if side == Side::Left { m } else { n };
-    let operands = (call.input::<T>(0, y.batch, &[size, size])?, call.in_place::<T>(1, 0, y.batch, &[m, n])?);
-    call.each((m * n) as f64 * size as f64, operands, |work, (x, y)| {
+    let operands = (frame.input::<T>(0, y.batch, &[size, size])?, frame.in_place::<T>(1, 0, y.batch, &[m, n])?);
+    frame.each((m * n) as f64 * size as f64, operands, |work, (x, y)| {
         pjrt_lapack::trsm(work, side, uplo, transpose, diag, m, n, x, y)
     })
 }
 
 /// `dl, d, du, b -> dl_out, d_out, du_out, b_out, info`, where `dl[i]` is left of `d[i]`, and `du[i]` right of it.
 pub(super) fn gtsv<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
-    let call = Call::new(frame, 4, 5)?;
-    let b = call.matrices::<T>(3)?;
+    frame.expect(4, 5)?;
+    let b = frame.matrices::<T>(3)?;
     let (n, columns) = (b.rows, b.columns);
     let operands = (
-        call.in_place::<T>(0, 0, b.batch, &[n])?,
-        call.in_place::<T>(1, 1, b.batch, &[n])?,
-        call.in_place::<T>(2, 2, b.batch, &[n])?,
-        call.in_place::<T>(3, 3, b.batch, &[n, columns])?,
-        call.info(4, b.batch)?,
+        frame.in_place::<T>(0, 0, b.batch, &[n])?,
+        frame.in_place::<T>(1, 1, b.batch, &[n])?,
+        frame.in_place::<T>(2, 2, b.batch, &[n])?,
+        frame.in_place::<T>(3, 3, b.batch, &[n, columns])?,
+        frame.info(4, b.batch)?,
     );
     let operations = 20.0 * n as f64 * (columns + 1) as f64;
-    call.each(operations, operands, |work, (dl, d, du, b, info)| {
+    frame.each(operations, operands, |work, (dl, d, du, b, info)| {
         let (dl, du) = (dl.get_mut(1..).unwrap_or_default(), &mut du[..n.saturating_sub(1)]);
         *info = pjrt_lapack::gtsv(work, n, columns, dl, d, du, b)?;
         Ok(())
@@ -41,27 +41,27 @@ pub(super) fn gtsv<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
 
 /// `dl, d, du, b -> x`, with small pivots replaced. The type is that of `b`.
 pub(super) fn perturbed(frame: &Frame<'_>) -> Result<(), Failure> {
-    let call = Call::new(frame, 4, 1)?;
+    frame.expect(4, 1)?;
     match frame.argument(3)?.dtype {
-        DType::F32 => perturbed_of::<f32>(call),
-        DType::F64 => perturbed_of::<f64>(call),
-        DType::C64 => perturbed_of::<Complex<f32>>(call),
-        DType::C128 => perturbed_of::<Complex<f64>>(call),
+        DType::F32 => perturbed_of::<f32>(frame),
+        DType::F64 => perturbed_of::<f64>(frame),
+        DType::C64 => perturbed_of::<Complex<f32>>(frame),
+        DType::C128 => perturbed_of::<Complex<f64>>(frame),
         other => Err(Failure::invalid(format!("The operation supports f32, f64, c64 and c128, got {other}."))),
     }
 }
 
-fn perturbed_of<T: Number>(call: Call<'_>) -> Result<(), Failure> {
-    let b = call.matrices::<T>(3)?;
+fn perturbed_of<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
+    let b = frame.matrices::<T>(3)?;
     let (n, columns) = (b.rows, b.columns);
     let operands = (
-        call.input::<T>(0, b.batch, &[n])?,
-        call.input::<T>(1, b.batch, &[n])?,
-        call.input::<T>(2, b.batch, &[n])?,
-        call.in_place::<T>(3, 0, b.batch, &[n, columns])?,
+        frame.input::<T>(0, b.batch, &[n])?,
+        frame.input::<T>(1, b.batch, &[n])?,
+        frame.input::<T>(2, b.batch, &[n])?,
+        frame.in_place::<T>(3, 0, b.batch, &[n, columns])?,
     );
     let operations = 20.0 * n as f64 * (columns + 1) as f64;
-    call.each(operations, operands, |work, (dl, d, du, b)| {
+    frame.each(operations, operands, |work, (dl, d, du, b)| {
         pjrt_lapack::tridiagonal_solve_perturbed(work, n, columns, dl, d, du, b)
     })
 }

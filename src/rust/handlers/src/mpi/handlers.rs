@@ -5,7 +5,8 @@ use crate::frame::{Array, Attribute, Failure, Frame};
 use crate::slots::RustHandler;
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
-use pjrt_mpi::{world, Communicator, Contribution, Op};
+use pjrt_ffi::api::slice;
+use pjrt_mpi::{world, Communicator, Op};
 use std::sync::{Arc, Mutex};
 
 /// The handlers, by name.
@@ -42,10 +43,7 @@ impl CallMemory {
     /// # Safety
     /// The memory must not be that of a result.
     unsafe fn read<'a>(self) -> &'a [u8] {
-        if self.bytes == 0 {
-            return &[];
-        }
-        std::slice::from_raw_parts(self.data, self.bytes)
+        slice(self.data.cast_const(), self.bytes)
     }
 
     /// # Safety
@@ -64,6 +62,11 @@ struct Call {
     results: Vec<CallMemory>,
 }
 
+/// The numbers of an attribute.
+fn numbers(bytes: &[u8]) -> impl Iterator<Item = i64> + '_ {
+    bytes.chunks_exact(8).map(|bytes| i64::from_ne_bytes(bytes.try_into().unwrap_or_default()))
+}
+
 enum Group {
     All,
     /// Lists of ranks of this length; a negative number fills a short one.
@@ -75,8 +78,7 @@ impl Group {
         match frame.attributes().get("groups") {
             None => Ok(Group::All),
             Some(Attribute::Array(DType::I64, bytes)) => {
-                let number = |bytes: &[u8]| i64::from_ne_bytes(bytes.try_into().unwrap_or_default());
-                let ranks: Vec<i32> = bytes.chunks_exact(8).map(|bytes| number(bytes) as i32).collect();
+                let ranks: Vec<i32> = numbers(bytes).map(|number| number as i32).collect();
                 let size: usize = frame.integer("group_size")?;
                 if size == 0 || ranks.len() % size != 0 {
                     return Err(Failure::invalid("The length of `groups` must be a multiple of `group_size`."));
@@ -106,10 +108,7 @@ fn queue(
     let Some(facts) = world::facts() else {
         return Err(Failure::invalid("MPI is not initialized in this process."));
     };
-    let has_ticket = match frame.attributes().get("ticket") {
-        None => false,
-        Some(_) => frame.boolean("ticket")?,
-    };
+    let has_ticket = frame.optional("ticket", false, Frame::boolean)?;
     let mut operands = (0..frame.arguments())
         .map(|i| frame.argument(i).map(CallMemory::of))
         .collect::<std::result::Result<Vec<_>, _>>()?;
@@ -154,6 +153,19 @@ fn queue(
     Ok(())
 }
 
+/// Queues a call for each operand and its result, which have separate memory, with their type.
+fn queue_pairs(
+    frame: &Frame<'_>,
+    work: impl Fn(&mut dyn Communicator, &[i32], DType, &[u8], &mut [u8]) -> Result<()> + Send + 'static,
+) -> Done {
+    queue(frame, move |mpi, call, group| {
+        paired(call)?.try_for_each(|(memory, to)| {
+            let (from, to) = separate(memory, to);
+            work(mpi, group, memory.dtype, &from, to)
+        })
+    })
+}
+
 /// Checks that operands and results come in pairs of one type.
 fn paired(call: &Call) -> Result<impl Iterator<Item = (CallMemory, CallMemory)> + '_> {
     let types = |memory: &[CallMemory]| memory.iter().map(|memory| memory.dtype).collect::<Vec<_>>();
@@ -164,18 +176,15 @@ fn paired(call: &Call) -> Result<impl Iterator<Item = (CallMemory, CallMemory)> 
 }
 
 /// Refuses elements narrower than a byte, which share bytes.
-fn whole_bytes(memory: CallMemory) -> Result<()> {
-    if memory.dtype.is_packed() {
-        pjrt_base::bail!(UnsupportedDtype, "MPI cannot divide arrays of {}, whose elements share bytes.", memory.dtype);
+fn whole_bytes(dtype: DType) -> Result<()> {
+    if dtype.is_packed() {
+        pjrt_base::bail!(UnsupportedDtype, "MPI cannot divide arrays of {dtype}, whose elements share bytes.");
     }
     Ok(())
 }
 
 fn op_of(frame: &Frame<'_>) -> std::result::Result<Op, Failure> {
-    let name = match frame.attributes().get("op") {
-        None => "sum",
-        Some(_) => frame.string("op")?,
-    };
+    let name = frame.optional("op", "sum", Frame::string)?;
     Op::from_name(name)
         .ok_or_else(|| Failure::invalid(format!("'op' must be sum, prod, min, max, and, or, or xor, got '{name}'.")))
 }
@@ -185,9 +194,9 @@ fn all_reduce(frame: &Frame<'_>) -> Done {
     queue(frame, move |mpi, call, group| {
         paired(call)?.try_for_each(|(from, to)| {
             let input = match from.data == to.data {
-                true => Contribution::InPlace,
+                true => None,
                 // SAFETY: its memory is not the result's.
-                false => Contribution::Bytes(unsafe { from.read() }),
+                false => Some(unsafe { from.read() }),
             };
             // SAFETY: a result's.
             mpi.all_reduce(group, op, to.dtype, input, unsafe { to.write() })
@@ -196,32 +205,21 @@ fn all_reduce(frame: &Frame<'_>) -> Done {
 }
 
 fn all_gather(frame: &Frame<'_>) -> Done {
-    queue(frame, |mpi, call, group| {
-        paired(call)?.try_for_each(|(from, to)| {
-            whole_bytes(from)?;
-            let (from, to) = separate(from, to);
-            mpi.all_gather(group, &from, to)
-        })
+    queue_pairs(frame, |mpi, group, dtype, from, to| {
+        whole_bytes(dtype)?;
+        mpi.all_gather(group, from, to)
     })
 }
 
 fn reduce_scatter(frame: &Frame<'_>) -> Done {
     let op = op_of(frame)?;
-    queue(frame, move |mpi, call, group| {
-        paired(call)?.try_for_each(|(memory, to)| {
-            let (from, to) = separate(memory, to);
-            mpi.reduce_scatter(group, op, memory.dtype, &from, to)
-        })
-    })
+    queue_pairs(frame, move |mpi, group, dtype, from, to| mpi.reduce_scatter(group, op, dtype, from, to))
 }
 
 fn all_to_all(frame: &Frame<'_>) -> Done {
-    queue(frame, |mpi, call, group| {
-        paired(call)?.try_for_each(|(from, to)| {
-            whole_bytes(from)?;
-            let (from, to) = separate(from, to);
-            mpi.all_to_all(group, &from, to)
-        })
+    queue_pairs(frame, |mpi, group, dtype, from, to| {
+        whole_bytes(dtype)?;
+        mpi.all_to_all(group, from, to)
     })
 }
 
@@ -255,10 +253,7 @@ fn broadcast(frame: &Frame<'_>) -> Done {
 }
 
 fn tag_of(frame: &Frame<'_>) -> std::result::Result<i32, Failure> {
-    match frame.attributes().get("tag") {
-        None => Ok(0),
-        Some(_) => frame.integer::<u16>("tag").map(i32::from),
-    }
+    frame.optional("tag", 0, Frame::integer::<u16>).map(i32::from)
 }
 
 fn send(frame: &Frame<'_>) -> Done {
@@ -285,25 +280,19 @@ fn permute(frame: &Frame<'_>) -> Done {
     let Some(Attribute::Array(DType::I64, bytes)) = frame.attributes().get("pairs") else {
         return Err(Failure::invalid("The attribute 'pairs' must be an array of i64."));
     };
-    let ranks: Vec<usize> = bytes
-        .chunks_exact(8)
-        .map(|bytes| usize::try_from(i64::from_ne_bytes(bytes.try_into().unwrap_or([0xff; 8]))).unwrap_or(usize::MAX))
-        .collect();
+    let ranks: Vec<usize> = numbers(bytes).map(|number| usize::try_from(number).unwrap_or(usize::MAX)).collect();
     let own = world::facts().map_or(0, |facts| facts.rank);
     let to: Vec<usize> = ranks.chunks_exact(2).filter(|pair| pair[0] == own).map(|pair| pair[1]).collect();
     let from = ranks.chunks_exact(2).find(|pair| pair[1] == own).map(|pair| pair[0]);
-    queue(frame, move |mpi, call, _| {
-        paired(call)?.try_for_each(|(operand, result)| {
-            let (operand, result) = separate(operand, result);
-            to.iter().try_for_each(|&peer| mpi.send(peer, PERMUTATION, operand.to_vec()))?;
-            match from {
-                Some(peer) => mpi.receive(peer, PERMUTATION, result),
-                None => {
-                    result.fill(0);
-                    Ok(())
-                }
+    queue_pairs(frame, move |mpi, _, _, operand, result| {
+        to.iter().try_for_each(|&peer| mpi.send(peer, PERMUTATION, operand.to_vec()))?;
+        match from {
+            Some(peer) => mpi.receive(peer, PERMUTATION, result),
+            None => {
+                result.fill(0);
+                Ok(())
             }
-        })
+        }
     })
 }
 

@@ -29,13 +29,16 @@ fn check_lengths<T: Scalar>(work: &mut Workspace) {
     assert_refused(ormqr(work, Side::Left, true, 3, 2, &v(7), &v(2), &mut v(6)), "`a` must have 3 x 2");
     assert_refused(ormqr(work, Side::Right, true, 3, 2, &v(4), &v(3), &mut v(6)), "`tau` has 3 elements");
     assert_refused(ormqr(work, Side::Right, true, 3, 2, &v(4), &v(2), &mut v(5)), "`c` must");
-    for svd in [gesdd::<T>, gesvd::<T>] {
+    for method in [SvdMethod::DivideAndConquer, SvdMethod::QrIteration] {
         let all = SvdMode::All;
-        assert_refused(svd(work, all, 3, 2, &mut v(6), &mut r(3), &mut v(9), &mut v(4)), "`s` must");
-        assert_refused(svd(work, all, 3, 2, &mut v(6), &mut r(2), &mut v(6), &mut v(4)), "`u` must have 3 x 3");
-        assert_refused(svd(work, all, 2, 3, &mut v(6), &mut r(2), &mut v(4), &mut v(6)), "`vt` must have 3 x 3");
+        assert_refused(svd(work, method, all, 3, 2, &mut v(6), &mut r(3), &mut v(9), &mut v(4)), "`s` must");
+        assert_refused(svd(work, method, all, 3, 2, &mut v(6), &mut r(2), &mut v(6), &mut v(4)), "`u` must have 3 x 3");
         assert_refused(
-            svd(work, SvdMode::Some, 2, 3, &mut v(6), &mut r(2), &mut v(4), &mut v(9)),
+            svd(work, method, all, 2, 3, &mut v(6), &mut r(2), &mut v(4), &mut v(6)),
+            "`vt` must have 3 x 3",
+        );
+        assert_refused(
+            svd(work, method, SvdMode::Some, 2, 3, &mut v(6), &mut r(2), &mut v(4), &mut v(9)),
             "`vt` must have 2 x 3",
         );
     }
@@ -73,7 +76,8 @@ fn a_dimension_beyond_32_bits_is_refused() {
     let none = &mut [0f64; 0][..];
     assert_refused(getrf(work, 0, large, none, &mut []), "`n` is 2147483648");
     assert_refused(geqrf(work, large, 0, none, &mut []), "`m` is 2147483648");
-    assert_refused(gesdd(work, SvdMode::None, 0, large, none, &mut [], &mut [], &mut []), "`n` is");
+    let method = SvdMethod::DivideAndConquer;
+    assert_refused(svd(work, method, SvdMode::None, 0, large, none, &mut [], &mut [], &mut []), "`n` is");
     assert_refused(trsm(work, Side::Left, Uplo::Upper, Transpose::No, Diag::Read, 0, large, &[], none), "`n` is");
     assert_refused(potrf(work, Uplo::Upper, usize::MAX, none), "`n` is");
 }
