@@ -245,7 +245,7 @@ fn upload(upload: Upload, vector: SEXP) -> Result<std::result::Result<SEXP, Loss
     // R weighs the buffer by what its handle holds. Arrays in the background are too large for that: such a vector would
     // have R collect all its garbage first.
     let companion = match route {
-        UploadRoute::Shared => sexp::list_of(vector),
+        UploadRoute::Shared => sexp::list([vector]),
         UploadRoute::Small | UploadRoute::Now if client.shares_host_memory() => memory::weight(size),
         _ => sexp::nil(),
     };

@@ -85,8 +85,7 @@ pub fn write(text: &str) -> pjrt_base::error::Result<()> {
     let pieces = pieces(text);
     // An error of the connection that gets the output is not the program's.
     sexp::guarded(|| {
-        let vector = Protected::new(sexp::vector(SEXPTYPE::STRSXP, pieces.len()));
-        pieces.iter().enumerate().for_each(|(i, piece)| sexp::set_text(vector.sexp(), i, piece));
+        let vector = Protected::new(sexp::new_strings(pieces.iter().copied()));
         sexp::call_ours(c"write_output", vector.sexp());
     })
     .map(drop)

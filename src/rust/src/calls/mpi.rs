@@ -9,7 +9,6 @@ use pjrt_base::{callbacks, process};
 use pjrt_core::Buffer;
 use pjrt_handlers::mpi;
 use std::fmt::Write;
-use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 
 /// Initializes MPI, or joins it, with the library that is named, if one is.
@@ -48,11 +47,7 @@ pub extern "C-unwind" fn mpi_kinds(buffers: SEXP) -> SEXP {
             // Writing to a string cannot fail.
             let _ = write!(kinds, "{}:{} {}{:?} ", place.0, place.1, buffer.dtype(), buffer.dims());
         }
-        // R may leave by a long jump.
-        let kinds = ManuallyDrop::new(kinds);
-        let text = sexp::new_string(&kinds);
-        drop(ManuallyDrop::into_inner(kinds));
-        Ok(text)
+        Ok(sexp::over_jumps(kinds, |kinds| sexp::new_string(kinds)))
     })
 }
 

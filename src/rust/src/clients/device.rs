@@ -38,26 +38,19 @@ pub fn addressable(client: &Client) -> SEXP {
     if sexp::len(known.sexp()) == count {
         return known.sexp();
     }
-    select(known.sexp(), 0..count)
+    sexp::list((0..count).map(|position| sexp::at(known.sexp(), position)))
 }
 
 /// The list of the devices of all processes, in the plugin's order; not protected.
 pub fn all(client: &Client) -> SEXP {
     let known = Protected::new(known(client));
-    select(known.sexp(), client.all_devices().map(|device| device.index()))
+    let order: Vec<usize> = client.all_devices().map(|device| device.index()).collect();
+    sexp::over_jumps(order, |order| sexp::list(order.iter().map(|&position| sexp::at(known.sexp(), position))))
 }
 
 /// Releases the objects of a closed client.
 pub fn forget(client: &Client) {
     handle::forget(&DEVICES, client);
-}
-
-fn select(known: SEXP, positions: impl Iterator<Item = usize>) -> SEXP {
-    let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, positions.size_hint().0));
-    for (i, position) in positions.enumerate() {
-        sexp::set_at(list.sexp(), i, sexp::at(known, position));
-    }
-    list.sexp()
 }
 
 /// The R object of a client's device; not protected.

@@ -12,7 +12,6 @@ use crate::r::handle;
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_core::Executable;
-use std::mem::ManuallyDrop;
 
 /// `executable_execute_sharded(executable, inputs, options, simplify)`: launches the program on the buffers of each
 /// device and returns its outputs at once, in a list with one element for each device: the only output if `simplify` is
@@ -31,11 +30,8 @@ pub extern "C-unwind" fn executable_execute_sharded(
         memory::collect_under_pressure(executable.client())?;
         let lists = Protected::new(input_lists(inputs)?);
         let devices = sexp::len(lists.sexp());
-        let results = Protected::new(sexp::vector(SEXPTYPE::VECSXP, devices));
-        for device in 0..devices {
-            sexp::set_at(results.sexp(), device, NewOutputs::new(executable, simplify).value());
-        }
-
+        let outputs = |_| NewOutputs::new(executable, simplify).value();
+        let results = Protected::new(sexp::list((0..devices).map(outputs)));
         for device in 0..devices {
             lay_out(executable, lists.sexp(), device)?;
         }
@@ -70,25 +66,20 @@ fn input_lists(inputs: SEXP) -> Result<SEXP> {
             describe(inputs)
         );
     }
-    let lists = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(inputs)));
-    for (i, list) in sexp::elements(inputs).enumerate() {
-        let list = if sexp::kind(list) == SEXPTYPE::VECSXP { list } else { sexp::list_of(list) };
-        sexp::set_at(lists.sexp(), i, list);
-    }
-    Ok(lists.sexp())
+    let of_device = |x| if sexp::kind(x) == SEXPTYPE::VECSXP { x } else { sexp::list([x]) };
+    Ok(sexp::list(sexp::elements(inputs).map(of_device)))
 }
 
 /// Replaces the inputs of a device that have other layouts than the program expects by copies that have these. R may leave
 /// this by a long jump.
 fn lay_out(executable: &Executable, lists: SEXP, device: usize) -> Result<()> {
     let list = sexp::at(lists, device);
-    let values = ManuallyDrop::new(sexp::elements(list).collect::<InputObjects>());
-    let relaid = match checked_inputs(executable, list, &values) {
+    let values: InputObjects = sexp::elements(list).collect();
+    let relaid = sexp::over_jumps(values, |values| match checked_inputs(executable, list, values) {
         Ok(inputs) => operators::laid_out(executable, inputs),
         // What is wrong with them is said later.
         Err(_) => Ok(None),
-    };
-    drop(ManuallyDrop::into_inner(values));
+    });
     if let Some(relaid) = relaid? {
         sexp::set_at(lists, device, relaid);
     }

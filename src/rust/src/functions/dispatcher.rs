@@ -179,10 +179,7 @@ impl Call<'_> {
             return Ok(Outcome::NeedsDevice);
         }
         // R may jump from here on: nothing may wait to be dropped.
-        let mut request = ManuallyDrop::new(request);
-        let outcome = self.serve(&mut request, compiled);
-        drop(ManuallyDrop::into_inner(request));
-        outcome
+        sexp::over_jumps(request, |request| self.serve(request, compiled))
     }
 
     fn serve(&self, request: &mut Request, compiled: SEXP) -> Result<Outcome> {
@@ -195,12 +192,11 @@ impl Call<'_> {
             None if sexp::is_nil(compiled) => return Ok(Outcome::Missing(request::info(self, request))),
             None => self.dispatcher.insert(self, request, compiled)?,
         };
-        let entry = ManuallyDrop::new(entry);
-        entry.touch(&self.dispatcher.clock);
-        let kept = Protected::new(entry.kept());
-        let outcome = run::run(self, request, &entry, kept.sexp());
-        drop(ManuallyDrop::into_inner(entry));
-        outcome
+        sexp::over_jumps(entry, |entry| {
+            entry.touch(&self.dispatcher.clock);
+            let kept = Protected::new(entry.kept());
+            run::run(self, request, entry, kept.sexp())
+        })
     }
 
     /// The entry for a request. R may leave this by a long jump.
@@ -208,17 +204,16 @@ impl Call<'_> {
         let alike: SmallVec<[Rc<CompiledCall>; 4]> =
             self.dispatcher.entries.borrow().get(&request.hash()).into_iter().flatten().cloned().collect();
         // A comparison may translate strings, for which R allocates.
-        let alike = ManuallyDrop::new(alike);
-        let found = alike.iter().find(|entry| {
-            // R's finalizers, which run during a comparison, may dispatch, too.
-            entry.is_live() && {
-                let _kept = Protected::new(entry.kept());
-                entry.is_for(request, self.context)
-            }
-        });
-        let found = found.cloned();
-        drop(ManuallyDrop::into_inner(alike));
-        found
+        sexp::over_jumps(alike, |alike| {
+            let found = alike.iter().find(|entry| {
+                // R's finalizers, which run during a comparison, may dispatch, too.
+                entry.is_live() && {
+                    let _kept = Protected::new(entry.kept());
+                    entry.is_for(request, self.context)
+                }
+            });
+            found.cloned()
+        })
     }
 }
 
@@ -379,13 +374,12 @@ fn extracted(dispatcher: &Dispatcher, parts: SEXP, args: SEXP) -> Result<SEXP> {
     }
     let function = sexp::at(parts, EXTRACTOR);
     let leaves = Protected::new(tree::leaves(args)?);
-    let facts = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(leaves.sexp())));
-    for (i, leaf) in sexp::elements(leaves.sexp()).enumerate() {
-        if request::is_array(leaf) && request::has_backend(leaf, &dispatcher.backend) {
-            sexp::set_at(facts.sexp(), i, evaluate((c"extractor", function), Some((c"array", leaf))));
+    Ok(sexp::list(sexp::elements(leaves.sexp()).map(|leaf| {
+        match request::is_array(leaf) && request::has_backend(leaf, &dispatcher.backend) {
+            true => evaluate((c"extractor", function), Some((c"array", leaf))),
+            false => sexp::nil(),
         }
-    }
-    Ok(facts.sexp())
+    })))
 }
 
 fn get<'a>(dispatcher: SEXP) -> Result<&'a Dispatcher> {

@@ -109,11 +109,8 @@ pub extern "C-unwind" fn function_call(callable: SEXP, args: SEXP) -> SEXP {
         let made = Protected::new(if handle::is_null(callable) { made_again(callable) } else { callable });
         let callable = made.sexp();
         let (callable, parts) = (handle::get::<Callable>(callable, "f")?, parts_of(callable));
-        let given = ManuallyDrop::new(callable.arguments.inputs(args, parts, NAMES)?);
-        // R may jump while it makes objects: nothing may wait to be dropped meanwhile.
-        let outcome = callable.run(parts, &given.values);
-        drop(ManuallyDrop::into_inner(given));
-        outcome
+        let given = callable.arguments.inputs(args, parts, NAMES)?;
+        sexp::over_jumps(given, |given| callable.run(parts, &given.values))
     })
 }
 
@@ -144,18 +141,14 @@ impl Callable {
         let executable: &Executable = handle::get(held.sexp(), "executable")?;
         memory::collect_under_pressure(executable.client())?;
         custom_call::read_limits(executable);
-        // R may jump while it makes objects: nothing may wait to be dropped meanwhile.
-        let mut call = ManuallyDrop::new(Call::default());
-        let outcome = self.launch(parts, executable, values, &mut call);
-        drop(ManuallyDrop::into_inner(call));
+        let outcome = sexp::over_jumps(Call::default(), |call| self.launch(parts, executable, values, call));
         outcome.map_err(|failure| self.renamed(executable, failure))
     }
 
     /// Runs the program on several devices, as `execute_on_devices()` in R/function.R does. R may leave this by a long jump.
     fn run_on_devices(&self, parts: SEXP, executable: SEXP, values: &InputObjects) -> Result<SEXP> {
-        let inputs = Protected::new(tree::list_of(values));
-        let call = [sexp::at(parts, FUNCTION), executable, inputs.sexp()];
-        let call = Protected::new(tree::list_of(&call));
+        let inputs = Protected::new(sexp::list(values.iter().copied()));
+        let call = Protected::new(sexp::list([sexp::at(parts, FUNCTION), executable, inputs.sexp()]));
         let outputs = Protected::new(sexp::call_ours(c"execute_on_devices", call.sexp()));
         let Some(chosen) = &self.outputs else {
             let is_single = sexp::len(outputs.sexp()) == 1;
@@ -250,10 +243,8 @@ impl Callable {
         if let Some(i) = found {
             return Ok(sexp::at(sexp::at(parts, EXECUTABLES), i));
         }
-        let inputs = Protected::new(tree::list_of(values));
-        let pair = Protected::new(sexp::vector(SEXPTYPE::VECSXP, 2));
-        sexp::set_at(pair.sexp(), 0, sexp::at(parts, FUNCTION));
-        sexp::set_at(pair.sexp(), 1, inputs.sexp());
+        let inputs = Protected::new(sexp::list(values.iter().copied()));
+        let pair = Protected::new(sexp::list([sexp::at(parts, FUNCTION), inputs.sexp()]));
         let executable = Protected::new(sexp::call_ours(c"executable_for_call", pair.sexp()));
         let taken = handle::get::<Executable>(executable.sexp(), "executable")?.signature().inputs.len();
         if taken != values.len() {

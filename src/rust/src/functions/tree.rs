@@ -25,10 +25,7 @@ pub extern "C-unwind" fn tree_flatten(x: SEXP) -> SEXP {
 
 /// The list of the leaves; not protected.
 pub fn leaves(x: SEXP) -> Result<SEXP> {
-    let walked = ManuallyDrop::new(walk::<false>(x)?);
-    let leaves = list_of(&walked.leaves);
-    drop(ManuallyDrop::into_inner(walked));
-    Ok(leaves)
+    Ok(sexp::over_jumps(walk::<false>(x)?, |walked| sexp::list(walked.leaves.iter().copied())))
 }
 
 /// `tree_build(x)`: the structure.
@@ -40,10 +37,9 @@ pub extern "C-unwind" fn tree_build(x: SEXP) -> SEXP {
 pub extern "C-unwind" fn tree_take_apart(x: SEXP) -> SEXP {
     entry(|| {
         let walked = ManuallyDrop::new(walk::<true>(x)?);
-        let parts = Protected::new(sexp::vector(SEXPTYPE::VECSXP, 2));
-        sexp::set_at(parts.sexp(), 1, list_of(&walked.leaves));
-        sexp::set_at(parts.sexp(), 0, handle_of_walked(ManuallyDrop::into_inner(walked)));
-        Ok(parts.sexp())
+        let leaves = Protected::new(sexp::list(walked.leaves.iter().copied()));
+        let tree = Protected::new(handle_of_walked(ManuallyDrop::into_inner(walked)));
+        Ok(sexp::list([tree.sexp(), leaves.sexp()]))
     })
 }
 
@@ -170,37 +166,33 @@ pub extern "C-unwind" fn tree_concat(children: SEXP, names: SEXP) -> SEXP {
 pub extern "C-unwind" fn tree_leaf_mask(tree: SEXP, groups: SEXP) -> SEXP {
     entry(|| {
         let (tree, groups) = (get(tree, "tree")?, Texts::of(groups, "groups")?);
-        let mask = ManuallyDrop::new(tree.leaf_mask(&groups.set()?));
+        let mask = tree.leaf_mask(&groups.set()?);
         drop(groups);
-        let out = sexp::vector(SEXPTYPE::LGLSXP, mask.len());
-        // SAFETY: a logical vector with an element for each leaf.
-        mask.iter().enumerate().for_each(|(i, &is_chosen)| unsafe { *LOGICAL(out).add(i) = is_chosen.into() });
-        drop(ManuallyDrop::into_inner(mask));
-        Ok(out)
+        Ok(sexp::over_jumps(mask, |mask| {
+            let out = sexp::vector(SEXPTYPE::LGLSXP, mask.len());
+            // SAFETY: a logical vector with an element for each leaf.
+            mask.iter().enumerate().for_each(|(i, &is_chosen)| unsafe { *LOGICAL(out).add(i) = is_chosen.into() });
+            out
+        }))
     })
 }
 
 /// `tree_repr(tree)`: the tree as text.
 pub extern "C-unwind" fn tree_repr(tree: SEXP) -> SEXP {
-    entry(|| {
-        let text = ManuallyDrop::new(get(tree, "tree")?.repr());
-        let out = sexp::new_string(&text);
-        drop(ManuallyDrop::into_inner(text));
-        Ok(out)
-    })
+    entry(|| Ok(sexp::over_jumps(get(tree, "tree")?.repr(), |text| sexp::new_string(text))))
 }
 
 /// `tree_diff(a, b)`: where two trees differ first, or NULL.
 pub extern "C-unwind" fn tree_diff(a: SEXP, b: SEXP) -> SEXP {
     entry(|| {
         let Some(found) = get(a, "a")?.difference(get(b, "b")?) else { return Ok(sexp::nil()) };
-        let found = ManuallyDrop::new(found);
-        let prefix = Protected::new(sexp::new_string(&found.prefix));
-        let a = Protected::new(sexp::new_string(&found.a));
-        let b = Protected::new(sexp::new_string(&found.b));
-        let out = sexp::named_list(&[("prefix", prefix.sexp()), ("a", a.sexp()), ("b", b.sexp())]);
-        drop(ManuallyDrop::into_inner(found));
-        Ok(out)
+        Ok(sexp::over_jumps(found, |found| {
+            sexp::record(&[
+                ("prefix", &|| sexp::new_string(&found.prefix)),
+                ("a", &|| sexp::new_string(&found.a)),
+                ("b", &|| sexp::new_string(&found.b)),
+            ])
+        }))
     })
 }
 
@@ -335,18 +327,11 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// A list of these objects, which the caller protects; not protected.
-pub fn list_of(values: &[SEXP]) -> SEXP {
-    let list = sexp::vector(SEXPTYPE::VECSXP, values.len());
-    values.iter().enumerate().for_each(|(i, &value)| sexp::set_at(list, i, value));
-    list
-}
-
 /// The handle of a walk's tree; not protected.
 fn handle_of_walked(walked: Walked) -> SEXP {
     // R may jump: nothing may wait to be dropped meanwhile.
     let walked = ManuallyDrop::new(walked);
-    let names = Protected::new(list_of(&walked.names));
+    let names = Protected::new(sexp::list(walked.names.iter().copied()));
     let handle = EmptyHandle::<Tree>::over(names.sexp());
     let walked = ManuallyDrop::into_inner(walked);
     // SAFETY: nothing was allocated since it was made.
@@ -355,7 +340,7 @@ fn handle_of_walked(walked: Walked) -> SEXP {
 
 /// The same for a copy of the tree.
 pub fn handle_of_copy(walked: &Walked) -> SEXP {
-    let names = Protected::new(list_of(&walked.names));
+    let names = Protected::new(sexp::list(walked.names.iter().copied()));
     let handle = EmptyHandle::<Tree>::over(names.sexp());
     // SAFETY: nothing was allocated since it was made.
     unsafe { handle.fill(walked.tree.clone()) }
@@ -395,8 +380,7 @@ pub fn assemble(tree: &Tree, names: SEXP, mut next_leaf: impl FnMut() -> SEXP) -
         sexp::set_at(*list, *next, value);
         *next += 1;
         if node.kind == Kind::NamedList {
-            // SAFETY: a list that its holder protects, and as many names.
-            unsafe { Rf_setAttrib(value, R_NamesSymbol, sexp::at(names, named)) };
+            sexp::set_names(value, sexp::at(names, named));
             named += 1;
         }
         if node.kind.is_list() {

@@ -5,7 +5,7 @@ use crate::r::conditions::Result;
 use crate::r::sexp::Protected;
 use crate::r::{handle, sexp};
 use extendr_api::prelude::*;
-use extendr_ffi::{Rboolean, SEXP, SEXPTYPE};
+use extendr_ffi::{Rboolean, SEXP};
 use pjrt_core::executable::inspect::MemoryKinds;
 use pjrt_core::executable::{Origin, Placement, Signature, WeakExecutable};
 use pjrt_core::{Executable, PluginValue};
@@ -189,11 +189,7 @@ fn executable_devices(executable: Robj, is_addressable: bool) -> Result<Robj> {
         Placement::Fixed(own) if is_addressable => own,
         Placement::Fixed(_) => executable.assigned(),
     };
-    let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, devices.len()));
-    for (i, &index) in devices.iter().enumerate() {
-        sexp::set_at(list.sexp(), i, device::object(client, index));
-    }
-    Ok(sexp::robj(list.sexp()))
+    Ok(sexp::robj(sexp::list(devices.iter().map(|&index| device::object(client, index)))))
 }
 
 /// The positions, from 1, of this process's devices among all devices of an executable, as `executable_devices()` returns both.

@@ -1,7 +1,7 @@
 //! Failures on their way to R: each becomes a classed R condition, made by `signal_failure()` in R/conditions.R.
 
 use crate::r::describe::describe;
-use crate::r::sexp::{self, Protected};
+use crate::r::sexp;
 use extendr_api::prelude::*;
 use extendr_ffi::*;
 use pjrt_base::error::{Error, Kind};
@@ -84,29 +84,19 @@ pub fn signal(failure: Error) {
 
 /// The fields of a failure, as `signal_failure()` takes them; not protected.
 fn failure_list(error: &Error) -> SEXP {
-    let class = Protected::new(sexp::new_string(error.kind().class()));
-    let message = Protected::new(sexp::new_string(error.message()));
-    let hints = Protected::new(sexp::vector(SEXPTYPE::VECSXP, error.hints().len()));
-    for (i, hint) in error.hints().iter().enumerate() {
-        let hint = match hint {
-            Hint::Text(text) => sexp::new_string(text),
-            Hint::Reason(reason) => reason_list(reason),
-        };
-        sexp::set_at(hints.sexp(), i, hint);
-    }
-    let text = |value: Option<&str>| Protected::new(value.map_or(sexp::nil(), sexp::new_string));
-    let call_name = text(error.call_name());
-    let platform = text(error.platform());
-    let raised = Protected::new(if error.kind() == Kind::Interrupted { take_raised() } else { sexp::nil() });
-    let code = Protected::new(error.code().map_or(sexp::nil(), |code| sexp::new_whole_numbers(&[i64::from(code)])));
-    sexp::named_list(&[
-        ("class", class.sexp()),
-        ("message", message.sexp()),
-        ("hints", hints.sexp()),
-        ("call_name", call_name.sexp()),
-        ("platform", platform.sexp()),
-        ("code", code.sexp()),
-        ("condition", raised.sexp()),
+    let hint = |hint: &Hint| match hint {
+        Hint::Text(text) => sexp::new_string(text),
+        Hint::Reason(reason) => reason_list(reason),
+    };
+    let text = |value: Option<&str>| value.map_or(sexp::nil(), sexp::new_string);
+    sexp::record(&[
+        ("class", &|| sexp::new_string(error.kind().class())),
+        ("message", &|| sexp::new_string(error.message())),
+        ("hints", &|| sexp::list(error.hints().iter().map(hint))),
+        ("call_name", &|| text(error.call_name())),
+        ("platform", &|| text(error.platform())),
+        ("code", &|| error.code().map_or(sexp::nil(), |code| sexp::new_whole_numbers(&[i64::from(code)]))),
+        ("condition", &|| if error.kind() == Kind::Interrupted { take_raised() } else { sexp::nil() }),
     ])
 }
 
@@ -114,16 +104,8 @@ fn failure_list(error: &Error) -> SEXP {
 fn reason_list(reason: &Reason) -> SEXP {
     let mut fields = reason.fields();
     fields.push(("reason", vec![reason.name().to_owned()]));
-    let empty: Vec<(&str, SEXP)> = fields.iter().map(|(name, _)| (*name, sexp::nil())).collect();
-    let list = Protected::new(sexp::named_list(&empty));
-    for (i, (_, texts)) in fields.iter().enumerate() {
-        let field = sexp::vector(SEXPTYPE::STRSXP, texts.len());
-        sexp::set_at(list.sexp(), i, field);
-        for (j, text) in texts.iter().enumerate() {
-            sexp::set_text(field, j, text);
-        }
-    }
-    list.sexp()
+    let texts = |(_, texts): &(_, Vec<String>)| sexp::new_strings(texts.iter().map(String::as_str));
+    sexp::named(fields.iter().map(|(name, _)| *name), fields.iter().map(texts))
 }
 
 /// The R error that ended a wait; nil if the user interrupted it.

@@ -10,6 +10,7 @@ use pjrt_data::convert::NA_INTEGER;
 use std::borrow::Cow;
 use std::ffi::{c_void, CStr};
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::os::raw::{c_char, c_int};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -203,14 +204,7 @@ pub fn set_class(x: SEXP, class: SEXP) {
     unsafe { Rf_setAttrib(x, R_ClassSymbol, class) };
 }
 
-/// Removes the attribute `dim`. The caller protects the value.
-#[inline]
-pub fn remove_dims(x: SEXP) {
-    // SAFETY: on R's main thread.
-    unsafe { Rf_setAttrib(x, R_DimSymbol, nil()) };
-}
-
-/// Sets the attribute `dim`. The caller protects both; R may leave this by a long jump.
+/// Sets the attribute `dim`, or removes it with nil. The caller protects both; R may leave this by a long jump.
 #[inline]
 pub fn set_dims(x: SEXP, dims: SEXP) {
     // SAFETY: on R's main thread; R checks what it is given.
@@ -367,7 +361,7 @@ unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
 
 /// The elements of a list, which the caller protects.
 #[inline]
-pub fn elements(list: SEXP) -> impl Iterator<Item = SEXP> {
+pub fn elements(list: SEXP) -> impl ExactSizeIterator<Item = SEXP> {
     // SAFETY: there are more than `i` elements; R rejects objects that are not lists.
     (0..len(list)).map(move |i| unsafe { VECTOR_ELT(list, i as R_xlen_t) })
 }
@@ -599,24 +593,69 @@ pub fn option(name: &CStr) -> SEXP {
     unsafe { Rf_GetOption1(Rf_install(name.as_ptr())) }
 }
 
-/// A list of one value, which the caller protects; not protected itself.
+/// A list of values, each of which is protected or made only now; not protected. R may leave this by a long jump.
 #[inline]
-pub fn list_of(value: SEXP) -> SEXP {
-    let out = vector(SEXPTYPE::VECSXP, 1);
-    set_at(out, 0, value);
-    out
+pub fn list<I>(values: I) -> SEXP
+where
+    I: IntoIterator<Item = SEXP, IntoIter: ExactSizeIterator>,
+{
+    let values = values.into_iter();
+    let out = Protected::new(vector(SEXPTYPE::VECSXP, values.len()));
+    values.enumerate().for_each(|(i, value)| set_at(out.sexp(), i, value));
+    out.sexp()
+}
+
+/// The same for values that may fail to be made.
+#[inline]
+pub fn try_list<E>(
+    values: impl ExactSizeIterator<Item = std::result::Result<SEXP, E>>,
+) -> std::result::Result<SEXP, E> {
+    let out = Protected::new(vector(SEXPTYPE::VECSXP, values.len()));
+    for (i, value) in values.enumerate() {
+        set_at(out.sexp(), i, value?);
+    }
+    Ok(out.sexp())
+}
+
+/// A character vector; not protected. R may leave this by a long jump.
+#[inline]
+pub fn new_strings<'a, I>(texts: I) -> SEXP
+where
+    I: IntoIterator<Item = &'a str, IntoIter: ExactSizeIterator>,
+{
+    let texts = texts.into_iter();
+    let out = Protected::new(vector(SEXPTYPE::STRSXP, texts.len()));
+    texts.enumerate().for_each(|(i, text)| set_text(out.sexp(), i, text));
+    out.sexp()
+}
+
+/// A [`list`] with names; not protected. R may leave this by a long jump.
+#[inline]
+pub fn named<'a>(names: impl ExactSizeIterator<Item = &'a str>, values: impl ExactSizeIterator<Item = SEXP>) -> SEXP {
+    let out = Protected::new(list(values));
+    let names = Protected::new(new_strings(names));
+    set_names(out.sexp(), names.sexp());
+    out.sexp()
 }
 
 /// A named list from values that the caller protects; not protected itself.
 #[inline]
 pub fn named_list(items: &[(&str, SEXP)]) -> SEXP {
-    let out = Protected::new(vector(SEXPTYPE::VECSXP, items.len()));
-    let names = Protected::new(vector(SEXPTYPE::STRSXP, items.len()));
-    for (i, (name, value)) in items.iter().enumerate() {
-        set_at(out.sexp(), i, *value);
-        set_text(names.sexp(), i, name);
-    }
-    // SAFETY: both are protected, and as long as each other.
-    unsafe { Rf_setAttrib(out.sexp(), R_NamesSymbol, names.sexp()) };
-    out.sexp()
+    named(items.iter().map(|item| item.0), items.iter().map(|item| item.1))
+}
+
+/// A named list from values that are made one after another; not protected. R may leave this by a long jump.
+#[inline]
+pub fn record(items: &[(&str, &dyn Fn() -> SEXP)]) -> SEXP {
+    named(items.iter().map(|item| item.0), items.iter().map(|item| item.1()))
+}
+
+/// Calls a function from which R may jump with a value that would need to be dropped: the value is then lost, rather than owned
+/// by a frame that R jumps over.
+#[inline]
+pub fn over_jumps<T, R>(value: T, body: impl FnOnce(&mut T) -> R) -> R {
+    let mut value = ManuallyDrop::new(value);
+    let result = body(&mut value);
+    drop(ManuallyDrop::into_inner(value));
+    result
 }

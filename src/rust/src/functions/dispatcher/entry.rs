@@ -82,9 +82,8 @@ pub fn new_kept(call: &Call, request: &Request, compiled: SEXP) -> Result<SEXP> 
     sexp::set_at(kept.sexp(), OUT_TREE, field(compiled, "out_tree"));
     sexp::set_at(kept.sexp(), CONSTANTS, optional_list(compiled, "const_arrays")?);
     let outputs = &executable.signature().outputs;
-    let shapes = sexp::vector(SEXPTYPE::VECSXP, outputs.len());
+    let shapes = sexp::list(outputs.iter().map(|spec| sexp::new_whole_numbers(&spec.dims)));
     sexp::set_at(kept.sexp(), SHAPES, shapes);
-    outputs.iter().enumerate().for_each(|(i, spec)| sexp::set_at(shapes, i, sexp::new_whole_numbers(&spec.dims)));
     Ok(kept.sexp())
 }
 

@@ -127,8 +127,7 @@ impl Arguments {
             return Ok(given);
         }
         let first = ManuallyDrop::new(self.matched(args)?);
-        let names = Protected::new(sexp::vector(SEXPTYPE::VECSXP, first.names.len()));
-        first.names.iter().enumerate().for_each(|(i, &value)| sexp::set_at(names.sexp(), i, value));
+        let names = Protected::new(sexp::list(first.names.iter().copied()));
         // Nothing is allocated from here on.
         let First { nodes, values, order, walk, .. } = ManuallyDrop::into_inner(first);
         let order: Vec<usize> = order.into_iter().flatten().collect();
