@@ -31,13 +31,12 @@ fn arrow_take(array: &str, schema: &str, device: Robj) -> Result<Robj> {
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     let (array, schema) = (address(array)?, address(schema)?);
     memory::collect_under_pressure(device.client())?;
-    let handle = EmptyHandle::<Buffer>::new();
-    let _protected = Protected::new(handle.sexp());
-    // SAFETY: the caller says that they are there.
-    let pair = unsafe { Pair::take(array as *mut ArrowArray, schema as *mut ArrowSchema) }?;
-    let buffer = Buffer::from_arrow(device, pair, pins::drop_later)?;
-    // SAFETY: protected above.
-    Ok(sexp::robj(unsafe { handle.fill(buffer) }))
+    let buffer = EmptyHandle::<Buffer>::new().filled(|| {
+        // SAFETY: the caller says that they are there.
+        let pair = unsafe { Pair::take(array as *mut ArrowArray, schema as *mut ArrowSchema) }?;
+        Buffer::from_arrow(device, pair, pins::drop_later)
+    })?;
+    Ok(sexp::robj(buffer))
 }
 
 /// An address, in digits.

@@ -56,11 +56,7 @@ pub extern "C-unwind" fn transfer_start(buffer: SEXP, int64: SEXP) -> SEXP {
         let buffer = get(buffer)?;
         let host_type = transfer::host_type(buffer.dtype(), int64)?;
         let weight = Protected::new(memory::room_for_copy(buffer.client(), buffer.spec().bytes())?);
-        let handle = EmptyHandle::<Promise>::over(weight.sexp());
-        let _protected = Protected::new(handle.sexp());
-        let promise = Promise { transfer: buffer.start_read()?, host_type };
-        // SAFETY: protected above.
-        Ok(unsafe { handle.fill(promise) })
+        EmptyHandle::over(weight.sexp()).filled(|| Ok(Promise { transfer: buffer.start_read()?, host_type }))
     })
 }
 

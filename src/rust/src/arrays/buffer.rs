@@ -81,13 +81,11 @@ pub fn uploaded(
     dims: &[i64],
     check: Check,
 ) -> Result<SEXP> {
-    let unfit = |lost| {
-        match (host_type, dtype) {
-        (HostType::Integer64, DType::U64) => Failure(misfits(lost, dtype).0.hint(
-            "as_array() reads ui64 from 2^63 on as NA or negative integer64: pjrt_buffer(x, \"ui64\") takes these back.",
-        )),
+    const HINT: &str =
+        "as_array() reads ui64 from 2^63 on as NA or negative integer64: pjrt_buffer(x, \"ui64\") takes these back.";
+    let unfit = |lost| match (host_type, dtype) {
+        (HostType::Integer64, DType::U64) => Failure(misfits(lost, dtype).0.hint(HINT)),
         _ => misfits(lost, dtype),
-    }
     };
     uploaded_or_lost(data, host_type, dtype, device, dims, check)?.map_err(unfit)
 }
@@ -119,20 +117,20 @@ pub extern "C-unwind" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, 
         let order = order(flag(row_major, "row_major")?);
         let dtype = dtype::parse(dtype, None)?;
         let dims = given_shape(shape, Some(sexp::len(data) / dtype.host_bytes()))?;
-        // SAFETY: R protects the argument, and a pin keeps what outlives the call.
-        let content = HostContent::Elements(unsafe { sexp::raws(data) });
-        let made =
-            upload(Upload::new(device, dtype, &HostArray { dims: &dims, order, content }, Check::Missing)?, data)?;
-        made.map_err(|lost| misfits(lost, dtype))
+        from_elements(data, dtype, &dims, order, device)
     })
 }
 
-/// A buffer of the elements in a raw vector, in row-major order, which the caller protects; not protected.
-pub fn from_elements(data: SEXP, dtype: DType, dims: &[i64], device: &Device) -> Result<SEXP> {
+/// A buffer of the elements in a raw vector, which the caller protects; not protected.
+pub fn from_elements(data: SEXP, dtype: DType, dims: &[i64], order: HostOrder, device: &Device) -> Result<SEXP> {
     // SAFETY: the caller protects the vector, and a pin keeps what outlives the call.
     let content = HostContent::Elements(unsafe { sexp::raws(data) });
-    let array = HostArray { dims, order: HostOrder::RowMajor, content };
-    let made = upload(Upload::new(device, dtype, &array, Check::Missing)?, data)?;
+    whole(dtype, &HostArray { dims, order, content }, device, data)
+}
+
+/// A buffer of an array whose elements have this type; not protected. `vector` is what it reads, or nil.
+fn whole(dtype: DType, array: &HostArray, device: &Device, vector: SEXP) -> Result<SEXP> {
+    let made = upload(Upload::new(device, dtype, array, Check::Missing)?, vector)?;
     made.map_err(|lost| misfits(lost, dtype))
 }
 
@@ -183,18 +181,18 @@ pub fn copied(buffer: SEXP, target: &Device) -> Result<SEXP> {
         source.check_alive()?;
         return Ok(buffer);
     }
-    let handle = EmptyHandle::<Buffer>::new();
-    let _protected = Protected::new(handle.sexp());
-    let copy = memory::with_retry(|| needs(source.spec()), || source.copy_to(target))?;
-    // SAFETY: protected above.
-    Ok(unsafe { handle.fill(copy) })
+    made(|| needs(source.spec()), || source.copy_to(target))
+}
+
+/// The R object of a buffer that `make` creates; not protected. R may leave this by a long jump before that.
+pub fn made(needs: impl FnOnce() -> String, make: impl FnMut() -> pjrt_base::error::Result<Buffer>) -> Result<SEXP> {
+    EmptyHandle::<Buffer>::new().filled(|| Ok(memory::with_retry(needs, make)?))
 }
 
 /// A buffer of zeros; not protected.
 pub fn zeros(dtype: DType, dims: &[i64], device: &Device) -> Result<SEXP> {
     let zeros = HostArray { dims, order: HostOrder::RowMajor, content: HostContent::Zeros };
-    let made = upload(Upload::new(device, dtype, &zeros, Check::Missing)?, sexp::nil())?;
-    made.map_err(|lost| misfits(lost, dtype))
+    whole(dtype, &zeros, device, sexp::nil())
 }
 
 /// `buffer_copy_to_memory(buffer, memory)`: the same for a memory space.
@@ -205,11 +203,7 @@ pub extern "C-unwind" fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> SE
         if source.memory()?.as_ref() == Some(target) {
             return Ok(buffer);
         }
-        let handle = EmptyHandle::<Buffer>::new();
-        let _protected = Protected::new(handle.sexp());
-        let copy = memory::with_retry(|| needs(source.spec()), || source.copy_to_memory(target))?;
-        // SAFETY: protected above.
-        Ok(unsafe { handle.fill(copy) })
+        made(|| needs(source.spec()), || source.copy_to_memory(target))
     })
 }
 

@@ -19,7 +19,7 @@ use pjrt_data::dlpack::Lent;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void, CStr};
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// R does not count buffers above this size by a vector of the same size: it would collect all garbage first.
 const WEIGHED: usize = 8 << 20;
@@ -44,11 +44,7 @@ pub extern "C-unwind" fn dlpack_export(buffer: SEXP, versioned: SEXP, copy: SEXP
     entry(|| {
         let wanted = Wanted { is_versioned: flag(versioned, "versioned")?, copy: flag(copy, "copy")? };
         let buffer = buffer::get(buffer)?;
-        let handle = EmptyHandle::<Capsule>::new();
-        let _protected = Protected::new(handle.sexp());
-        let managed = memory::with_retry(|| buffer::needs(buffer.spec()), || buffer.export(wanted))?;
-        // SAFETY: protected above.
-        Ok(unsafe { handle.fill(Capsule(RefCell::new(Some(managed)))) })
+        capsule(|| memory::with_retry(|| buffer::needs(buffer.spec()), || buffer.export(wanted)))
     })
 }
 
@@ -72,15 +68,14 @@ pub extern "C-unwind" fn dlpack_import(capsule: SEXP, device: SEXP, copy: SEXP) 
         memory::collect_under_pressure(device.client())?;
         let is_weighed = device.client().shares_host_memory() && size <= WEIGHED && !is_borrowed;
         let weight = Protected::new(memory::weight(if is_weighed { size } else { 0 }));
-        let handle = EmptyHandle::<Buffer>::over(weight.sexp());
-        let _protected = Protected::new(handle.sexp());
-        let stream = if is_host { None } else { device.stream_for_external_arrays()? };
-        let made = Buffer::import(&mut capsule_of.0.borrow_mut(), device, copies, stream)?;
-        if is_weighed {
-            device.client().usage().subtract_new_bytes(size);
-        }
-        // SAFETY: protected above.
-        Ok(unsafe { handle.fill(made) })
+        EmptyHandle::over(weight.sexp()).filled(|| {
+            let stream = if is_host { None } else { device.stream_for_external_arrays()? };
+            let made = Buffer::import(&mut capsule_of.0.borrow_mut(), device, copies, stream)?;
+            if is_weighed {
+                device.client().usage().subtract_new_bytes(size);
+            }
+            Ok(made)
+        })
     })
 }
 
@@ -91,13 +86,14 @@ pub extern "C-unwind" fn dlpack_take(address: SEXP, versioned: SEXP) -> SEXP {
         // SAFETY: R protects the argument.
         let address = unsafe { sexp::string(address) }.and_then(|text| text.parse::<usize>().ok());
         let Some(address) = address else { bail!(InvalidType, "`address` must be a whole number as text.") };
-        let handle = EmptyHandle::<Capsule>::new();
-        let _protected = Protected::new(handle.sexp());
         // SAFETY: the caller says that there is an array, and gives it up.
-        let managed = unsafe { Managed::from_raw(address as *mut c_void, is_versioned)? };
-        // SAFETY: protected above.
-        Ok(unsafe { handle.fill(Capsule(RefCell::new(Some(managed)))) })
+        capsule(|| unsafe { Managed::from_raw(address as *mut c_void, is_versioned) })
     })
+}
+
+/// The handle of an array that `make` obtains; not protected. R may leave this by a long jump before that.
+fn capsule(make: impl FnOnce() -> pjrt_base::error::Result<Managed>) -> Result<SEXP> {
+    EmptyHandle::new().filled(|| Ok(Capsule(RefCell::new(Some(make()?)))))
 }
 
 /// `dlpack_take_object(address)`: the same for the Python object at an address; NULL if it does not lend its array.
@@ -105,16 +101,11 @@ pub extern "C-unwind" fn dlpack_take_object(address: SEXP) -> SEXP {
     entry(|| {
         // SAFETY: R protects the argument.
         let object = unsafe { sexp::string(address) }.and_then(|text| text.parse::<usize>().ok());
-        let (Some(object), take) = (object, TAKE.load(Ordering::Relaxed)) else { return Ok(sexp::nil()) };
-        if take == 0 || object == 0 {
-            return Ok(sexp::nil());
-        }
+        let (Some(object @ 1..), Some(python)) = (object, python()) else { return Ok(sexp::nil()) };
         let handle = EmptyHandle::<Capsule>::new();
         let _protected = Protected::new(handle.sexp());
-        // SAFETY: the address of such a function.
-        let take = unsafe { std::mem::transmute::<usize, Take>(take) };
         // SAFETY: the address of a Python object that the caller keeps.
-        let taken = unsafe { take(object as *mut c_void) };
+        let taken = unsafe { (python.take)(object as *mut c_void) };
         if taken == 0 {
             return Ok(sexp::nil());
         }
@@ -242,23 +233,30 @@ unsafe extern "C" fn python_release(buffer: *mut Buffer) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(Box::from_raw(buffer))));
 }
 
-/// `PyCapsule_IsValid` and `PyCapsule_GetPointer`.
-static CAPSULE_FUNCTIONS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+/// Functions of Python.
+struct Python {
+    /// Takes an object's array over: returns the array's address, plus one for the struct with a version, or zero.
+    take: Take,
+    /// `PyCapsule_IsValid` and `PyCapsule_GetPointer`.
+    is_valid: IsValid,
+    get_pointer: GetPointer,
+}
 
+/// Those that [`python_connect`] told last, which stay in memory; null until then.
+static PYTHON: AtomicPtr<Python> = AtomicPtr::new(std::ptr::null_mut());
+
+fn python() -> Option<&'static Python> {
+    // SAFETY: what `python_connect` stores is never freed.
+    unsafe { PYTHON.load(Ordering::Acquire).as_ref() }
+}
+
+type Take = unsafe extern "C" fn(*mut c_void) -> usize;
 type IsValid = unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int;
 type GetPointer = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 
-/// The function of Python that takes an object's array over: returns the array's address, plus one for the struct with a
-/// version, or zero.
-static TAKE: AtomicUsize = AtomicUsize::new(0);
-
-type Take = unsafe extern "C" fn(*mut c_void) -> usize;
-
 /// Tells the functions of Python that [`dlpack_take_object`] and [`python_destroy`] need.
-unsafe extern "C" fn python_connect(take: usize, is_valid: usize, get_pointer: usize) {
-    TAKE.store(take, Ordering::Relaxed);
-    CAPSULE_FUNCTIONS[0].store(is_valid, Ordering::Relaxed);
-    CAPSULE_FUNCTIONS[1].store(get_pointer, Ordering::Relaxed);
+unsafe extern "C" fn python_connect(take: Take, is_valid: IsValid, get_pointer: GetPointer) {
+    PYTHON.store(Box::into_raw(Box::new(Python { take, is_valid, get_pointer })), Ordering::Release);
 }
 
 /// The destructor of a capsule: releases the array that nobody took.
@@ -266,14 +264,7 @@ unsafe extern "C" fn python_connect(take: usize, is_valid: usize, get_pointer: u
 /// # Safety
 /// `capsule` is one that Python made for an array of ours, after [`python_connect`].
 unsafe extern "C" fn python_destroy(capsule: *mut c_void) {
-    let [is_valid, get_pointer] = [0, 1].map(|i: usize| CAPSULE_FUNCTIONS[i].load(Ordering::Relaxed));
-    if is_valid == 0 || get_pointer == 0 {
-        return;
-    }
-    // SAFETY: the addresses of these functions.
-    let (is_valid, get_pointer) = unsafe {
-        (std::mem::transmute::<usize, IsValid>(is_valid), std::mem::transmute::<usize, GetPointer>(get_pointer))
-    };
+    let Some(Python { is_valid, get_pointer, .. }) = python() else { return };
     for (name, is_versioned) in NAMES[..2].iter().zip([false, true]) {
         if is_valid(capsule, name.as_ptr()) != 0 {
             let array = get_pointer(capsule, name.as_ptr());

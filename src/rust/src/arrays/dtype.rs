@@ -30,14 +30,12 @@ pub fn given(x: SEXP) -> Result<Option<DType>> {
 /// The dtype that a data type is called by `as.character()`: tengen's classes differ between its versions.
 fn of_data_type(x: SEXP) -> Result<DType> {
     let mut text = sexp::nil();
-    let mut raised = sexp::nil();
-    let mut ask = || {
+    let is_told = sexp::guarded(|| {
         text = sexp::call_ours(c"dtype_text", x);
         // R still runs code of its own before it comes back.
         sexp::preserve(text);
-    };
-    sexp::interruptible(|| raised = sexp::caught(&mut ask))?;
-    let found = match sexp::is_nil(raised) {
+    })?;
+    let found = match is_told {
         // SAFETY: it is preserved.
         true => unsafe { sexp::string(text) }.map(DType::parse),
         false => None,

@@ -7,9 +7,8 @@ use std::path::PathBuf;
 
 /// Names the files to load LAPACK from, the preferred one first.
 #[extendr]
-fn linear_algebra_libraries(files: Vec<String>) -> Result<Robj> {
-    lapack::set_libraries(files.into_iter().map(PathBuf::from).collect())?;
-    Ok(().into())
+fn linear_algebra_libraries(files: Vec<String>) -> Result<()> {
+    Ok(lapack::set_libraries(files.into_iter().map(PathBuf::from).collect())?)
 }
 
 extendr_module! {

@@ -53,9 +53,8 @@ pub extern "C-unwind" fn mpi_kinds(buffers: SEXP) -> SEXP {
 
 /// Waits for what is under way, and ends MPI.
 #[extendr]
-fn mpi_finish() -> Result<Robj> {
-    mpi::finish()?;
-    Ok(().into())
+fn mpi_finish() -> Result<()> {
+    Ok(mpi::finish()?)
 }
 
 extendr_module! {

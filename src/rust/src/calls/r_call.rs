@@ -194,7 +194,7 @@ fn buffer_of(call: &HostCall, argument: &Operand) -> Result<SEXP> {
     // SAFETY: a new raw vector of this length.
     unsafe { RAW(copy.sexp()).copy_from_nonoverlapping(elements.as_ptr(), elements.len()) };
     drop(elements);
-    buffer::from_elements(copy.sexp(), spec.dtype, &spec.dims, &device)
+    buffer::from_elements(copy.sexp(), spec.dtype, &spec.dims, HostOrder::RowMajor, &device)
 }
 
 /// The attributes of a call as a named list; not protected.

@@ -1,11 +1,12 @@
 //! Timed runs of programs.
 
+use crate::arrays::buffer;
 use crate::calls::custom_call;
 use crate::execution::inputs::{self, Given};
 use crate::execution::{execute, operators};
 use crate::memory;
 use crate::r::conditions::Result;
-use crate::r::handle::{self, EmptyHandle};
+use crate::r::handle;
 use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXPTYPE;
@@ -94,15 +95,10 @@ fn benchmark_inputs(executable: Robj, inputs: Robj, options: Robj) -> Result<Rob
     let subject = subject(&executable, &inputs, &options)?;
     let (executable, values) = (subject.executable, &subject.inputs.values);
     let set = Protected::new(sexp::vector(SEXPTYPE::VECSXP, values.len()));
-    for (i, (&value, buffer)) in values.iter().zip(execute::buffers(executable, values)?).enumerate() {
-        sexp::set_at(set.sexp(), i, value);
-        if executable.donates(i, &subject.options) {
-            let handle = EmptyHandle::<Buffer>::new();
-            sexp::set_at(set.sexp(), i, handle.sexp());
-            let copy = memory::with_retry(|| crate::arrays::buffer::needs(buffer.spec()), || subject.copy(i, buffer))?;
-            // SAFETY: the list protects it.
-            unsafe { handle.fill(copy) };
-        }
+    for (i, (&value, given)) in values.iter().zip(execute::buffers(executable, values)?).enumerate() {
+        let is_copied = executable.donates(i, &subject.options);
+        let copy = || buffer::made(|| buffer::needs(given.spec()), || subject.copy(i, given));
+        sexp::set_at(set.sexp(), i, if is_copied { copy()? } else { value });
     }
     Ok(sexp::robj(set.sexp()))
 }

@@ -6,8 +6,8 @@ use crate::files::safetensors::OpenFile;
 use crate::memory;
 use crate::programs::executable;
 use crate::r::conditions::Result;
-use crate::r::handle::{self, EmptyHandle};
-use crate::r::sexp::{self, Protected};
+use crate::r::handle;
+use crate::r::sexp;
 use extendr_api::prelude::*;
 use pjrt_core::buffer::shard::Share;
 use pjrt_core::safetensors::load_part;
@@ -103,12 +103,7 @@ fn filled(
     make: impl FnMut() -> pjrt_base::error::Result<Buffer>,
 ) -> Result<Robj> {
     memory::collect_under_pressure(device.client())?;
-    let handle = EmptyHandle::<Buffer>::new();
-    let protected = Protected::new(handle.sexp());
-    let made = memory::with_retry(needed, make)?;
-    // SAFETY: protected above.
-    unsafe { handle.fill(made) };
-    Ok(sexp::robj(protected.sexp()))
+    Ok(sexp::robj(buffer::made(needed, make)?))
 }
 
 fn share(start: &Robj, size: &Robj, dims: &Robj) -> Result<Share> {

@@ -9,9 +9,8 @@ use pjrt_core::executable::options::{CompileOptions, OptionValue, Propagation};
 
 /// Checks options as a compilation would.
 #[extendr]
-fn compile_options_check(options: Robj) -> Result<Robj> {
-    get(sexp::of(&options))?;
-    Ok(().into())
+fn compile_options_check(options: Robj) -> Result<()> {
+    get(sexp::of(&options)).map(drop)
 }
 
 /// The options in an R list.

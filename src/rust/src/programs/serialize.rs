@@ -26,10 +26,9 @@ fn executable_serialize(executable: Robj, kept: &str) -> Result<Robj> {
 
 /// Writes the bytes of an executable to a file.
 #[extendr]
-fn executable_save(executable: Robj, path: &str, kept: &str) -> Result<Robj> {
+fn executable_save(executable: Robj, path: &str, kept: &str) -> Result<()> {
     let content = executable::get(&executable)?.serialize(folder(kept))?;
-    serialized::write(Path::new(path), &content)?;
-    Ok(().into())
+    Ok(serialized::write(Path::new(path), &content)?)
 }
 
 /// An executable from bytes, for these devices. If the list is empty, for those that it was compiled for, of the

@@ -68,10 +68,9 @@ fn topology_compile(system: Robj, program: Robj, options: Robj, kept: &str) -> R
 
 /// Writes the bytes of an executable to a file, completely or not at all.
 #[extendr]
-fn executable_write(content: &[u8], path: &str) -> Result<Robj> {
+fn executable_write(content: &[u8], path: &str) -> Result<()> {
     serialized::Serialized::read(content)?;
-    serialized::write(Path::new(path), content)?;
-    Ok(().into())
+    Ok(serialized::write(Path::new(path), content)?)
 }
 
 fn described(topology: &Topology) -> Robj {

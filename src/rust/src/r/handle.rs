@@ -133,6 +133,17 @@ impl<T: Owned> EmptyHandle<T> {
         self.pointer
     }
 
+    /// Moves a value into the handle, which this protects while `make` makes the value. Not protected.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn filled<E>(self, make: impl FnOnce() -> std::result::Result<T, E>) -> std::result::Result<SEXP, E> {
+        let _protected = Protected::new(self.pointer);
+        let value = make()?;
+        // SAFETY: protected since it was made.
+        Ok(unsafe { self.fill(value) })
+    }
+
     /// Moves the value into the handle.
     ///
     /// # Safety

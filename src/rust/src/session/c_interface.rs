@@ -40,17 +40,19 @@ pub fn register() {
     // R's main thread loads it.
     MAIN_THREAD.get_or_init(|| std::thread::current().id());
     macro_rules! routines {
-        ($($routine:ident),*) => {
-            [$((concat!(stringify!($routine), "\0"), $routine as *const c_void)),*]
+        ($($routine:ident $(= $function:path)?),*) => {
+            [$((concat!(stringify!($routine), "\0"), routines!(@function $routine $($function)?) as *const c_void)),*]
         };
+        (@function $routine:ident) => { $routine };
+        (@function $routine:ident $function:path) => { $function };
     }
     let routines = routines![
         pjrt_c_api_version,
         pjrt_c_last_error,
-        pjrt_c_is_buffer,
-        pjrt_c_is_client,
-        pjrt_c_is_device,
-        pjrt_c_is_executable,
+        pjrt_c_is_buffer = is::<Buffer>,
+        pjrt_c_is_client = is::<Client>,
+        pjrt_c_is_device = is::<Device>,
+        pjrt_c_is_executable = is::<Executable>,
         pjrt_c_buffer_dtype,
         pjrt_c_buffer_dims,
         pjrt_c_buffer_address,
@@ -128,7 +130,7 @@ fn get<'a, T: Owned>(x: SEXP, argument: &str) -> Result<&'a T> {
     handle::get(x, argument)
 }
 
-fn is<T: Owned>(x: SEXP) -> c_int {
+unsafe extern "C-unwind" fn is<T: Owned>(x: SEXP) -> c_int {
     routine(0, || {
         // A failure may need the content of a handle.
         let found = if x.is_null() { None } else { Some(handle::get::<T>(x, "x")) };
@@ -150,22 +152,6 @@ unsafe extern "C" fn pjrt_c_api_version() -> c_int {
 
 unsafe extern "C" fn pjrt_c_last_error() -> *const c_char {
     LAST_ERROR.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
-}
-
-unsafe extern "C-unwind" fn pjrt_c_is_buffer(x: SEXP) -> c_int {
-    is::<Buffer>(x)
-}
-
-unsafe extern "C-unwind" fn pjrt_c_is_client(x: SEXP) -> c_int {
-    is::<Client>(x)
-}
-
-unsafe extern "C-unwind" fn pjrt_c_is_device(x: SEXP) -> c_int {
-    is::<Device>(x)
-}
-
-unsafe extern "C-unwind" fn pjrt_c_is_executable(x: SEXP) -> c_int {
-    is::<Executable>(x)
 }
 
 unsafe extern "C-unwind" fn pjrt_c_buffer_dtype(buffer: SEXP) -> c_int {
