@@ -7,7 +7,7 @@
 #[macro_use]
 extern crate pjrt_base;
 
-use extendr_api::prelude::*;
+use extendr_api::metadata::{Arg, Func, Metadata};
 use extendr_ffi::SEXP;
 use pjrt_ffi::exception::Guard;
 
@@ -34,20 +34,51 @@ mod functions;
 
 mod session;
 
-extendr_module! {
-    mod pjrt;
-    use r;
-    use memory;
-    use plugins;
-    use clients;
-    use arrays;
-    use files;
-    use programs;
-    use calls;
-    use execution;
-    use functions;
-    use session;
-}
+/// The functions with typed arguments, by the files that have them.
+const TYPED: [fn() -> Metadata; 42] = [
+    r::idle::get_idle_metadata,
+    memory::get_memory_metadata,
+    plugins::cuda::get_cuda_metadata,
+    plugins::install::get_install_metadata,
+    plugins::plugin::get_plugin_metadata,
+    plugins::plugin_search::get_plugin_search_metadata,
+    plugins::sitrep::get_sitrep_metadata,
+    clients::client::get_client_metadata,
+    clients::device::get_device_metadata,
+    clients::memory_space::get_memory_space_metadata,
+    arrays::arrow::get_arrow_metadata,
+    arrays::buffers::get_buffers_metadata,
+    arrays::dlpack::get_dlpack_metadata,
+    arrays::print::get_print_metadata,
+    files::map::get_map_metadata,
+    files::npy::get_npy_metadata,
+    files::safetensors::get_safetensors_metadata,
+    programs::cache::get_cache_metadata,
+    programs::compile::get_compile_metadata,
+    programs::compile_options::get_compile_options_metadata,
+    programs::executable::get_executable_metadata,
+    programs::exported::get_exported_metadata,
+    programs::graph::get_graph_metadata,
+    programs::inspect::get_inspect_metadata,
+    programs::program::get_program_metadata,
+    programs::pytorch::get_pytorch_metadata,
+    programs::refine::get_refine_metadata,
+    programs::serialize::get_serialize_metadata,
+    programs::topology::get_topology_metadata,
+    calls::custom_call::get_custom_call_metadata,
+    calls::linear_algebra::get_linear_algebra_metadata,
+    calls::mpi::get_mpi_metadata,
+    calls::mpi_program::get_mpi_program_metadata,
+    calls::r_call::get_r_call_metadata,
+    execution::benchmark::get_benchmark_metadata,
+    execution::execute::get_execute_metadata,
+    execution::shard::get_shard_metadata,
+    functions::function::description::get_description_metadata,
+    functions::tensor_names::get_tensor_names_metadata,
+    session::lifetime::get_lifetime_metadata,
+    session::on_ready::get_on_ready_metadata,
+    session::trace::get_trace_metadata,
+];
 
 /// The functions that take plain R values, by their arguments. R calls each by the last part of its name.
 macro_rules! routines {
@@ -149,10 +180,10 @@ fn plain_routines() -> Vec<Routine> {
     }
 }
 
-fn describe_routine((path, address, arguments): Routine) -> extendr_api::metadata::Func {
+fn describe_routine((path, address, arguments): Routine) -> Func {
     let name = path.rsplit(':').next().unwrap_or(path).trim_start();
-    let argument = |&name| extendr_api::metadata::Arg { name, arg_type: "SEXP", default: None };
-    extendr_api::metadata::Func {
+    let argument = |&name| Arg { name, arg_type: "SEXP", default: None };
+    Func {
         doc: "",
         rust_name: name,
         mod_name: name,
@@ -208,13 +239,10 @@ pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard
     pjrt_ffi::exception::set_guard(guard);
     // Threads, callbacks and R's garbage collector call this library even after R unloads the package.
     pjrt_base::process::keep_library_of(pjrt_register as *const () as usize);
-    let mut metadata = get_pjrt_metadata();
-    metadata.functions.retain(|function| !function.hidden);
-    for function in &mut metadata.functions {
-        function.c_name = function.rust_name;
-    }
-    metadata.functions.extend(plain_routines().into_iter().map(describe_routine));
-    extendr_api::register_call_methods(library, metadata);
+    let typed = TYPED.iter().flat_map(|of_file| of_file().functions).filter(|function| !function.hidden);
+    let typed = typed.map(|function| Func { c_name: function.rust_name, ..function });
+    let functions = typed.chain(plain_routines().into_iter().map(describe_routine)).collect();
+    extendr_api::register_call_methods(library, Metadata { name: "pjrt", functions, impls: Vec::new() });
     r::pooled::register(library);
     r::handle::sent::register(library);
     session::c_interface::register();

@@ -1,7 +1,7 @@
 //! Functions of programs: a call from R with arrays and nested lists becomes one execution.
 
 mod arguments;
-mod description;
+pub mod description;
 
 use crate::arrays::buffer;
 use crate::calls::custom_call;
@@ -15,7 +15,6 @@ use crate::r::entry::entry;
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::sexp::{self, Protected};
 use arguments::Arguments;
-use extendr_api::prelude::*;
 use extendr_ffi::{R_ExternalPtrProtected, SEXP, SEXPTYPE};
 use pjrt_base::error::{Error, Kind};
 use pjrt_core::executable::execute::ExecuteOptions;
@@ -385,9 +384,4 @@ fn about(argument: &str, Failure(error): Failure) -> Failure {
 fn refusal(message: String, hint: &str) -> Failure {
     let error = Error::new(Kind::InvalidInput, message);
     Failure(if hint.is_empty() { error } else { error.hint(hint) })
-}
-
-extendr_module! {
-    mod function;
-    use description;
 }
