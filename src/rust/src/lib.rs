@@ -1,8 +1,8 @@
 //! The bridge between R and `pjrt-core`: converts R values to core types and back. Must not know how core works. Its folders
 //! are layers, lowest first; a file has the name of the R file that calls it.
 //!
-//! Functions that are called often take and return plain R values (`entry` functions below); all others have typed
-//! arguments by extendr. All of it runs on R's main thread.
+//! Functions that are called often take and return plain R values (`routines!` below); all others have typed arguments by
+//! extendr. All of it runs on R's main thread.
 
 #[macro_use]
 extern crate pjrt_base;
@@ -80,15 +80,21 @@ const TYPED: [fn() -> Metadata; 42] = [
     session::trace::get_trace_metadata,
 ];
 
-/// The functions that take plain R values, by their arguments. R calls each by the last part of its name.
+/// The functions that take plain R values, by the function of `r::entry` that runs them, and by their arguments. R calls each by
+/// the last part of its name.
 macro_rules! routines {
-    ($($arguments:tt: $($path:path),*;)*) => {
-        [$(&[$(routines!(@one $arguments $path)),*] as &[Routine]),*].concat()
+    ($($entry:ident $arguments:tt: $($path:path),*;)*) => {
+        [$(&[$(routines!(@one $entry $arguments $path)),*] as &[Routine]),*].concat()
     };
-    (@one ($($argument:ident),*) $path:path) => {{
-        let address: extern "C-unwind" fn($(routines!(@type $argument)),*) -> SEXP = $path;
+    (@one $entry:ident ($($argument:ident),*) $path:path) => {{
+        extern "C-unwind" fn routine($($argument: SEXP),*) -> SEXP {
+            routines!(@run $entry $path, $($argument),*)
+        }
+        let address: extern "C-unwind" fn($(routines!(@type $argument)),*) -> SEXP = routine;
         (stringify!($path), address as *const u8, &[$(stringify!($argument)),*] as &[&str])
     }};
+    (@run direct $path:path, $($argument:ident),*) => { $path($($argument),*) };
+    (@run $entry:ident $path:path, $($argument:ident),*) => { r::entry::$entry(|| $path($($argument),*)) };
     (@type $argument:ident) => { SEXP };
 }
 
@@ -97,15 +103,11 @@ type Routine = (&'static str, *const u8, &'static [&'static str]);
 
 fn plain_routines() -> Vec<Routine> {
     routines! {
-        ():
+        entry ():
             clients::client::default_platform,
             arrays::dtype::data_types_forget,
             execution::operators::operator_counts;
-        (a):
-            arrays::r#async::buffer_await,
-            arrays::r#async::buffer_is_ready,
-            arrays::r#async::transfer_is_ready,
-            arrays::r#async::transfer_value,
+        entry (a):
             arrays::buffer::buffer_dtype,
             arrays::buffer::buffer_shape,
             arrays::buffer::buffer_device,
@@ -124,12 +126,6 @@ fn plain_routines() -> Vec<Routine> {
             arrays::dtype::dtype_mlir,
             arrays::dtype::dtype_safetensors,
             r::describe::given,
-            arrays::fast_path::fast_array,
-            arrays::fast_path::fast_await,
-            arrays::fast_path::fast_device,
-            arrays::fast_path::fast_dtype,
-            arrays::fast_path::fast_is_ready,
-            arrays::fast_path::fast_shape,
             calls::mpi::mpi_kinds,
             functions::tree::tree_build,
             functions::tree::tree_child_kinds,
@@ -141,9 +137,8 @@ fn plain_routines() -> Vec<Routine> {
             functions::tree::tree_root_kind,
             functions::tree::tree_size,
             functions::tree::tree_take_apart;
-        (a, b):
+        entry (a, b):
             arrays::r#async::transfer_start,
-            loaded,
             arrays::buffer::buffer_copy,
             arrays::buffer::buffer_copy_to_memory,
             functions::dispatcher::dispatch,
@@ -152,7 +147,6 @@ fn plain_routines() -> Vec<Routine> {
             functions::function::function_call,
             functions::function::function_new,
             arrays::slice::buffer_slice,
-            arrays::transfer::buffer_raw,
             functions::tree::tree_concat,
             functions::tree::tree_diff,
             functions::tree::tree_equal,
@@ -160,22 +154,40 @@ fn plain_routines() -> Vec<Routine> {
             functions::tree::tree_leaf_mask,
             functions::tree::tree_path,
             functions::tree::tree_unflatten;
-        (a, b, c):
+        entry (a, b, c):
             arrays::buffer::buffer_empty,
             arrays::dlpack::dlpack_export,
             arrays::dlpack::dlpack_import,
             execution::operators::operator_1,
             execution::operators::operator_2,
-            execution::operators::operator_n,
-            arrays::transfer::buffer_array;
-        (a, b, c, d):
+            execution::operators::operator_n;
+        entry (a, b, c, d):
             arrays::buffer::buffer_scalar,
             files::safetensors::safetensors_load,
             execution::sharded::executable_execute_sharded;
-        (a, b, c, d, e):
+        entry (a, b, c, d, e):
             arrays::buffer::buffer_new,
             arrays::buffer::buffer_from_raw,
-            functions::dispatcher::dispatcher_new,
+            functions::dispatcher::dispatcher_new;
+        waiting_entry (a):
+            arrays::r#async::buffer_await,
+            arrays::r#async::buffer_is_ready,
+            arrays::r#async::transfer_is_ready,
+            arrays::r#async::transfer_value;
+        waiting_entry (a, b):
+            arrays::transfer::buffer_raw;
+        waiting_entry (a, b, c):
+            arrays::transfer::buffer_array;
+        direct (a):
+            arrays::fast_path::fast_array,
+            arrays::fast_path::fast_await,
+            arrays::fast_path::fast_device,
+            arrays::fast_path::fast_dtype,
+            arrays::fast_path::fast_is_ready,
+            arrays::fast_path::fast_shape;
+        direct (a, b):
+            loaded;
+        direct (a, b, c, d, e):
             execution::execute::executable_execute;
     }
 }

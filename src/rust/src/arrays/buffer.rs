@@ -5,7 +5,6 @@ use crate::clients::device;
 use crate::memory;
 use crate::r::conditions::{flag, flag_or_option, Failure, Result};
 use crate::r::describe::describe;
-use crate::r::entry::entry;
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::pins;
 use crate::r::sexp::{self, Protected};
@@ -35,22 +34,18 @@ owned!(
 );
 
 /// `buffer_new(data, dtype, device, shape, check)`: a buffer from a logical, integer, double, complex or integer64 vector.
-pub extern "C-unwind" fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, check: SEXP) -> SEXP {
-    entry(|| {
-        let device = device::resolve(device)?;
-        let dims = if sexp::is_nil(shape) { own_shape(data) } else { given_shape(shape, Some(sexp::len(data)))? };
-        from_vector(data, dtype, device, &dims, check)
-    })
+pub fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, check: SEXP) -> Result<SEXP> {
+    let device = device::resolve(device)?;
+    let dims = if sexp::is_nil(shape) { own_shape(data) } else { given_shape(shape, Some(sexp::len(data)))? };
+    from_vector(data, dtype, device, &dims, check)
 }
 
 /// `buffer_scalar(data, dtype, device, check)`: a buffer of rank 0 from such a vector, which has one value.
-pub extern "C-unwind" fn buffer_scalar(data: SEXP, dtype: SEXP, device: SEXP, check: SEXP) -> SEXP {
-    entry(|| {
-        if sexp::len(data) != 1 {
-            bail!(InvalidInput, "data must have length 1, not {}.", sexp::len(data));
-        }
-        from_vector(data, dtype, device::resolve(device)?, &[], check)
-    })
+pub fn buffer_scalar(data: SEXP, dtype: SEXP, device: SEXP, check: SEXP) -> Result<SEXP> {
+    if sexp::len(data) != 1 {
+        bail!(InvalidInput, "data must have length 1, not {}.", sexp::len(data));
+    }
+    from_vector(data, dtype, device::resolve(device)?, &[], check)
 }
 
 fn from_vector(data: SEXP, dtype: SEXP, device: &Device, dims: &[i64], check: SEXP) -> Result<SEXP> {
@@ -111,14 +106,12 @@ pub fn uploaded_or_lost(
 }
 
 /// `buffer_from_raw(data, dtype, device, shape, row_major)`: a buffer from the bytes of its elements.
-pub extern "C-unwind" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, row_major: SEXP) -> SEXP {
-    entry(|| {
-        let device = device::resolve(device)?;
-        let order = order(flag(row_major, "row_major")?);
-        let dtype = dtype::parse(dtype, None)?;
-        let dims = given_shape(shape, Some(sexp::len(data) / dtype.host_bytes()))?;
-        from_elements(data, dtype, &dims, order, device)
-    })
+pub fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, row_major: SEXP) -> Result<SEXP> {
+    let device = device::resolve(device)?;
+    let order = order(flag(row_major, "row_major")?);
+    let dtype = dtype::parse(dtype, None)?;
+    let dims = given_shape(shape, Some(sexp::len(data) / dtype.host_bytes()))?;
+    from_elements(data, dtype, &dims, order, device)
 }
 
 /// A buffer of the elements in a raw vector, which the caller protects; not protected.
@@ -135,43 +128,37 @@ fn whole(dtype: DType, array: &HostArray, device: &Device, vector: SEXP) -> Resu
 }
 
 /// `buffer_empty(dtype, shape, device)`: a buffer whose elements are all zero.
-pub extern "C-unwind" fn buffer_empty(dtype: SEXP, shape: SEXP, device: SEXP) -> SEXP {
-    entry(|| {
-        let device = device::resolve(device)?;
-        let (dtype, dims) = (dtype::parse(dtype, None)?, given_shape(shape, None)?);
-        zeros(dtype, &dims, device)
-    })
+pub fn buffer_empty(dtype: SEXP, shape: SEXP, device: SEXP) -> Result<SEXP> {
+    let device = device::resolve(device)?;
+    let (dtype, dims) = (dtype::parse(dtype, None)?, given_shape(shape, None)?);
+    zeros(dtype, &dims, device)
 }
 
 /// `buffer_dtype(buffer)`: the dtype as a `PJRTElementType`.
-pub extern "C-unwind" fn buffer_dtype(buffer: SEXP) -> SEXP {
-    entry(|| Ok(dtype::element_type(get(buffer)?.dtype())))
+pub fn buffer_dtype(buffer: SEXP) -> Result<SEXP> {
+    Ok(dtype::element_type(get(buffer)?.dtype()))
 }
 
 /// `buffer_shape(buffer)`: the dimensions.
-pub extern "C-unwind" fn buffer_shape(buffer: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_whole_numbers(get(buffer)?.dims())))
+pub fn buffer_shape(buffer: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_whole_numbers(get(buffer)?.dims()))
 }
 
 /// `buffer_device(buffer)`: the one R object of its device.
-pub extern "C-unwind" fn buffer_device(buffer: SEXP) -> SEXP {
-    entry(|| {
-        let buffer = get(buffer)?;
-        Ok(device::object(buffer.client(), buffer.device_index()))
-    })
+pub fn buffer_device(buffer: SEXP) -> Result<SEXP> {
+    let buffer = get(buffer)?;
+    Ok(device::object(buffer.client(), buffer.device_index()))
 }
 
 /// `buffer_platform(buffer)`: the platform of its client.
-pub extern "C-unwind" fn buffer_platform(buffer: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_string(get(buffer)?.client().platform())))
+pub fn buffer_platform(buffer: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_string(get(buffer)?.client().platform()))
 }
 
 /// `buffer_copy(buffer, device)`: the same buffer when it is on that device already, else a copy there.
-pub extern "C-unwind" fn buffer_copy(buffer: SEXP, device: SEXP) -> SEXP {
-    entry(|| {
-        let target: &Device = handle::get(device, "device")?;
-        copied(buffer, target)
-    })
+pub fn buffer_copy(buffer: SEXP, device: SEXP) -> Result<SEXP> {
+    let target: &Device = handle::get(device, "device")?;
+    copied(buffer, target)
 }
 
 /// The buffer itself if it is on that device already, else a copy; not protected.
@@ -196,15 +183,13 @@ pub fn zeros(dtype: DType, dims: &[i64], device: &Device) -> Result<SEXP> {
 }
 
 /// `buffer_copy_to_memory(buffer, memory)`: the same for a memory space.
-pub extern "C-unwind" fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> SEXP {
-    entry(|| {
-        let source = get(buffer)?;
-        let target: &MemorySpace = handle::get(memory, "memory")?;
-        if source.memory()?.as_ref() == Some(target) {
-            return Ok(buffer);
-        }
-        made(|| needs(source.spec()), || source.copy_to_memory(target))
-    })
+pub fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> Result<SEXP> {
+    let source = get(buffer)?;
+    let target: &MemorySpace = handle::get(memory, "memory")?;
+    if source.memory()?.as_ref() == Some(target) {
+        return Ok(buffer);
+    }
+    made(|| needs(source.spec()), || source.copy_to_memory(target))
 }
 
 /// What a buffer takes of memory, in words.

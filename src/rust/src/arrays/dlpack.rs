@@ -6,7 +6,6 @@ use crate::arrays::buffer;
 use crate::clients::device;
 use crate::memory;
 use crate::r::conditions::{flag, Result};
-use crate::r::entry::entry;
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
@@ -40,55 +39,49 @@ impl Capsule {
 }
 
 /// `dlpack_export(buffer, versioned, copy)`: a buffer's array for another library.
-pub extern "C-unwind" fn dlpack_export(buffer: SEXP, versioned: SEXP, copy: SEXP) -> SEXP {
-    entry(|| {
-        let wanted = Wanted { is_versioned: flag(versioned, "versioned")?, copy: flag(copy, "copy")? };
-        let buffer = buffer::get(buffer)?;
-        capsule(|| memory::with_retry(|| buffer::needs(buffer.spec()), || buffer.export(wanted)))
-    })
+pub fn dlpack_export(buffer: SEXP, versioned: SEXP, copy: SEXP) -> Result<SEXP> {
+    let wanted = Wanted { is_versioned: flag(versioned, "versioned")?, copy: flag(copy, "copy")? };
+    let buffer = buffer::get(buffer)?;
+    capsule(|| memory::with_retry(|| buffer::needs(buffer.spec()), || buffer.export(wanted)))
 }
 
 /// `dlpack_import(capsule, device, copy)`: a buffer of another library's array. `copy` is nil if needed only.
-pub extern "C-unwind" fn dlpack_import(capsule: SEXP, device: SEXP, copy: SEXP) -> SEXP {
-    entry(|| {
-        let copies = match sexp::is_nil(copy) {
-            true => Copies::IfNeeded,
-            false if flag(copy, "copy")? => Copies::Always,
-            false => Copies::Never,
-        };
-        let capsule_of = handle::get::<Capsule>(capsule, "x")?;
-        let (size, is_host, is_borrowed) = {
-            let array = capsule_of.array()?;
-            (array.spec.bytes(), array.place.is_host(), copies != Copies::Always && is_borrowed(array.data))
-        };
-        let device: &Device = match sexp::is_nil(device) && !is_host {
-            true => handle::get(sexp::call_ours(c"device_of_dlpack", capsule), "device")?,
-            false => device::resolve(device)?,
-        };
-        memory::collect_under_pressure(device.client())?;
-        let is_weighed = device.client().shares_host_memory() && size <= WEIGHED && !is_borrowed;
-        let weight = Protected::new(memory::weight(if is_weighed { size } else { 0 }));
-        EmptyHandle::over(weight.sexp()).filled(|| {
-            let stream = if is_host { None } else { device.stream_for_external_arrays()? };
-            let made = Buffer::import(&mut capsule_of.0.borrow_mut(), device, copies, stream)?;
-            if is_weighed {
-                device.client().usage().subtract_new_bytes(size);
-            }
-            Ok(made)
-        })
+pub fn dlpack_import(capsule: SEXP, device: SEXP, copy: SEXP) -> Result<SEXP> {
+    let copies = match sexp::is_nil(copy) {
+        true => Copies::IfNeeded,
+        false if flag(copy, "copy")? => Copies::Always,
+        false => Copies::Never,
+    };
+    let capsule_of = handle::get::<Capsule>(capsule, "x")?;
+    let (size, is_host, is_borrowed) = {
+        let array = capsule_of.array()?;
+        (array.spec.bytes(), array.place.is_host(), copies != Copies::Always && is_borrowed(array.data))
+    };
+    let device: &Device = match sexp::is_nil(device) && !is_host {
+        true => handle::get(sexp::call_ours(c"device_of_dlpack", capsule), "device")?,
+        false => device::resolve(device)?,
+    };
+    memory::collect_under_pressure(device.client())?;
+    let is_weighed = device.client().shares_host_memory() && size <= WEIGHED && !is_borrowed;
+    let weight = Protected::new(memory::weight(if is_weighed { size } else { 0 }));
+    EmptyHandle::over(weight.sexp()).filled(|| {
+        let stream = if is_host { None } else { device.stream_for_external_arrays()? };
+        let made = Buffer::import(&mut capsule_of.0.borrow_mut(), device, copies, stream)?;
+        if is_weighed {
+            device.client().usage().subtract_new_bytes(size);
+        }
+        Ok(made)
     })
 }
 
 /// `dlpack_take(address, versioned)`: takes over the array at an address, which is a decimal number as text.
-pub extern "C-unwind" fn dlpack_take(address: SEXP, versioned: SEXP) -> SEXP {
-    entry(|| {
-        let is_versioned = flag(versioned, "versioned")?;
-        // SAFETY: R protects the argument.
-        let address = unsafe { sexp::string(address) }.and_then(|text| text.parse::<usize>().ok());
-        let Some(address) = address else { bail!(InvalidType, "`address` must be a whole number as text.") };
-        // SAFETY: the caller says that there is an array, and gives it up.
-        capsule(|| unsafe { Managed::from_raw(address as *mut c_void, is_versioned) })
-    })
+pub fn dlpack_take(address: SEXP, versioned: SEXP) -> Result<SEXP> {
+    let is_versioned = flag(versioned, "versioned")?;
+    // SAFETY: R protects the argument.
+    let address = unsafe { sexp::string(address) }.and_then(|text| text.parse::<usize>().ok());
+    let Some(address) = address else { bail!(InvalidType, "`address` must be a whole number as text.") };
+    // SAFETY: the caller says that there is an array, and gives it up.
+    capsule(|| unsafe { Managed::from_raw(address as *mut c_void, is_versioned) })
 }
 
 /// The handle of an array that `make` obtains; not protected. R may leave this by a long jump before that.
@@ -97,33 +90,29 @@ fn capsule(make: impl FnOnce() -> pjrt_base::error::Result<Managed>) -> Result<S
 }
 
 /// `dlpack_take_object(address)`: the same for the Python object at an address; NULL if it does not lend its array.
-pub extern "C-unwind" fn dlpack_take_object(address: SEXP) -> SEXP {
-    entry(|| {
-        // SAFETY: R protects the argument.
-        let object = unsafe { sexp::string(address) }.and_then(|text| text.parse::<usize>().ok());
-        let (Some(object @ 1..), Some(python)) = (object, python()) else { return Ok(sexp::nil()) };
-        let handle = EmptyHandle::<Capsule>::new();
-        let _protected = Protected::new(handle.sexp());
-        // SAFETY: the address of a Python object that the caller keeps.
-        let taken = unsafe { (python.take)(object as *mut c_void) };
-        if taken == 0 {
-            return Ok(sexp::nil());
-        }
-        // SAFETY: Python has given the array up.
-        let managed = unsafe { Managed::from_raw((taken & !1) as *mut c_void, taken & 1 == 1)? };
-        // SAFETY: protected above.
-        Ok(unsafe { handle.fill(Capsule(RefCell::new(Some(managed)))) })
-    })
+pub fn dlpack_take_object(address: SEXP) -> Result<SEXP> {
+    // SAFETY: R protects the argument.
+    let object = unsafe { sexp::string(address) }.and_then(|text| text.parse::<usize>().ok());
+    let (Some(object @ 1..), Some(python)) = (object, python()) else { return Ok(sexp::nil()) };
+    let handle = EmptyHandle::<Capsule>::new();
+    let _protected = Protected::new(handle.sexp());
+    // SAFETY: the address of a Python object that the caller keeps.
+    let taken = unsafe { (python.take)(object as *mut c_void) };
+    if taken == 0 {
+        return Ok(sexp::nil());
+    }
+    // SAFETY: Python has given the array up.
+    let managed = unsafe { Managed::from_raw((taken & !1) as *mut c_void, taken & 1 == 1)? };
+    // SAFETY: protected above.
+    Ok(unsafe { handle.fill(Capsule(RefCell::new(Some(managed)))) })
 }
 
 /// `dlpack_give(capsule)`: the address of the array, which the caller now owns.
-pub extern "C-unwind" fn dlpack_give(capsule: SEXP) -> SEXP {
-    entry(|| {
-        let capsule: &Capsule = handle::get(capsule, "x")?;
-        capsule.array()?;
-        let address = capsule.0.borrow_mut().take().map_or(0, |managed| managed.into_raw() as usize);
-        Ok(sexp::new_string(&address.to_string()))
-    })
+pub fn dlpack_give(capsule: SEXP) -> Result<SEXP> {
+    let capsule: &Capsule = handle::get(capsule, "x")?;
+    capsule.array()?;
+    let address = capsule.0.borrow_mut().take().map_or(0, |managed| managed.into_raw() as usize);
+    Ok(sexp::new_string(&address.to_string()))
 }
 
 /// What is known of an array; only whether it was used if it was.
@@ -171,16 +160,14 @@ fn dlpack_lend(buffer: Robj) -> Result<Robj> {
 }
 
 /// `dlpack_release(lent)`: releases the address of [`dlpack_lend`] that Python did not take.
-pub extern "C-unwind" fn dlpack_release(lent: SEXP) -> SEXP {
-    entry(|| {
-        // SAFETY: R protects the argument.
-        let text = unsafe { sexp::string(lent) }.unwrap_or_default();
-        if let Some(address) = text.split(' ').next().and_then(|address| address.parse::<usize>().ok()) {
-            // SAFETY: the caller got it from `dlpack_lend`, and has not released it.
-            unsafe { python_release(address as *mut Buffer) };
-        }
-        Ok(sexp::nil())
-    })
+pub fn dlpack_release(lent: SEXP) -> Result<SEXP> {
+    // SAFETY: R protects the argument.
+    let text = unsafe { sexp::string(lent) }.unwrap_or_default();
+    if let Some(address) = text.split(' ').next().and_then(|address| address.parse::<usize>().ok()) {
+        // SAFETY: the caller got it from `dlpack_lend`, and has not released it.
+        unsafe { python_release(address as *mut Buffer) };
+    }
+    Ok(sexp::nil())
 }
 
 /// The names of capsules, not used and used, without and with a version. Static, since a capsule only points to its name.

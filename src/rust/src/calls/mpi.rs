@@ -1,7 +1,6 @@
 //! MPI: who this process is among those started together, and the end of all of them.
 
 use crate::r::conditions::Result;
-use crate::r::entry::entry;
 use crate::r::{handle, idle, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
@@ -38,17 +37,15 @@ fn mpi_start(library: Vec<String>) -> Result<Robj> {
 }
 
 /// `mpi_kinds(buffers)`: a string that is the same for buffers of the same dtypes, shapes, clients and devices.
-pub extern "C-unwind" fn mpi_kinds(buffers: SEXP) -> SEXP {
-    entry(|| {
-        let mut kinds = String::new();
-        for buffer in sexp::elements(buffers) {
-            let buffer = handle::get::<Buffer>(buffer, "buffers")?;
-            let place = (buffer.client().id(), buffer.device_index());
-            // Writing to a string cannot fail.
-            let _ = write!(kinds, "{}:{} {}{:?} ", place.0, place.1, buffer.dtype(), buffer.dims());
-        }
-        Ok(sexp::over_jumps(kinds, |kinds| sexp::new_string(kinds)))
-    })
+pub fn mpi_kinds(buffers: SEXP) -> Result<SEXP> {
+    let mut kinds = String::new();
+    for buffer in sexp::elements(buffers) {
+        let buffer = handle::get::<Buffer>(buffer, "buffers")?;
+        let place = (buffer.client().id(), buffer.device_index());
+        // Writing to a string cannot fail.
+        let _ = write!(kinds, "{}:{} {}{:?} ", place.0, place.1, buffer.dtype(), buffer.dims());
+    }
+    Ok(sexp::over_jumps(kinds, |kinds| sexp::new_string(kinds)))
 }
 
 /// Waits for what is under way, and ends MPI.

@@ -4,7 +4,6 @@ use crate::clients::device;
 use crate::memory;
 use crate::plugins::plugin::attributes_to_r;
 use crate::r::conditions::Result;
-use crate::r::entry::entry;
 use crate::r::{handle, progress, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
@@ -111,18 +110,18 @@ fn client_info(client: Robj) -> Result<Robj> {
 }
 
 /// `client_devices(client)`: the devices that this process can use, always the same R objects.
-pub extern "C-unwind" fn client_devices(client: SEXP) -> SEXP {
-    entry(|| Ok(device::addressable(handle::get(client, "client")?)))
+pub fn client_devices(client: SEXP) -> Result<SEXP> {
+    Ok(device::addressable(handle::get(client, "client")?))
 }
 
 /// `client_all_devices(client)`: the devices of all processes.
-pub extern "C-unwind" fn client_all_devices(client: SEXP) -> SEXP {
-    entry(|| Ok(device::all(handle::get(client, "client")?)))
+pub fn client_all_devices(client: SEXP) -> Result<SEXP> {
+    Ok(device::all(handle::get(client, "client")?))
 }
 
 /// `default_platform()`: the name of the platform that is used if none is named.
-pub extern "C-unwind" fn default_platform() -> SEXP {
-    entry(|| Ok(sexp::new_string(&default_name().to_string_lossy())))
+pub fn default_platform() -> Result<SEXP> {
+    Ok(sexp::new_string(&default_name().to_string_lossy()))
 }
 
 /// The client of the default platform, if it exists: the element of `the$clients` in R with the platform's name.

@@ -6,7 +6,6 @@ use crate::memory;
 use crate::programs::{cache, compile};
 use crate::r::conditions::{Failure, Result};
 use crate::r::describe::describe;
-use crate::r::entry::entry;
 use crate::r::handle;
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::{SEXP, SEXPTYPE};
@@ -35,42 +34,36 @@ thread_local! {
 type Operands<'a> = SmallVec<[Cow<'a, Buffer>; 2]>;
 
 /// `operator_1(name, x, parameters)`: a function of a buffer, with whole numbers as parameters, or nil for none.
-pub extern "C-unwind" fn operator_1(name: SEXP, x: SEXP, parameters: SEXP) -> SEXP {
-    entry(|| {
-        let operation = operation(name)?;
-        if sexp::is_nil(parameters) {
-            return compute(operation, &[handle::get(x, "x")?], &[]);
-        }
-        let x = handle::get(x, "x")?;
-        sexp::over_jumps(numbers(parameters)?, |parameters| compute(operation, &[x], parameters))
-    })
+pub fn operator_1(name: SEXP, x: SEXP, parameters: SEXP) -> Result<SEXP> {
+    let operation = operation(name)?;
+    if sexp::is_nil(parameters) {
+        return compute(operation, &[handle::get(x, "x")?], &[]);
+    }
+    let x = handle::get(x, "x")?;
+    sexp::over_jumps(numbers(parameters)?, |parameters| compute(operation, &[x], parameters))
 }
 
 /// `operator_2(name, x, y)`: an operator whose operands have one shape, except for scalars. One of them, at least, is a buffer.
-pub extern "C-unwind" fn operator_2(name: SEXP, x: SEXP, y: SEXP) -> SEXP {
-    entry(|| {
-        let operation = operation(name)?;
-        if let (Some(x), Some(y)) = (handle::find::<Buffer>(x), handle::find::<Buffer>(y)) {
-            return compute(operation, &[x, y], &[]);
+pub fn operator_2(name: SEXP, x: SEXP, y: SEXP) -> Result<SEXP> {
+    let operation = operation(name)?;
+    if let (Some(x), Some(y)) = (handle::find::<Buffer>(x), handle::find::<Buffer>(y)) {
+        return compute(operation, &[x, y], &[]);
+    }
+    // As R does: a product is exact.
+    if let (Operation::Power, Some(x), Some(2.0)) = (operation, handle::find::<Buffer>(x), sexp::number(y)) {
+        if x.dtype().is_float() {
+            return compute(Operation::Multiply, &[x, x], &[]);
         }
-        // As R does: a product is exact.
-        if let (Operation::Power, Some(x), Some(2.0)) = (operation, handle::find::<Buffer>(x), sexp::number(y)) {
-            if x.dtype().is_float() {
-                return compute(Operation::Multiply, &[x, x], &[]);
-            }
-        }
-        with_data(operation, &[x, y], &[], true)
-    })
+    }
+    with_data(operation, &[x, y], &[], true)
 }
 
 /// `operator_n(name, operands, parameters)`: a function of the elements of a list, of which one at least is a buffer. Arrays may
 /// have any shape.
-pub extern "C-unwind" fn operator_n(name: SEXP, operands: SEXP, parameters: SEXP) -> SEXP {
-    entry(|| {
-        let operation = operation(name)?;
-        let owned = (numbers(parameters)?, sexp::elements(operands).collect::<SmallVec<[SEXP; 8]>>());
-        sexp::over_jumps(owned, |(parameters, operands)| with_data(operation, operands, parameters, false))
-    })
+pub fn operator_n(name: SEXP, operands: SEXP, parameters: SEXP) -> Result<SEXP> {
+    let operation = operation(name)?;
+    let owned = (numbers(parameters)?, sexp::elements(operands).collect::<SmallVec<[SEXP; 8]>>());
+    sexp::over_jumps(owned, |(parameters, operands)| with_data(operation, operands, parameters, false))
 }
 
 /// Drops what is kept for a closed client.
@@ -80,15 +73,13 @@ pub fn forget(client: &Client) {
 }
 
 /// `operator_counts()`: how many programs are kept, were made, and made room for others.
-pub extern "C-unwind" fn operator_counts() -> SEXP {
-    entry(|| {
-        let counts = OPERATORS.with(|operators| operators.borrow().counts());
-        Ok(sexp::record(&[
-            ("operators", &|| sexp::new_doubles(&[counts.kept as f64])),
-            ("operators_made", &|| sexp::new_doubles(&[counts.made as f64])),
-            ("operators_evicted", &|| sexp::new_doubles(&[counts.evictions as f64])),
-        ]))
-    })
+pub fn operator_counts() -> Result<SEXP> {
+    let counts = OPERATORS.with(|operators| operators.borrow().counts());
+    Ok(sexp::record(&[
+        ("operators", &|| sexp::new_doubles(&[counts.kept as f64])),
+        ("operators_made", &|| sexp::new_doubles(&[counts.made as f64])),
+        ("operators_evicted", &|| sexp::new_doubles(&[counts.evictions as f64])),
+    ]))
 }
 
 fn operation(name: SEXP) -> Result<Operation> {

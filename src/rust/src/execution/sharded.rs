@@ -7,7 +7,6 @@ use crate::execution::operators;
 use crate::memory;
 use crate::r::conditions::{flag, Failure, Result};
 use crate::r::describe::describe;
-use crate::r::entry::entry;
 use crate::r::handle;
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::{SEXP, SEXPTYPE};
@@ -16,45 +15,37 @@ use pjrt_core::Executable;
 /// `executable_execute_sharded(executable, inputs, options, simplify)`: launches the program on the buffers of each
 /// device and returns its outputs at once, in a list with one element for each device: the only output if `simplify` is
 /// TRUE, otherwise a list.
-pub extern "C-unwind" fn executable_execute_sharded(
-    executable: SEXP,
-    inputs: SEXP,
-    options: SEXP,
-    simplify: SEXP,
-) -> SEXP {
-    entry(|| {
-        let executable: &Executable = handle::get(executable, "executable")?;
-        let simplify = flag(simplify, "simplify")?;
-        let options = options_for(executable, options)?;
-        custom_call::read_limits(executable);
-        memory::collect_under_pressure(executable.client())?;
-        let lists = Protected::new(input_lists(inputs)?);
-        let devices = sexp::len(lists.sexp());
-        let outputs = |_| NewOutputs::new(executable, simplify).value();
-        let results = Protected::new(sexp::list((0..devices).map(outputs)));
-        for device in 0..devices {
-            lay_out(executable, lists.sexp(), device)?;
+pub fn executable_execute_sharded(executable: SEXP, inputs: SEXP, options: SEXP, simplify: SEXP) -> Result<SEXP> {
+    let executable: &Executable = handle::get(executable, "executable")?;
+    let simplify = flag(simplify, "simplify")?;
+    let options = options_for(executable, options)?;
+    custom_call::read_limits(executable);
+    memory::collect_under_pressure(executable.client())?;
+    let lists = Protected::new(input_lists(inputs)?);
+    let devices = sexp::len(lists.sexp());
+    let outputs = |_| NewOutputs::new(executable, simplify).value();
+    let results = Protected::new(sexp::list((0..devices).map(outputs)));
+    for device in 0..devices {
+        lay_out(executable, lists.sexp(), device)?;
+    }
+    let of_device = |device| sexp::at(lists.sexp(), device);
+    let values: Vec<InputObjects> = (0..devices).map(|device| sexp::elements(of_device(device)).collect()).collect();
+    let checked = |(device, values): (usize, &InputObjects)| {
+        let buffers = checked_inputs(executable, of_device(device), values);
+        buffers.map_err(|Failure(error)| Failure(executable.for_device(device, error)))
+    };
+    let inputs = values.iter().enumerate().map(checked).collect::<Result<Vec<Inputs>>>()?;
+    let inputs: Vec<_> = inputs.iter().map(|inputs| inputs.as_slice()).collect();
+    let made = memory::with_retry(|| executable.needs(), || executable.execute_sharded(&inputs, &options))?;
+    for (device, (values, made)) in values.iter().zip(made).enumerate() {
+        // SAFETY: the list holds what was made for this program above; the inputs were found to be buffers.
+        unsafe {
+            let outputs = NewOutputs::of(sexp::at(results.sexp(), device));
+            outputs.fill(made);
+            move_weights(executable, values, &options, outputs);
         }
-        let of_device = |device| sexp::at(lists.sexp(), device);
-        let values: Vec<InputObjects> =
-            (0..devices).map(|device| sexp::elements(of_device(device)).collect()).collect();
-        let checked = |(device, values): (usize, &InputObjects)| {
-            let buffers = checked_inputs(executable, of_device(device), values);
-            buffers.map_err(|Failure(error)| Failure(executable.for_device(device, error)))
-        };
-        let inputs = values.iter().enumerate().map(checked).collect::<Result<Vec<Inputs>>>()?;
-        let inputs: Vec<_> = inputs.iter().map(|inputs| inputs.as_slice()).collect();
-        let made = memory::with_retry(|| executable.needs(), || executable.execute_sharded(&inputs, &options))?;
-        for (device, (values, made)) in values.iter().zip(made).enumerate() {
-            // SAFETY: the list holds what was made for this program above; the inputs were found to be buffers.
-            unsafe {
-                let outputs = NewOutputs::of(sexp::at(results.sexp(), device));
-                outputs.fill(made);
-                move_weights(executable, values, &options, outputs);
-            }
-        }
-        Ok(results.sexp())
-    })
+    }
+    Ok(results.sexp())
 }
 
 /// The inputs as a list of lists: an element that is not a list becomes a list of one. Not protected.

@@ -4,7 +4,6 @@ use crate::arrays::buffer;
 use crate::files::stored;
 use crate::memory;
 use crate::r::conditions::{flag, Result};
-use crate::r::entry::entry;
 use crate::r::handle;
 use crate::r::progress::Bar;
 use crate::r::sexp::{self, Protected};
@@ -106,29 +105,27 @@ fn safetensors_describe(file: Robj) -> Result<Robj> {
 
 /// `safetensors_load(file, positions, show, columns)`: tensors, given by their positions from 1, as a list of buffers.
 /// With `show`, long work shows its progress on a console of `columns`.
-pub extern "C-unwind" fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, columns: SEXP) -> SEXP {
-    entry(|| {
-        let open: &OpenFile = handle::get(file, "x")?;
-        let Some(device) = &open.device else { bail!(Internal, "The file was opened without a device.") };
-        let show = flag(show, "show")?;
-        let columns = sexp::number(columns).unwrap_or(0.0) as usize;
-        memory::collect_under_pressure(device.client())?;
-        let all = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(positions)));
+pub fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, columns: SEXP) -> Result<SEXP> {
+    let open: &OpenFile = handle::get(file, "x")?;
+    let Some(device) = &open.device else { bail!(Internal, "The file was opened without a device.") };
+    let show = flag(show, "show")?;
+    let columns = sexp::number(columns).unwrap_or(0.0) as usize;
+    memory::collect_under_pressure(device.client())?;
+    let all = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(positions)));
 
-        let model = open.model()?;
-        // SAFETY: R protects the argument.
-        let tensors = unsafe { sexp::integers(positions) };
-        let (stored, places) = distinct(tensors.iter().map(|&position| model.stored_at(position as usize - 1)));
-        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, stored.len()));
-        let loading = Loading::new(model.stored(&stored)?, device)?;
-        let total = loading.moved_bytes();
-        let mut bar = Bar::of_long_work("loading", show, columns);
-        let loaded = stored::load(list.sexp(), 0, &loading, device, &mut |done| bar.show(done, Some(total)));
-        bar.finish();
-        loaded?;
-        places.iter().enumerate().for_each(|(i, &place)| sexp::set_at(all.sexp(), i, sexp::at(list.sexp(), place)));
-        Ok(all.sexp())
-    })
+    let model = open.model()?;
+    // SAFETY: R protects the argument.
+    let tensors = unsafe { sexp::integers(positions) };
+    let (stored, places) = distinct(tensors.iter().map(|&position| model.stored_at(position as usize - 1)));
+    let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, stored.len()));
+    let loading = Loading::new(model.stored(&stored)?, device)?;
+    let total = loading.moved_bytes();
+    let mut bar = Bar::of_long_work("loading", show, columns);
+    let loaded = stored::load(list.sexp(), 0, &loading, device, &mut |done| bar.show(done, Some(total)));
+    bar.finish();
+    loaded?;
+    places.iter().enumerate().for_each(|(i, &place)| sexp::set_at(all.sexp(), i, sexp::at(list.sexp(), place)));
+    Ok(all.sexp())
 }
 
 /// Positions without duplicates, and for each position its place among them.

@@ -10,7 +10,6 @@ mod run;
 use crate::functions::tree;
 use crate::r::conditions::{flag, Failure, Result};
 use crate::r::describe::describe;
-use crate::r::entry::entry;
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::sexp::{self, Protected};
 use entry::CompiledCall;
@@ -62,90 +61,84 @@ const PARTS: usize = 7;
 
 /// `dispatcher_new(capacity, functions, static, backend, move_inputs)`: `functions` are `compile`, `default_device`,
 /// `extractor` and `context`.
-pub extern "C-unwind" fn dispatcher_new(
+pub fn dispatcher_new(
     capacity: SEXP,
     functions: SEXP,
     statics: SEXP,
     backend: SEXP,
     move_inputs: SEXP,
-) -> SEXP {
-    entry(|| {
-        let parts = Protected::new(sexp::vector(SEXPTYPE::VECSXP, PARTS));
-        (COMPILE..BACKEND).for_each(|i| sexp::set_at(parts.sexp(), i, sexp::at(functions, i)));
-        sexp::set_at(parts.sexp(), BACKEND, backend);
-        sexp::set_at(parts.sexp(), ENTRIES, sexp::vector(SEXPTYPE::VECSXP, 0));
-        sexp::set_at(parts.sexp(), DEVICES, sexp::vector(SEXPTYPE::VECSXP, 0));
-        let handle = EmptyHandle::<Dispatcher>::over(parts.sexp());
-        let _protected = Protected::new(handle.sexp());
+) -> Result<SEXP> {
+    let parts = Protected::new(sexp::vector(SEXPTYPE::VECSXP, PARTS));
+    (COMPILE..BACKEND).for_each(|i| sexp::set_at(parts.sexp(), i, sexp::at(functions, i)));
+    sexp::set_at(parts.sexp(), BACKEND, backend);
+    sexp::set_at(parts.sexp(), ENTRIES, sexp::vector(SEXPTYPE::VECSXP, 0));
+    sexp::set_at(parts.sexp(), DEVICES, sexp::vector(SEXPTYPE::VECSXP, 0));
+    let handle = EmptyHandle::<Dispatcher>::over(parts.sexp());
+    let _protected = Protected::new(handle.sexp());
 
-        let Some(capacity) = sexp::number(capacity).filter(|&capacity| capacity >= 1.0) else {
-            bail!(InvalidType, "capacity must be a positive count, not {}.", describe(capacity));
-        };
-        let names = tree::Texts::of(statics, "static")?;
-        // SAFETY: R protects the argument.
-        let Some(backend) = (unsafe { sexp::string(backend) }) else {
-            bail!(InvalidType, "`backend` must be one string, not {}.", describe(backend));
-        };
-        let dispatcher = Dispatcher {
-            capacity: capacity as usize,
-            statics: names.all()?.into_iter().map(ToOwned::to_owned).collect(),
-            backend: backend.to_owned(),
-            move_inputs: flag(move_inputs, "move_inputs")?,
-            is_newer: !sexp::is_nil(sexp::at(functions, CONTEXT)),
-            entries: RefCell::default(),
-            free: RefCell::default(),
-            clock: Cell::new(0),
-            devices: Cell::new(0),
-        };
-        // SAFETY: protected above.
-        Ok(unsafe { handle.fill(dispatcher) })
-    })
+    let Some(capacity) = sexp::number(capacity).filter(|&capacity| capacity >= 1.0) else {
+        bail!(InvalidType, "capacity must be a positive count, not {}.", describe(capacity));
+    };
+    let names = tree::Texts::of(statics, "static")?;
+    // SAFETY: R protects the argument.
+    let Some(backend) = (unsafe { sexp::string(backend) }) else {
+        bail!(InvalidType, "`backend` must be one string, not {}.", describe(backend));
+    };
+    let dispatcher = Dispatcher {
+        capacity: capacity as usize,
+        statics: names.all()?.into_iter().map(ToOwned::to_owned).collect(),
+        backend: backend.to_owned(),
+        move_inputs: flag(move_inputs, "move_inputs")?,
+        is_newer: !sexp::is_nil(sexp::at(functions, CONTEXT)),
+        entries: RefCell::default(),
+        free: RefCell::default(),
+        clock: Cell::new(0),
+        devices: Cell::new(0),
+    };
+    // SAFETY: protected above.
+    Ok(unsafe { handle.fill(dispatcher) })
 }
 
 /// `dispatcher_size(dispatcher)`: the number of entries.
-pub extern "C-unwind" fn dispatcher_size(dispatcher: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_whole_numbers(&[get(dispatcher)?.len() as i64])))
+pub fn dispatcher_size(dispatcher: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_whole_numbers(&[get(dispatcher)?.len() as i64]))
 }
 
 /// `dispatch(dispatcher, args)`: runs what was compiled for arguments like these.
-pub extern "C-unwind" fn dispatch(dispatcher: SEXP, args: SEXP) -> SEXP {
-    entry(|| {
-        let parts = parts_of(dispatcher)?;
-        let dispatcher = get(dispatcher)?;
-        if sexp::kind(args) != SEXPTYPE::VECSXP || sexp::is_object(args) {
-            bail!(InvalidType, "`args` must be a list of arguments, not {}.", describe(args));
+pub fn dispatch(dispatcher: SEXP, args: SEXP) -> Result<SEXP> {
+    let parts = parts_of(dispatcher)?;
+    let dispatcher = get(dispatcher)?;
+    if sexp::kind(args) != SEXPTYPE::VECSXP || sexp::is_object(args) {
+        bail!(InvalidType, "`args` must be a list of arguments, not {}.", describe(args));
+    }
+    // Made by the first call, while nothing is owned.
+    request::keep_names();
+    let context = Protected::new(context(parts)?);
+    let extracted = Protected::new(extracted(dispatcher, parts, args)?);
+    let mut call = Call { dispatcher, parts, args, context: context.sexp(), extracted: extracted.sexp(), device: None };
+    let device = Protected::new(sexp::vector(SEXPTYPE::VECSXP, 1));
+    let mut outcome = call.attempt(sexp::nil())?;
+    if let Outcome::NeedsDevice = outcome {
+        sexp::set_at(device.sexp(), 0, default_device(dispatcher, parts)?);
+        call.device = Some(sexp::at(device.sexp(), 0));
+        outcome = call.attempt(sexp::nil())?;
+    }
+    if let Outcome::Missing(info) = outcome {
+        let info = Protected::new(info);
+        let compiled = Protected::new(evaluate((c"compile", sexp::at(parts, COMPILE)), Some((c"info", info.sexp()))));
+        outcome = call.attempt(compiled.sexp())?;
+    }
+    match outcome {
+        Outcome::Done(value) => Ok(value),
+        Outcome::Function(function, inputs) => {
+            let inputs = Protected::new(inputs);
+            let function = Protected::new(function);
+            Ok(evaluate((c"r_fun", function.sexp()), Some((c"inputs", inputs.sexp()))))
         }
-        // Made by the first call, while nothing is owned.
-        request::keep_names();
-        let context = Protected::new(context(parts)?);
-        let extracted = Protected::new(extracted(dispatcher, parts, args)?);
-        let mut call =
-            Call { dispatcher, parts, args, context: context.sexp(), extracted: extracted.sexp(), device: None };
-        let device = Protected::new(sexp::vector(SEXPTYPE::VECSXP, 1));
-        let mut outcome = call.attempt(sexp::nil())?;
-        if let Outcome::NeedsDevice = outcome {
-            sexp::set_at(device.sexp(), 0, default_device(dispatcher, parts)?);
-            call.device = Some(sexp::at(device.sexp(), 0));
-            outcome = call.attempt(sexp::nil())?;
+        Outcome::NeedsDevice | Outcome::Missing(_) => {
+            bail!(Internal, "The dispatcher did not keep what was compiled.")
         }
-        if let Outcome::Missing(info) = outcome {
-            let info = Protected::new(info);
-            let compiled =
-                Protected::new(evaluate((c"compile", sexp::at(parts, COMPILE)), Some((c"info", info.sexp()))));
-            outcome = call.attempt(compiled.sexp())?;
-        }
-        match outcome {
-            Outcome::Done(value) => Ok(value),
-            Outcome::Function(function, inputs) => {
-                let inputs = Protected::new(inputs);
-                let function = Protected::new(function);
-                Ok(evaluate((c"r_fun", function.sexp()), Some((c"inputs", inputs.sexp()))))
-            }
-            Outcome::NeedsDevice | Outcome::Missing(_) => {
-                bail!(Internal, "The dispatcher did not keep what was compiled.")
-            }
-        }
-    })
+    }
 }
 
 /// One call of `dispatch()`; the caller protects all of it.

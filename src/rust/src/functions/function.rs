@@ -11,7 +11,6 @@ use crate::functions::tree;
 use crate::memory;
 use crate::r::conditions::{Failure, Result};
 use crate::r::describe::describe;
-use crate::r::entry::entry;
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::sexp::{self, Protected};
 use arguments::Arguments;
@@ -71,46 +70,42 @@ const MOST: usize = 64;
 
 /// `function_new(function, description)`: `function` is the environment of the R function, `description` the text of what is
 /// known of it.
-pub extern "C-unwind" fn function_new(function: SEXP, description: SEXP) -> SEXP {
-    entry(|| {
-        let parts = Protected::new(sexp::vector(SEXPTYPE::VECSXP, PARTS));
-        sexp::set_at(parts.sexp(), FUNCTION, function);
-        sexp::set_at(parts.sexp(), EXECUTABLES, sexp::vector(SEXPTYPE::VECSXP, 0));
-        let handle = EmptyHandle::<Callable>::over(parts.sexp());
-        let _protected = Protected::new(handle.sexp());
+pub fn function_new(function: SEXP, description: SEXP) -> Result<SEXP> {
+    let parts = Protected::new(sexp::vector(SEXPTYPE::VECSXP, PARTS));
+    sexp::set_at(parts.sexp(), FUNCTION, function);
+    sexp::set_at(parts.sexp(), EXECUTABLES, sexp::vector(SEXPTYPE::VECSXP, 0));
+    let handle = EmptyHandle::<Callable>::over(parts.sexp());
+    let _protected = Protected::new(handle.sexp());
 
-        // SAFETY: the caller protects the text.
-        let Some(text) = (unsafe { sexp::string(description) }) else {
-            bail!(InvalidInput, "The function of a program is damaged: it has no description.");
-        };
-        let description = Description::of_text(text)?;
-        let callable = Callable {
-            arguments: Arguments::new(&description),
-            outputs: description.result.as_ref().map(|result| result.rows.clone()),
-            symbolic: description.symbolic(),
-            is_sharded: description.devices > 1,
-            known: RefCell::default(),
-        };
-        let tree = description.result.map(|result| result.tree);
-        // R may jump while it makes the tree's handle: nothing may wait to be dropped meanwhile.
-        let callable = ManuallyDrop::new(callable);
-        if let Some(tree) = tree {
-            sexp::set_at(parts.sexp(), TREE, tree::handle_of_tree(tree));
-        }
-        // SAFETY: protected above.
-        Ok(unsafe { handle.fill(ManuallyDrop::into_inner(callable)) })
-    })
+    // SAFETY: the caller protects the text.
+    let Some(text) = (unsafe { sexp::string(description) }) else {
+        bail!(InvalidInput, "The function of a program is damaged: it has no description.");
+    };
+    let description = Description::of_text(text)?;
+    let callable = Callable {
+        arguments: Arguments::new(&description),
+        outputs: description.result.as_ref().map(|result| result.rows.clone()),
+        symbolic: description.symbolic(),
+        is_sharded: description.devices > 1,
+        known: RefCell::default(),
+    };
+    let tree = description.result.map(|result| result.tree);
+    // R may jump while it makes the tree's handle: nothing may wait to be dropped meanwhile.
+    let callable = ManuallyDrop::new(callable);
+    if let Some(tree) = tree {
+        sexp::set_at(parts.sexp(), TREE, tree::handle_of_tree(tree));
+    }
+    // SAFETY: protected above.
+    Ok(unsafe { handle.fill(ManuallyDrop::into_inner(callable)) })
 }
 
 /// `function_call(callable, args)`: runs the program with these arguments, a list with one element for each formal.
-pub extern "C-unwind" fn function_call(callable: SEXP, args: SEXP) -> SEXP {
-    entry(|| {
-        let made = Protected::new(if handle::is_null(callable) { made_again(callable) } else { callable });
-        let callable = made.sexp();
-        let (callable, parts) = (handle::get::<Callable>(callable, "f")?, parts_of(callable));
-        let given = callable.arguments.inputs(args, parts, NAMES)?;
-        sexp::over_jumps(given, |given| callable.run(parts, &given.values))
-    })
+pub fn function_call(callable: SEXP, args: SEXP) -> Result<SEXP> {
+    let made = Protected::new(if handle::is_null(callable) { made_again(callable) } else { callable });
+    let callable = made.sexp();
+    let (callable, parts) = (handle::get::<Callable>(callable, "f")?, parts_of(callable));
+    let given = callable.arguments.inputs(args, parts, NAMES)?;
+    sexp::over_jumps(given, |given| callable.run(parts, &given.values))
 }
 
 /// The handle of a function that R has read, as `make_callable()` in R/function.R makes it again; not protected. R may leave

@@ -5,7 +5,6 @@
 
 use crate::r::conditions::{Failure, Result};
 use crate::r::describe::{self, describe};
-use crate::r::entry::entry;
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::lists::{is_list, plain_text, utf8, PreservedObject, Step, Walk};
 use crate::r::sexp::{self, Protected};
@@ -19,8 +18,8 @@ use std::mem::ManuallyDrop;
 owned!(Tree, c"RTree");
 
 /// `tree_flatten(x)`: the list of the leaves.
-pub extern "C-unwind" fn tree_flatten(x: SEXP) -> SEXP {
-    entry(|| leaves(x))
+pub fn tree_flatten(x: SEXP) -> Result<SEXP> {
+    leaves(x)
 }
 
 /// The list of the leaves; not protected.
@@ -29,171 +28,151 @@ pub fn leaves(x: SEXP) -> Result<SEXP> {
 }
 
 /// `tree_build(x)`: the structure.
-pub extern "C-unwind" fn tree_build(x: SEXP) -> SEXP {
-    entry(|| Ok(handle_of_walked(walk::<true>(x)?)))
+pub fn tree_build(x: SEXP) -> Result<SEXP> {
+    Ok(handle_of_walked(walk::<true>(x)?))
 }
 
 /// `tree_take_apart(x)`: the list of structure and leaves.
-pub extern "C-unwind" fn tree_take_apart(x: SEXP) -> SEXP {
-    entry(|| {
-        let walked = ManuallyDrop::new(walk::<true>(x)?);
-        let leaves = Protected::new(sexp::list(walked.leaves.iter().copied()));
-        let tree = Protected::new(handle_of_walked(ManuallyDrop::into_inner(walked)));
-        Ok(sexp::list([tree.sexp(), leaves.sexp()]))
-    })
+pub fn tree_take_apart(x: SEXP) -> Result<SEXP> {
+    let walked = ManuallyDrop::new(walk::<true>(x)?);
+    let leaves = Protected::new(sexp::list(walked.leaves.iter().copied()));
+    let tree = Protected::new(handle_of_walked(ManuallyDrop::into_inner(walked)));
+    Ok(sexp::list([tree.sexp(), leaves.sexp()]))
 }
 
 /// `tree_unflatten(tree, leaves)`: the nested list.
-pub extern "C-unwind" fn tree_unflatten(tree: SEXP, leaves: SEXP) -> SEXP {
-    entry(|| {
-        let structure = get(tree, "tree")?;
-        if sexp::kind(leaves) != SEXPTYPE::VECSXP {
-            bail!(InvalidType, "`x` must be a list of leaves, not {}.", describe(leaves));
-        }
-        let (got, size) = (sexp::len(leaves), structure.size());
-        if got != size {
-            bail!(InvalidInput, "unflatten(): got {got} leaves but the tree has {size}.");
-        }
-        let mut next = 0;
-        Ok(assemble(structure, names_of_lists(tree), || {
-            next += 1;
-            // SAFETY: a list with an element for each leaf.
-            unsafe { VECTOR_ELT(leaves, next - 1) }
-        }))
-    })
+pub fn tree_unflatten(tree: SEXP, leaves: SEXP) -> Result<SEXP> {
+    let structure = get(tree, "tree")?;
+    if sexp::kind(leaves) != SEXPTYPE::VECSXP {
+        bail!(InvalidType, "`x` must be a list of leaves, not {}.", describe(leaves));
+    }
+    let (got, size) = (sexp::len(leaves), structure.size());
+    if got != size {
+        bail!(InvalidInput, "unflatten(): got {got} leaves but the tree has {size}.");
+    }
+    let mut next = 0;
+    Ok(assemble(structure, names_of_lists(tree), || {
+        next += 1;
+        // SAFETY: a list with an element for each leaf.
+        unsafe { VECTOR_ELT(leaves, next - 1) }
+    }))
 }
 
 /// `tree_size(tree)`: the number of leaves.
-pub extern "C-unwind" fn tree_size(tree: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_whole_numbers(&[get(tree, "tree")?.size() as i64])))
+pub fn tree_size(tree: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_whole_numbers(&[get(tree, "tree")?.size() as i64]))
 }
 
 /// `tree_equal(a, b)`: whether the trees have the same structure and names.
-pub extern "C-unwind" fn tree_equal(a: SEXP, b: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_flag(get(a, "a")? == get(b, "b")?)))
+pub fn tree_equal(a: SEXP, b: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_flag(get(a, "a")? == get(b, "b")?))
 }
 
 /// `tree_hash(tree)`: the hash in decimal digits.
-pub extern "C-unwind" fn tree_hash(tree: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_string(&get(tree, "tree")?.hash().to_string())))
+pub fn tree_hash(tree: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_string(&get(tree, "tree")?.hash().to_string()))
 }
 
 /// `tree_root_kind(tree)`: "leaf", "list" or "null".
-pub extern "C-unwind" fn tree_root_kind(tree: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_string(get(tree, "tree")?.root().name())))
+pub fn tree_root_kind(tree: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_string(get(tree, "tree")?.root().name()))
 }
 
 /// `tree_child_names(tree)`: the names of the root's children, or NULL.
-pub extern "C-unwind" fn tree_child_names(tree: SEXP) -> SEXP {
-    entry(|| {
-        let is_named = get(tree, "tree")?.root() == Kind::NamedList;
-        Ok(if is_named { sexp::at(names_of_lists(tree), 0) } else { sexp::nil() })
-    })
+pub fn tree_child_names(tree: SEXP) -> Result<SEXP> {
+    let is_named = get(tree, "tree")?.root() == Kind::NamedList;
+    Ok(if is_named { sexp::at(names_of_lists(tree), 0) } else { sexp::nil() })
 }
 
 /// `tree_child_kinds(tree)`: the kinds of the root's children.
-pub extern "C-unwind" fn tree_child_kinds(tree: SEXP) -> SEXP {
-    entry(|| {
-        let tree = get_list(tree, "tree_child_kinds()")?;
-        let out = Protected::new(sexp::vector(SEXPTYPE::STRSXP, tree.children().count()));
-        tree.children().enumerate().for_each(|(i, (child, _))| sexp::set_text(out.sexp(), i, child.kind.name()));
-        Ok(out.sexp())
-    })
+pub fn tree_child_kinds(tree: SEXP) -> Result<SEXP> {
+    let tree = get_list(tree, "tree_child_kinds()")?;
+    let out = Protected::new(sexp::vector(SEXPTYPE::STRSXP, tree.children().count()));
+    tree.children().enumerate().for_each(|(i, (child, _))| sexp::set_text(out.sexp(), i, child.kind.name()));
+    Ok(out.sexp())
 }
 
 /// `tree_child_sizes(tree)`: the numbers of leaves of the root's children.
-pub extern "C-unwind" fn tree_child_sizes(tree: SEXP) -> SEXP {
-    entry(|| {
-        let tree = get_list(tree, "tree_child_sizes()")?;
-        let out = sexp::vector(SEXPTYPE::INTSXP, tree.children().count());
-        // SAFETY: an integer vector with an element for each child.
-        tree.children().enumerate().for_each(|(i, (_, size))| unsafe { *INTEGER(out).add(i) = size as i32 });
-        Ok(out)
-    })
+pub fn tree_child_sizes(tree: SEXP) -> Result<SEXP> {
+    let tree = get_list(tree, "tree_child_sizes()")?;
+    let out = sexp::vector(SEXPTYPE::INTSXP, tree.children().count());
+    // SAFETY: an integer vector with an element for each child.
+    tree.children().enumerate().for_each(|(i, (_, size))| unsafe { *INTEGER(out).add(i) = size as i32 });
+    Ok(out)
 }
 
 /// `tree_path(tree, i)`: the path of a leaf, from 1.
-pub extern "C-unwind" fn tree_path(tree: SEXP, i: SEXP) -> SEXP {
-    entry(|| {
-        let tree = get(tree, "tree")?;
-        let Some(index) = sexp::number(i).filter(|index| index.fract() == 0.0) else {
-            bail!(InvalidType, "`i` must be one whole number, not {}.", describe(i));
-        };
-        let path = if index >= 1.0 { tree.path(index as usize - 1) } else { None };
-        match path {
-            Some(path) => Ok(sexp::new_string(&path)),
-            None => bail!(
-                InvalidInput,
-                "The tree has no leaf with index {}: it has {} leaves.",
-                describe::number(index),
-                tree.size()
-            ),
-        }
-    })
+pub fn tree_path(tree: SEXP, i: SEXP) -> Result<SEXP> {
+    let tree = get(tree, "tree")?;
+    let Some(index) = sexp::number(i).filter(|index| index.fract() == 0.0) else {
+        bail!(InvalidType, "`i` must be one whole number, not {}.", describe(i));
+    };
+    let path = if index >= 1.0 { tree.path(index as usize - 1) } else { None };
+    match path {
+        Some(path) => Ok(sexp::new_string(&path)),
+        None => bail!(
+            InvalidInput,
+            "The tree has no leaf with index {}: it has {} leaves.",
+            describe::number(index),
+            tree.size()
+        ),
+    }
 }
 
 /// `tree_filter(tree, names)`: the tree with only these children of the root.
-pub extern "C-unwind" fn tree_filter(tree: SEXP, names: SEXP) -> SEXP {
-    entry(|| {
-        let (tree, names) = (get(tree, "tree")?, Texts::of(names, "names")?);
-        let filtered = tree.filter(&names.set()?)?;
-        drop(names);
-        Ok(handle_of_tree(filtered))
-    })
+pub fn tree_filter(tree: SEXP, names: SEXP) -> Result<SEXP> {
+    let (tree, names) = (get(tree, "tree")?, Texts::of(names, "names")?);
+    let filtered = tree.filter(&names.set()?)?;
+    drop(names);
+    Ok(handle_of_tree(filtered))
 }
 
 /// `tree_concat(children, names)`: a list of these trees.
-pub extern "C-unwind" fn tree_concat(children: SEXP, names: SEXP) -> SEXP {
-    entry(|| {
-        if sexp::kind(children) != SEXPTYPE::VECSXP || sexp::is_object(children) {
-            bail!(InvalidType, "`children` must be a list of trees, not {}.", describe(children));
-        }
-        let child = |(i, child): (usize, SEXP)| get(child, &format!("children[[{}]]", i + 1));
-        let trees = sexp::elements(children).enumerate().map(child).collect::<Result<Vec<_>>>()?;
-        let tree = if sexp::is_nil(names) {
-            Tree::concat(&trees, None)?
-        } else {
-            let texts = Texts::of(names, "names")?;
-            let names = texts.all()?;
-            Tree::concat(&trees, Some(&names))?
-        };
-        drop(trees);
-        Ok(handle_of_tree(tree))
-    })
+pub fn tree_concat(children: SEXP, names: SEXP) -> Result<SEXP> {
+    if sexp::kind(children) != SEXPTYPE::VECSXP || sexp::is_object(children) {
+        bail!(InvalidType, "`children` must be a list of trees, not {}.", describe(children));
+    }
+    let child = |(i, child): (usize, SEXP)| get(child, &format!("children[[{}]]", i + 1));
+    let trees = sexp::elements(children).enumerate().map(child).collect::<Result<Vec<_>>>()?;
+    let tree = if sexp::is_nil(names) {
+        Tree::concat(&trees, None)?
+    } else {
+        let texts = Texts::of(names, "names")?;
+        let names = texts.all()?;
+        Tree::concat(&trees, Some(&names))?
+    };
+    drop(trees);
+    Ok(handle_of_tree(tree))
 }
 
 /// `tree_leaf_mask(tree, groups)`: which leaves are below children of the root with these names.
-pub extern "C-unwind" fn tree_leaf_mask(tree: SEXP, groups: SEXP) -> SEXP {
-    entry(|| {
-        let (tree, groups) = (get(tree, "tree")?, Texts::of(groups, "groups")?);
-        let mask = tree.leaf_mask(&groups.set()?);
-        drop(groups);
-        Ok(sexp::over_jumps(mask, |mask| {
-            let out = sexp::vector(SEXPTYPE::LGLSXP, mask.len());
-            // SAFETY: a logical vector with an element for each leaf.
-            mask.iter().enumerate().for_each(|(i, &is_chosen)| unsafe { *LOGICAL(out).add(i) = is_chosen.into() });
-            out
-        }))
-    })
+pub fn tree_leaf_mask(tree: SEXP, groups: SEXP) -> Result<SEXP> {
+    let (tree, groups) = (get(tree, "tree")?, Texts::of(groups, "groups")?);
+    let mask = tree.leaf_mask(&groups.set()?);
+    drop(groups);
+    Ok(sexp::over_jumps(mask, |mask| {
+        let out = sexp::vector(SEXPTYPE::LGLSXP, mask.len());
+        // SAFETY: a logical vector with an element for each leaf.
+        mask.iter().enumerate().for_each(|(i, &is_chosen)| unsafe { *LOGICAL(out).add(i) = is_chosen.into() });
+        out
+    }))
 }
 
 /// `tree_repr(tree)`: the tree as text.
-pub extern "C-unwind" fn tree_repr(tree: SEXP) -> SEXP {
-    entry(|| Ok(sexp::over_jumps(get(tree, "tree")?.repr(), |text| sexp::new_string(text))))
+pub fn tree_repr(tree: SEXP) -> Result<SEXP> {
+    Ok(sexp::over_jumps(get(tree, "tree")?.repr(), |text| sexp::new_string(text)))
 }
 
 /// `tree_diff(a, b)`: where two trees differ first, or NULL.
-pub extern "C-unwind" fn tree_diff(a: SEXP, b: SEXP) -> SEXP {
-    entry(|| {
-        let Some(found) = get(a, "a")?.difference(get(b, "b")?) else { return Ok(sexp::nil()) };
-        Ok(sexp::over_jumps(found, |found| {
-            sexp::record(&[
-                ("prefix", &|| sexp::new_string(&found.prefix)),
-                ("a", &|| sexp::new_string(&found.a)),
-                ("b", &|| sexp::new_string(&found.b)),
-            ])
-        }))
-    })
+pub fn tree_diff(a: SEXP, b: SEXP) -> Result<SEXP> {
+    let Some(found) = get(a, "a")?.difference(get(b, "b")?) else { return Ok(sexp::nil()) };
+    Ok(sexp::over_jumps(found, |found| {
+        sexp::record(&[
+            ("prefix", &|| sexp::new_string(&found.prefix)),
+            ("a", &|| sexp::new_string(&found.a)),
+            ("b", &|| sexp::new_string(&found.b)),
+        ])
+    }))
 }
 
 /// The tree of a handle.

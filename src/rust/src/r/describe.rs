@@ -1,6 +1,6 @@
 //! Short descriptions of R values, for messages that say what an argument must be.
 
-use crate::r::entry::entry;
+use crate::r::conditions::Result;
 use crate::r::sexp;
 use extendr_ffi::*;
 
@@ -8,8 +8,8 @@ use extendr_ffi::*;
 const LONGEST: usize = 40;
 
 /// `given(x)`: the description of `x`.
-pub extern "C-unwind" fn given(x: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_string(&describe(x))))
+pub fn given(x: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_string(&describe(x)))
 }
 
 /// The description of an R value: the value itself if it is short, otherwise its type.

@@ -6,6 +6,7 @@ use crate::arrays::buffer;
 use crate::clients::device;
 use crate::execution::execute;
 use crate::r::conditions::{Failure, Result};
+use crate::r::entry::entry;
 use crate::r::handle::{self, sent, Owned};
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::*;
@@ -271,12 +272,8 @@ unsafe extern "C-unwind" fn pjrt_c_buffer_from_r(
         // SAFETY: the caller's numbers.
         let shape = Protected::new(unsafe { shape(dims, rank)? });
         let name = Protected::new(sexp::new_string(dtype_of(dtype)?.name()));
-        Ok(match sexp::kind(data) {
-            SEXPTYPE::RAWSXP => {
-                buffer::buffer_from_raw(data, name.sexp(), device.sexp(), shape.sexp(), sexp::new_flag(false))
-            }
-            _ => buffer::buffer_new(data, name.sexp(), device.sexp(), shape.sexp(), sexp::new_flag(false)),
-        })
+        let make = if sexp::kind(data) == SEXPTYPE::RAWSXP { buffer::buffer_from_raw } else { buffer::buffer_new };
+        Ok(entry(|| make(data, name.sexp(), device.sexp(), shape.sexp(), sexp::new_flag(false))))
     })
 }
 
@@ -292,7 +289,7 @@ unsafe extern "C-unwind" fn pjrt_c_buffer_empty(
         // SAFETY: the caller's numbers.
         let shape = Protected::new(unsafe { shape(dims, rank)? });
         let name = Protected::new(sexp::new_string(dtype_of(dtype)?.name()));
-        Ok(buffer::buffer_empty(name.sexp(), shape.sexp(), device.sexp()))
+        Ok(entry(|| buffer::buffer_empty(name.sexp(), shape.sexp(), device.sexp())))
     })
 }
 
@@ -309,7 +306,7 @@ unsafe extern "C-unwind" fn pjrt_c_buffer_copy_to_device(
         if cross_client == 0 && !found.client().same(source.client()) {
             bail!(DeviceMismatch, "`device` belongs to another client than the buffer, and `cross_client` is 0.");
         }
-        Ok(buffer::buffer_copy(buffer, target.sexp()))
+        Ok(entry(|| buffer::buffer_copy(buffer, target.sexp())))
     })
 }
 

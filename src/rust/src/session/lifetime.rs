@@ -4,7 +4,6 @@ use crate::arrays::{buffer, r#async};
 use crate::clients::{client, device, memory_space};
 use crate::execution::operators;
 use crate::r::conditions::Result;
-use crate::r::entry::entry;
 use crate::r::handle::sent;
 use crate::r::{handle, sexp};
 use crate::session::on_ready;
@@ -15,28 +14,24 @@ use pjrt_base::{callbacks, console};
 use pjrt_core::{Buffer, Client, Compiling, Device, Executable, MemorySpace};
 
 /// `buffer_delete(buffer)`: frees its memory as soon as nothing needs it any more.
-pub extern "C-unwind" fn buffer_delete(buffer: SEXP) -> SEXP {
-    entry(|| {
-        if is_of_other_session(buffer) {
-            sent::drop_content(buffer);
-            return Ok(sexp::nil());
-        }
-        buffer::get(buffer)?.delete()?;
-        handle::drop_weight(buffer);
-        Ok(sexp::nil())
-    })
+pub fn buffer_delete(buffer: SEXP) -> Result<SEXP> {
+    if is_of_other_session(buffer) {
+        sent::drop_content(buffer);
+        return Ok(sexp::nil());
+    }
+    buffer::get(buffer)?.delete()?;
+    handle::drop_weight(buffer);
+    Ok(sexp::nil())
 }
 
 /// `buffer_is_deleted(buffer)`: whether it was deleted or donated, its client closed, or it is of another session and came
 /// without its content.
-pub extern "C-unwind" fn buffer_is_deleted(buffer: SEXP) -> SEXP {
-    entry(|| {
-        if is_of_other_session(buffer) {
-            return Ok(sexp::new_flag(!sent::has_bytes(buffer)));
-        }
-        let buffer = buffer::get(buffer)?;
-        Ok(sexp::new_flag(buffer.is_dead() || buffer.client().is_closed()))
-    })
+pub fn buffer_is_deleted(buffer: SEXP) -> Result<SEXP> {
+    if is_of_other_session(buffer) {
+        return Ok(sexp::new_flag(!sent::has_bytes(buffer)));
+    }
+    let buffer = buffer::get(buffer)?;
+    Ok(sexp::new_flag(buffer.is_dead() || buffer.client().is_closed()))
 }
 
 fn is_of_other_session(buffer: SEXP) -> bool {
@@ -44,8 +39,8 @@ fn is_of_other_session(buffer: SEXP) -> bool {
 }
 
 /// `object_fate(x)`: why an object cannot be used any more, as R/lifetime.R words it; "" if it can.
-pub extern "C-unwind" fn object_fate(x: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_string(fate(x))))
+pub fn object_fate(x: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_string(fate(x)))
 }
 
 fn fate(x: SEXP) -> &'static str {
