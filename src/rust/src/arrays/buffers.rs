@@ -7,7 +7,7 @@ use pjrt_core::{client, Buffer};
 
 /// The living buffers of all clients, the largest first, as columns.
 #[extendr]
-fn buffers_list() -> Result<Robj> {
+fn buffers_list() -> Result<List> {
     pins::drain();
     pjrt_core::dlpack::release_pending();
     let mut found = Vec::new();
@@ -26,8 +26,7 @@ fn buffers_list() -> Result<Robj> {
         memory = text(&|buffer| buffer.known_memory().map(|memory| memory.kind().to_owned())),
         age = number(&|buffer| buffer.age().as_secs_f64()),
         made_at = text(&|buffer| buffer.made_at().map(|site| site.to_string()))
-    )
-    .into())
+    ))
 }
 
 extendr_module! {

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// Initializes MPI, or joins it, with the library that is named, if one is.
 #[extendr]
-fn mpi_start(library: Vec<String>) -> Result<Robj> {
+fn mpi_start(library: Vec<String>) -> Result<List> {
     // Where MPI may be called on this thread only, waits and the idle prompt call it.
     process::watch_forks();
     callbacks::run_on_this_thread();
@@ -32,8 +32,7 @@ fn mpi_start(library: Vec<String>) -> Result<Robj> {
         standard = format!("{}.{}", facts.standard.0, facts.standard.1),
         threads = facts.level,
         joined = facts.is_joined
-    )
-    .into())
+    ))
 }
 
 /// `mpi_kinds(buffers)`: a string that is the same for buffers of the same dtypes, shapes, clients and devices.

@@ -96,7 +96,7 @@ fn client_platform(client: Robj) -> Result<Robj> {
 
 /// Information about the client.
 #[extendr]
-fn client_info(client: Robj) -> Result<Robj> {
+fn client_info(client: Robj) -> Result<List> {
     let client = get(&client)?;
     let (major, minor) = client.plugin().api().version();
     Ok(list!(
@@ -105,8 +105,7 @@ fn client_info(client: Robj) -> Result<Robj> {
         api_version = format!("{major}.{minor}"),
         process_index = client.process_index(),
         attributes = attributes_to_r(client.plugin().attributes())
-    )
-    .into())
+    ))
 }
 
 /// `client_devices(client)`: the devices that this process can use, always the same R objects.

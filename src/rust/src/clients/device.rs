@@ -88,7 +88,7 @@ fn device_platform(device: Robj) -> Result<Robj> {
 
 /// Information about the device.
 #[extendr]
-fn device_info(device: Robj) -> Result<Robj> {
+fn device_info(device: Robj) -> Result<List> {
     let device = get(&device)?;
     let Description { id, process_index, kind, label, debug_label, attributes } = device.description();
     Ok(list!(
@@ -101,8 +101,7 @@ fn device_info(device: Robj) -> Result<Robj> {
         local_hardware_id = device.local_hardware_id(),
         addressable = device.is_addressable(),
         attributes = attributes_to_r(attributes)
-    )
-    .into())
+    ))
 }
 
 fn get(device: &Robj) -> Result<&Device> {

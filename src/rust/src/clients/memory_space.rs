@@ -70,7 +70,7 @@ fn device_default_memory(device: Robj) -> Result<Robj> {
 
 /// Information about a memory space.
 #[extendr]
-fn memory_info(memory: Robj) -> Result<Robj> {
+fn memory_info(memory: Robj) -> Result<List> {
     let memory: &MemorySpace = handle::get(sexp::of(&memory), "memory")?;
     let object = |d: Device| sexp::robj(device::object(d.client(), d.index()));
     let devices: Vec<_> = memory.devices().map(object).collect();
@@ -80,8 +80,7 @@ fn memory_info(memory: Robj) -> Result<Robj> {
         label = memory.label(),
         debug = memory.debug_label(),
         devices = List::from_values(devices)
-    )
-    .into())
+    ))
 }
 
 /// Statistics of a device's memory allocator.

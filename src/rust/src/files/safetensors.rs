@@ -87,7 +87,7 @@ fn safetensors_summary(file: Robj) -> Result<Robj> {
 
 /// The contents of its headers, as columns; `file` is NULL unless there is an index.
 #[extendr]
-fn safetensors_describe(file: Robj) -> Result<Robj> {
+fn safetensors_describe(file: Robj) -> Result<List> {
     let model = get(&file)?.model()?;
     let tensors = (0..model.len()).map(|i| Ok(model.tensor(i)?)).collect::<Result<Vec<_>>>()?;
     let shape = |dims: &[i64]| sexp::robj(sexp::new_whole_numbers(dims));
@@ -99,8 +99,7 @@ fn safetensors_describe(file: Robj) -> Result<Robj> {
         bytes = tensors.iter().map(|tensor| tensor.bytes as f64).collect::<Vec<_>>(),
         offset = tensors.iter().map(|tensor| tensor.start as f64).collect::<Vec<_>>(),
         file = if model.is_index() { Robj::from(files()) } else { ().into() }
-    )
-    .into())
+    ))
 }
 
 /// `safetensors_load(file, positions, show, columns)`: tensors, given by their positions from 1, as a list of buffers.

@@ -252,7 +252,7 @@ fn apply_limit() -> Result<()> {
 }
 
 /// The live bytes of a client over time: seconds since 1970, and the bytes in each span of time.
-fn history(client: &Client, now: Duration) -> Robj {
+fn history(client: &Client, now: Duration) -> List {
     let (spans, age) = client.usage().history();
     let column = |value: &dyn Fn(&Span) -> f64| spans.iter().map(value).collect::<Vec<_>>();
     let start = now.saturating_sub(age);
@@ -263,12 +263,11 @@ fn history(client: &Client, now: Duration) -> Robj {
         highest = column(&|span| span.highest as f64),
         live_bytes = column(&|span| span.last as f64)
     )
-    .into()
 }
 
 /// What the clients and the pool hold, in bytes, and how many objects R holds.
 #[extendr]
-fn memory_stats() -> Result<Robj> {
+fn memory_stats() -> Result<List> {
     pins::drain();
     dlpack::release_pending();
     apply_limit()?;
@@ -290,8 +289,7 @@ fn memory_stats() -> Result<Robj> {
         staging_kept = pool::kept() as f64,
         staging_max = pool::limit() as f64,
         pinned = pins::count() as f64
-    )
-    .into())
+    ))
 }
 
 extendr_module! {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The driver, and the libraries for the plugin at `plugin`; only the driver if that is empty.
 #[extendr]
-fn cuda_report(plugin: &str) -> Robj {
+fn cuda_report(plugin: &str) -> List {
     let Report { driver, needs, libraries } = cuda::report((!plugin.is_empty()).then(|| Path::new(plugin)));
     let (version, module) = match driver {
         Driver::Absent { module } => (None, module),
@@ -31,7 +31,6 @@ fn cuda_report(plugin: &str) -> Robj {
         only_for = libraries.iter().map(|(wanted, ..)| wanted.only_for.map(str::to_owned)).collect::<Vec<_>>(),
         problem = libraries.iter().map(|(.., problem)| problem.clone()).collect::<Vec<_>>()
     )
-    .into()
 }
 
 /// Adds folders of Python packages to the search for CUDA's libraries.

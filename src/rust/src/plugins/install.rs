@@ -71,19 +71,18 @@ fn plugin_install(
 
 /// The plugins in the cache or in a site's folder that others could have changed, as columns.
 #[extendr]
-fn plugins_refused(folder: &str, package: &str) -> Robj {
+fn plugins_refused(folder: &str, package: &str) -> List {
     let all = refused(store(folder, package));
     list!(
         platform = all.iter().map(|one| one.platform.as_str()).collect::<Vec<_>>(),
         path = all.iter().map(|one| one.library.to_string_lossy().into_owned()).collect::<Vec<_>>(),
         reason = all.iter().map(|one| one.reason.as_str()).collect::<Vec<_>>()
     )
-    .into()
 }
 
 /// The plugins in the cache or in a site's folder, as columns.
 #[extendr]
-fn plugins_cached(folder: &str, package: &str) -> Robj {
+fn plugins_cached(folder: &str, package: &str) -> List {
     let all = all_installed(store(folder, package));
     let column =
         |of: &dyn Fn(&pjrt_plugins::install::Installed) -> Option<String>| all.iter().map(of).collect::<Vec<_>>();
@@ -95,7 +94,6 @@ fn plugins_cached(folder: &str, package: &str) -> Robj {
         api_version = column(&|one| one.api().map(str::to_string)),
         size = all.iter().map(|one| one.bytes() as f64).collect::<Vec<_>>()
     )
-    .into()
 }
 
 /// Removes a platform's plugins from the cache, all versions if `version` is `""`, and returns their folders and sizes.
@@ -119,7 +117,7 @@ fn plugins_fetchable(manifest: &str) -> Result<Robj> {
 
 /// All plugins that can be downloaded for this machine, as columns.
 #[extendr]
-fn plugins_available(manifest: &str) -> Result<Robj> {
+fn plugins_available(manifest: &str) -> Result<List> {
     let all = Manifest::read(Path::new(manifest))?.available();
     Ok(list!(
         platform = all.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(),
@@ -128,8 +126,7 @@ fn plugins_available(manifest: &str) -> Result<Robj> {
         api_version = all.iter().map(|one| one.api.as_deref()).collect::<Vec<_>>(),
         stablehlo = all.iter().map(|one| one.stablehlo.as_deref()).collect::<Vec<_>>(),
         size = all.iter().map(|one| one.bytes.map(|bytes| bytes as f64)).collect::<Vec<_>>()
-    )
-    .into())
+    ))
 }
 
 fn text(path: &Path) -> Robj {

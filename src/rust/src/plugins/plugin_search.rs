@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The plugins on this machine, those that were skipped, and the places searched: three lists of columns.
 #[extendr]
-fn plugins_find() -> Robj {
+fn plugins_find() -> List {
     let findings = find();
     let shown = |path: &Path| path.to_string_lossy().into_owned();
     let found = &findings.found;
@@ -34,7 +34,6 @@ fn plugins_find() -> Robj {
             source = places.iter().map(|place| place.source.as_str()).collect::<Vec<_>>()
         )
     )
-    .into()
 }
 
 /// Checks that the library at `path` is a plugin, without loading it, and returns the path without links.

@@ -39,7 +39,7 @@ pub fn get(settings: &Robj) -> Result<Option<Cache>> {
 
 /// The cache's size on disk, and statistics of this session's use.
 #[extendr]
-fn cache_info(settings: Robj) -> Result<Robj> {
+fn cache_info(settings: Robj) -> Result<List> {
     let cache = get(&settings)?;
     let (entries, bytes) = cache.as_ref().map_or((0, 0), Cache::size);
     let counts = in_process().counts();
@@ -53,13 +53,12 @@ fn cache_info(settings: Robj) -> Result<Robj> {
         evictions = counts.evictions as f64,
         errors = counts.errors as f64,
         saved_seconds = counts.saved.as_secs_f64()
-    )
-    .into())
+    ))
 }
 
 /// The entries, as columns.
 #[extendr]
-fn cache_list(settings: Robj) -> Result<Robj> {
+fn cache_list(settings: Robj) -> Result<List> {
     let entries = get(&settings)?.map_or_else(Vec::new, |cache| cache.list());
     let headers = || entries.iter().map(|entry| entry.header.as_ref());
     let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
@@ -72,8 +71,7 @@ fn cache_list(settings: Robj) -> Result<Robj> {
         created = headers().map(|header| number(header.map(|h| h.created as f64))).collect::<Doubles>(),
         last_used = entries.iter().map(|entry| seconds(entry.used)).collect::<Vec<_>>(),
         compile_seconds = headers().map(|header| number(header.map(|h| h.compile_seconds))).collect::<Doubles>()
-    )
-    .into())
+    ))
 }
 
 /// Removes everything. Returns the number of entries and their size in bytes.

@@ -70,7 +70,7 @@ fn exported_keep_weights(function: Robj, weights: Robj) -> Result<Robj> {
 
 /// The weights of a model: files in its folder, names, types and shapes.
 #[extendr]
-fn exported_weights(function: Robj) -> Result<Robj> {
+fn exported_weights(function: Robj) -> Result<List> {
     let exported = &get(&function, "x")?.exported;
     let (rows, files): (Vec<usize>, Vec<&str>) =
         exported.weights.iter().map(|(row, file)| (*row, file.as_str())).unzip();
@@ -80,8 +80,7 @@ fn exported_weights(function: Robj) -> Result<Robj> {
         name = rows.iter().map(|&row| exported.input_names[row].as_str()).collect::<Vec<_>>(),
         dtype = values.clone().map(|value| value.dtype.as_ref()).collect::<Vec<_>>(),
         shape = List::from_values(values.map(|value| shape(&value.shape)))
-    )
-    .into())
+    ))
 }
 
 /// What R shows of a function, always the same list.

@@ -45,15 +45,14 @@ fn fixed(function: &ExportedProgram, number: Option<usize>, shapes: &[Vec<i64>])
 /// The inputs of a program: the names by which their shapes can be given, types, and shapes, which are text if some dimensions
 /// have no size.
 #[extendr]
-fn program_inputs(program: Robj) -> Result<Robj> {
+fn program_inputs(program: Robj) -> Result<List> {
     let program = program::get(&program)?;
     let inputs = program.annotations().inputs.as_deref().unwrap_or_default();
     Ok(list!(
         name = program.argument_names(),
         dtype = inputs.iter().map(|input| input.dtype.map_or("", DType::name)).collect::<Vec<_>>(),
         shape = List::from_values(inputs.iter().map(|input| exported::shape(&input.shape())))
-    )
-    .into())
+    ))
 }
 
 /// The program for arguments of the shapes in `given`, with these names.

@@ -21,7 +21,7 @@ owned!(System, c"PJRTSystem");
 
 /// The system that the client is part of.
 #[extendr]
-fn client_topology(client: Robj) -> Result<Robj> {
+fn client_topology(client: Robj) -> Result<List> {
     Ok(described(&client::get(&client)?.topology()?))
 }
 
@@ -37,7 +37,8 @@ fn topology_create(
 ) -> Result<Robj> {
     let options = client::options_of(names, &types, &values)?;
     let created = AbsentTopology::create(plugin::get(&plugin)?, platform, name, &options)?;
-    let mut found: Vec<_> = described(created.topology()).as_list().into_iter().flatten().collect();
+    let described = described(created.topology());
+    let mut found: Vec<_> = described.iter().collect();
     found.push(("system", handle::object(System::Absent(Arc::new(created)))));
     Ok(List::from_pairs(found).into())
 }
@@ -73,7 +74,7 @@ fn executable_write(content: &[u8], path: &str) -> Result<()> {
     Ok(serialized::write(Path::new(path), content)?)
 }
 
-fn described(topology: &Topology) -> Robj {
+fn described(topology: &Topology) -> List {
     let device = |device: &Description| {
         list!(
             id = device.id,
@@ -91,7 +92,6 @@ fn described(topology: &Topology) -> Robj {
         attributes = attributes_to_r(&topology.attributes),
         serialized = topology.serialized.as_ref().map_or(().into(), |bytes| Robj::from(Raw::from_bytes(bytes)))
     )
-    .into()
 }
 
 extendr_module! {

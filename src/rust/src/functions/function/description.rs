@@ -141,7 +141,7 @@ fn texts(x: &Robj) -> Option<Vec<String>> {
 /// What R needs to make the function: the names of its arguments, which of them may be left out, the one that has a default,
 /// and the arguments in a step's state.
 #[extendr]
-fn function_facts(function: &str) -> Result<Robj> {
+fn function_facts(function: &str) -> Result<List> {
     let callable = Callable::of_text(function)?;
     let names = callable.names();
     let weights = if callable.has_weights { names.last().copied().into() } else { Robj::from(()) };
@@ -154,8 +154,7 @@ fn function_facts(function: &str) -> Result<Robj> {
         state = state,
         is_symbolic = !callable.symbolic().is_empty(),
         devices = f64::from(callable.devices)
-    )
-    .into())
+    ))
 }
 
 /// The arrays of the arguments and of the result, as columns of data frames. Those of a step have the output that replaces
