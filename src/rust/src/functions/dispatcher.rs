@@ -19,7 +19,7 @@ use pjrt_core::Device;
 use request::Request;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::mem::ManuallyDrop;
 use std::os::raw::c_int;
@@ -79,14 +79,13 @@ pub fn dispatcher_new(
     let Some(capacity) = sexp::number(capacity).filter(|&capacity| capacity >= 1.0) else {
         bail!(InvalidType, "capacity must be a positive count, not {}.", describe(capacity));
     };
-    let names = tree::Texts::of(statics, "static")?;
     // SAFETY: R protects the argument.
     let Some(backend) = (unsafe { sexp::string(backend) }) else {
         bail!(InvalidType, "`backend` must be one string, not {}.", describe(backend));
     };
     let dispatcher = Dispatcher {
         capacity: capacity as usize,
-        statics: names.all()?.into_iter().map(ToOwned::to_owned).collect(),
+        statics: tree::texts(statics, "static")?,
         backend: backend.to_owned(),
         move_inputs: flag(move_inputs, "move_inputs")?,
         is_newer: !sexp::is_nil(sexp::at(functions, CONTEXT)),
@@ -187,7 +186,7 @@ impl Call<'_> {
         };
         sexp::over_jumps(entry, |entry| {
             entry.touch(&self.dispatcher.clock);
-            let kept = Protected::new(entry.kept());
+            let kept = Protected::new(entry.kept);
             run::run(self, request, entry, kept.sexp())
         })
     }
@@ -200,8 +199,8 @@ impl Call<'_> {
         sexp::over_jumps(alike, |alike| {
             let found = alike.iter().find(|entry| {
                 // R's finalizers, which run during a comparison, may dispatch, too.
-                entry.is_live() && {
-                    let _kept = Protected::new(entry.kept());
+                entry.is_live.get() && {
+                    let _kept = Protected::new(entry.kept);
                     entry.is_for(request, self.context)
                 }
             });
@@ -217,10 +216,6 @@ impl Dispatcher {
 
     fn len(&self) -> usize {
         self.entries.borrow().values().map(Vec::len).sum()
-    }
-
-    fn statics(&self) -> HashSet<&str> {
-        self.statics.iter().map(String::as_str).collect()
     }
 
     /// Adds an entry, after removing the ones that were used least recently.
@@ -242,14 +237,15 @@ impl Dispatcher {
 
     fn evict(&self, parts: SEXP) {
         let mut entries = self.entries.borrow_mut();
-        let oldest = entries.iter().flat_map(|(&hash, alike)| alike.iter().map(move |entry| (entry.last_use(), hash)));
+        let oldest =
+            entries.iter().flat_map(|(&hash, alike)| alike.iter().map(move |entry| (entry.last_use.get(), hash)));
         let Some((last_use, hash)) = oldest.min() else { return };
         let Some(alike) = entries.get_mut(&hash) else { return };
-        if let Some(i) = alike.iter().position(|entry| entry.last_use() == last_use) {
+        if let Some(i) = alike.iter().position(|entry| entry.last_use.get() == last_use) {
             let entry = alike.swap_remove(i);
-            entry.end();
-            sexp::set_at(sexp::at(parts, ENTRIES), entry.place(), sexp::nil());
-            self.free.borrow_mut().push(entry.place());
+            entry.is_live.set(false);
+            sexp::set_at(sexp::at(parts, ENTRIES), entry.place, sexp::nil());
+            self.free.borrow_mut().push(entry.place);
         }
         if alike.is_empty() {
             entries.remove(&hash);

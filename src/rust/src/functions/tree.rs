@@ -121,9 +121,7 @@ pub fn tree_path(tree: SEXP, i: SEXP) -> Result<SEXP> {
 
 /// `tree_filter(tree, names)`: the tree with only these children of the root.
 pub fn tree_filter(tree: SEXP, names: SEXP) -> Result<SEXP> {
-    let (tree, names) = (get(tree, "tree")?, Texts::of(names, "names")?);
-    let filtered = tree.filter(&names.set()?)?;
-    drop(names);
+    let filtered = get(tree, "tree")?.filter(&set(&texts(names, "names")?))?;
     Ok(handle_of_tree(filtered))
 }
 
@@ -134,22 +132,17 @@ pub fn tree_concat(children: SEXP, names: SEXP) -> Result<SEXP> {
     }
     let child = |(i, child): (usize, SEXP)| get(child, &format!("children[[{}]]", i + 1));
     let trees = sexp::elements(children).enumerate().map(child).collect::<Result<Vec<_>>>()?;
-    let tree = if sexp::is_nil(names) {
-        Tree::concat(&trees, None)?
-    } else {
-        let texts = Texts::of(names, "names")?;
-        let names = texts.all()?;
-        Tree::concat(&trees, Some(&names))?
-    };
-    drop(trees);
+    let given = if sexp::is_nil(names) { None } else { Some(texts(names, "names")?) };
+    let names: Option<Vec<&str>> = given.as_ref().map(|names| names.iter().map(String::as_str).collect());
+    let tree = Tree::concat(&trees, names.as_deref())?;
+    drop((trees, names));
+    drop(given);
     Ok(handle_of_tree(tree))
 }
 
 /// `tree_leaf_mask(tree, groups)`: which leaves are below children of the root with these names.
 pub fn tree_leaf_mask(tree: SEXP, groups: SEXP) -> Result<SEXP> {
-    let (tree, groups) = (get(tree, "tree")?, Texts::of(groups, "groups")?);
-    let mask = tree.leaf_mask(&groups.set()?);
-    drop(groups);
+    let mask = get(tree, "tree")?.leaf_mask(&set(&texts(groups, "groups")?));
     Ok(sexp::over_jumps(mask, |mask| {
         let out = sexp::vector(SEXPTYPE::LGLSXP, mask.len());
         // SAFETY: a logical vector with an element for each leaf.
@@ -264,46 +257,33 @@ pub fn walk<const STRUCTURE: bool>(x: SEXP) -> Result<Walked> {
 }
 
 /// The strings of an argument.
-pub struct Texts<'a> {
-    vector: SEXP,
-    argument: &'a str,
-    _made: Option<PreservedObject>,
+///
+/// # Errors
+/// `InvalidType` for anything but a character vector; `InvalidInput` for NA and for strings that are not valid text.
+pub fn texts(x: SEXP, argument: &str) -> Result<Vec<String>> {
+    if sexp::kind(x) != SEXPTYPE::STRSXP || sexp::is_object(x) {
+        bail!(InvalidType, "`{argument}` must be a character vector, not {}.", describe(x));
+    }
+    let (vector, _made) = plain_text(x)?;
+    let text = |i| {
+        // SAFETY: the argument or `_made` holds the vector.
+        let element = unsafe { STRING_ELT(vector, i as R_xlen_t) };
+        // SAFETY: as above; R has set its NA before it loads the package.
+        if element == unsafe { R_NaString } {
+            bail!(InvalidInput, "{argument} must not be NA.");
+        }
+        // SAFETY: as above.
+        match unsafe { utf8(element) } {
+            Some(text) => Ok(text.to_owned()),
+            None => bail!(InvalidInput, "An element of `{argument}` is not valid text."),
+        }
+    };
+    (0..sexp::len(vector)).map(text).collect()
 }
 
-impl<'a> Texts<'a> {
-    /// # Errors
-    /// `InvalidInput` for anything but a character vector.
-    pub fn of(x: SEXP, argument: &'a str) -> Result<Self> {
-        if sexp::kind(x) != SEXPTYPE::STRSXP || sexp::is_object(x) {
-            bail!(InvalidType, "`{argument}` must be a character vector, not {}.", describe(x));
-        }
-        let (vector, made) = plain_text(x)?;
-        Ok(Texts { vector, argument, _made: made })
-    }
-
-    /// # Errors
-    /// `InvalidInput` for NA and for strings that are not valid text.
-    pub fn all(&self) -> Result<Vec<&str>> {
-        let text = |i| {
-            // SAFETY: this object or the argument holds the vector.
-            let text = unsafe {
-                let element = STRING_ELT(self.vector, i as R_xlen_t);
-                if element == R_NaString {
-                    bail!(InvalidInput, "{} must not be NA.", self.argument);
-                }
-                utf8(element)
-            };
-            match text {
-                Some(text) => Ok(text),
-                None => bail!(InvalidInput, "An element of `{}` is not valid text.", self.argument),
-            }
-        };
-        (0..sexp::len(self.vector)).map(text).collect()
-    }
-
-    fn set(&self) -> Result<HashSet<&str>> {
-        Ok(self.all()?.into_iter().collect())
-    }
+/// The different ones of these strings.
+pub fn set(texts: &[String]) -> HashSet<&str> {
+    texts.iter().map(String::as_str).collect()
 }
 
 /// The handle of a walk's tree; not protected.

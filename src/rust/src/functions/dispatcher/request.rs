@@ -61,7 +61,7 @@ impl Request {
         let mask = if call.dispatcher.statics.is_empty() {
             Vec::new()
         } else {
-            request.walked.tree.leaf_mask(&call.dispatcher.statics())
+            request.walked.tree.leaf_mask(&tree::set(&call.dispatcher.statics))
         };
         for i in 0..request.walked.leaves.len() {
             let x = request.walked.leaves[i];

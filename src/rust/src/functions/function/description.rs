@@ -1,6 +1,6 @@
 //! What is known of a function of a program, as a text that R keeps.
 
-use crate::functions::tree::Texts;
+use crate::functions::tree;
 use crate::programs::{executable, program};
 use crate::r::conditions::{Failure, Result};
 use crate::r::describe::describe;
@@ -60,15 +60,13 @@ fn whole(spec: &Spec, sharding: Option<&Option<Sharding>>) -> String {
 fn function_renamed(function: &str, arguments: Robj) -> Result<String> {
     let callable = Callable::of_text(function)?;
     let before = callable.names();
-    let texts = Texts::of(sexp::of(&arguments), "arguments");
-    let names = texts.as_ref().ok().and_then(|texts| texts.all().ok()).filter(|names| names.len() == before.len());
-    let Some(names) = names else {
+    let Some(names) = texts(&arguments).filter(|names| names.len() == before.len()) else {
         let (count, given) = (counted(before.len(), "name"), describe(sexp::of(&arguments)));
         let error = Error::new(Kind::InvalidType, format!("`arguments` must be {count}, not {given}."));
         let known = callable::quoted_list(before.into_iter());
         return Err(Failure(if known.is_empty() { error } else { error.hint(format!("They replace {known}.")) }));
     };
-    Ok(callable.clone().renamed(&names)?.to_text()?)
+    Ok(callable.clone().renamed(&names.iter().map(String::as_str).collect::<Vec<_>>())?.to_text()?)
 }
 
 /// The step of a function; see pjrt_step().
@@ -133,9 +131,7 @@ fn whole_number(x: i32) -> f64 {
 
 /// A character vector without NA.
 fn texts(x: &Robj) -> Option<Vec<String>> {
-    let texts = Texts::of(sexp::of(x), "x").ok()?;
-    let all = texts.all().ok()?;
-    Some(all.into_iter().map(ToOwned::to_owned).collect())
+    tree::texts(sexp::of(x), "x").ok()
 }
 
 /// What R needs to make the function: the names of its arguments, which of them may be left out, the one that has a default,
