@@ -23,8 +23,8 @@ mod watch;
 use crate::library;
 use http::{Http, Limits};
 use index::{Machine, ThisMachine};
-pub use manifest::Manifest;
 use manifest::PlatformRelease;
+pub use manifest::{Manifest, ManifestEntry};
 pub use page::{links, Link};
 use pjrt_base::error::{Error, Kind, Result};
 use place::{InstallFolder, Record};
@@ -90,37 +90,8 @@ pub struct Request<'a> {
 pub struct Installed {
     /// The name of its folder.
     folder: String,
-    library: PathBuf,
-    record: Record,
-}
-
-impl Installed {
-    pub fn platform(&self) -> &str {
-        &self.record.platform
-    }
-
-    pub fn library(&self) -> &Path {
-        &self.library
-    }
-
-    pub fn version(&self) -> &str {
-        &self.record.version
-    }
-
-    /// The version of the PJRT C API that it implements, if the manifest lists it.
-    pub fn api(&self) -> Option<&str> {
-        self.record.api.as_deref()
-    }
-
-    /// Its origin: `"index"`, `"release"`, `"url"` or `"file"`.
-    pub fn source(&self) -> &str {
-        &self.record.source
-    }
-
-    /// The total size of its files.
-    pub fn bytes(&self) -> u64 {
-        self.record.bytes
-    }
+    pub library: PathBuf,
+    pub record: Record,
 }
 
 /// The plugin in `store` to use for a platform, if it is complete: the one that `PJRT_PLUGIN_URL_<PLATFORM>` names,
@@ -177,22 +148,9 @@ pub fn all_installed(store: Store<'_>) -> Vec<Installed> {
     platforms(store).iter().flat_map(|platform| InstallFolder::new(store, platform).all()).collect()
 }
 
-/// A complete plugin that is not used, because others could have changed it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    pub platform: String,
-    pub library: PathBuf,
-    pub reason: String,
-}
-
-/// The plugins in `store` that others could have changed.
-pub fn refused(store: Store<'_>) -> Vec<Refused> {
-    let of_platform = |platform: &String| {
-        let refused = InstallFolder::new(store, platform).refused();
-        let describe = |(library, reason)| Refused { platform: platform.clone(), library, reason };
-        refused.into_iter().map(describe).collect::<Vec<_>>()
-    };
-    platforms(store).iter().flat_map(of_platform).collect()
+/// The plugins in `store` that are not used because they are damaged, or others could have changed them, with the reasons.
+pub fn refused(store: Store<'_>) -> Vec<(Installed, String)> {
+    platforms(store).iter().flat_map(|platform| InstallFolder::new(store, platform).refused()).collect()
 }
 
 /// The folders in `store`.
