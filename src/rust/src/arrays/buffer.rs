@@ -19,6 +19,7 @@ use pjrt_data::array::Spec;
 use pjrt_data::convert::{Check, HostValues, LossReport};
 use pjrt_data::dtype::{DType, HostType};
 use pjrt_data::layout;
+use smallvec::SmallVec;
 use std::mem::ManuallyDrop;
 
 /// As many values are checked faster than an R option is found.
@@ -36,7 +37,7 @@ owned!(
 /// `buffer_new(data, dtype, device, shape, check)`: a buffer from a logical, integer, double, complex or integer64 vector.
 pub fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, check: SEXP) -> Result<SEXP> {
     let device = device::resolve(device)?;
-    let dims = if sexp::is_nil(shape) { own_shape(data) } else { given_shape(shape, Some(sexp::len(data)))? };
+    let dims = if sexp::is_nil(shape) { own_dims(data) } else { given_shape(shape, Some(sexp::len(data)))?.into() };
     from_vector(data, dtype, device, &dims, check)
 }
 
@@ -313,12 +314,12 @@ fn read_region(data: SEXP, start: usize, count: usize, to: *mut u8) {
 }
 
 /// The dimensions of R data: those of an array, or the length of a vector.
-fn own_shape(data: SEXP) -> Vec<i64> {
+pub fn own_dims(data: SEXP) -> SmallVec<[i64; 8]> {
     // An array has one dimension at least.
-    // SAFETY: R protects the argument and its attributes.
+    // SAFETY: the caller protects the data and so their attributes.
     let dims = unsafe { sexp::dim(data) };
     if dims.is_empty() {
-        vec![sexp::len(data) as i64]
+        SmallVec::from_slice(&[sexp::len(data) as i64])
     } else {
         dims.iter().map(|&d| i64::from(d)).collect()
     }

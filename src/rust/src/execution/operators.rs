@@ -18,6 +18,7 @@ use pjrt_core::operators::{Operators, Request};
 use pjrt_core::{Buffer, Client, Executable};
 use pjrt_data::convert::{Check, LossReport, NA_INTEGER};
 use pjrt_data::dtype::{DType, HostType};
+use pjrt_data::layout::format_dims;
 use pjrt_program::eager::Operation;
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -357,7 +358,7 @@ fn upload(operation: Operation, x: SEXP, beside: &Buffer, has_one_shape: bool) -
         dims = if fits { beside.dims().into() } else { [sexp::len(x) as i64].into_iter().collect() };
     }
     if has_one_shape && !beside.dims().is_empty() && *dims != *beside.dims() {
-        let given = if own.is_empty() { describe(x) } else { format!("an array of {}", shown(&dims)) };
+        let given = if own.is_empty() { describe(x) } else { format!("an array of {}", format_dims(&dims)) };
         let message =
             format!("`{}` cannot combine {} with {given}: only scalars are recycled.", operation.name(), beside.spec());
         return Err(refusal(Error::new(Kind::ShapeMismatch, message)));
@@ -366,10 +367,6 @@ fn upload(operation: Operation, x: SEXP, beside: &Buffer, has_one_shape: bool) -
         buffer::uploaded_or_lost(x, host_type, dtype, &beside.device(), dims, check_for(dtype))
     });
     made.map_err(|Failure(error)| refused(error))?.map_err(|lost| misfit(operation, x, dtype, lost))
-}
-
-fn shown(dims: &[i64]) -> String {
-    dims.iter().map(i64::to_string).collect::<Vec<_>>().join("x")
 }
 
 #[cold]

@@ -13,6 +13,7 @@ use pjrt_core::buffer::shard::Share;
 use pjrt_core::safetensors::load_part;
 use pjrt_core::{Buffer, Device};
 use pjrt_data::array::Spec;
+use std::ops::Range;
 
 /// The sharding of an input or output, counted from 1. `starts` and `sizes` have an element for each partition, and are
 /// NULL if that is not known. `positions` are those of this process's devices among all, replica by replica.
@@ -37,22 +38,24 @@ fn executable_array(executable: Robj, is_input: bool, index: i32) -> Result<Robj
         positions = executable.positions().iter().map(|&position| position as i32 + 1).collect::<Vec<_>>()
     );
     let mut found: Vec<(&str, Robj)> = reported.iter().collect();
-    if partitions == 1 {
-        // Every device has all of its replica's.
-        found.push(("whole", numbers(&spec.dims)));
-        found.push(("starts", List::from_values([numbers(&vec![0; spec.dims.len()])]).into()));
-        found.push(("sizes", List::from_values([numbers(&spec.dims)]).into()));
-        found.push(("is_first", true.into()));
-    } else if let Some(sharding) = shardings.get(index).and_then(Option::as_ref) {
-        let parts: Vec<_> = (0..partitions as usize).map(|partition| sharding.part_of(partition)).collect();
-        let starts = parts.iter().map(|part| numbers(&part.iter().map(|range| range.start).collect::<Vec<_>>()));
-        let sizes =
-            parts.iter().map(|part| numbers(&part.iter().map(|range| range.end - range.start).collect::<Vec<_>>()));
-        found.push(("whole", numbers(&sharding.whole)));
-        found.push(("starts", List::from_values(starts).into()));
-        found.push(("sizes", List::from_values(sizes).into()));
-        let is_first = (0..parts.len()).map(|partition| sharding.is_first(partition));
-        found.push(("is_first", is_first.collect::<Logicals>().into()));
+    // Of each partition: its part of the whole, and whether it is the first with this part. A single one has all of its replica's.
+    let all = || spec.dims.iter().map(|&dim| 0..dim).collect();
+    let known = match shardings.get(index).and_then(Option::as_ref) {
+        _ if partitions == 1 => Some((&spec.dims[..], vec![(all(), true)])),
+        Some(sharding) => {
+            let of = |partition| (sharding.part_of(partition), sharding.is_first(partition));
+            Some((&sharding.whole[..], (0..partitions as usize).map(of).collect()))
+        }
+        None => None,
+    };
+    if let Some((whole, parts)) = known {
+        let by_part = |number: fn(&Range<i64>) -> i64| {
+            List::from_values(parts.iter().map(|(part, _)| numbers(&part.iter().map(number).collect::<Vec<_>>())))
+        };
+        found.push(("whole", numbers(whole)));
+        found.push(("starts", by_part(|range| range.start).into()));
+        found.push(("sizes", by_part(|range| range.end - range.start).into()));
+        found.push(("is_first", parts.iter().map(|(_, is_first)| *is_first).collect::<Logicals>().into()));
     }
     Ok(List::from_pairs(found).into())
 }

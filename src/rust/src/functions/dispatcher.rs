@@ -286,13 +286,11 @@ impl Dispatcher {
 
 /// Makes one of a dispatcher's lists this long, at least. R may leave this by a long jump.
 fn grow(parts: SEXP, which: usize, len: usize) {
-    let larger = Protected::new(sexp::vector(SEXPTYPE::VECSXP, len));
-    let old = sexp::at(parts, which);
-    if sexp::len(old) >= len {
-        return;
+    // R's finalizers may replace the list meanwhile.
+    let larger = Protected::new(sexp::list((0..len).map(|i| sexp::at(sexp::at(parts, which), i))));
+    if sexp::len(sexp::at(parts, which)) < len {
+        sexp::set_at(parts, which, larger.sexp());
     }
-    (0..sexp::len(old)).for_each(|i| sexp::set_at(larger.sexp(), i, sexp::at(old, i)));
-    sexp::set_at(parts, which, larger.sexp());
 }
 
 /// Whether R's `identical()` finds two objects the same, numbers by their bits. R may leave this by a long jump.

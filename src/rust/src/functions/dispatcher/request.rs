@@ -174,7 +174,9 @@ impl Request {
     }
 
     fn data(&self, call: &Call, i: usize, x: SEXP) -> Result<Leaf> {
-        let is_shaped = !sexp::is_nil(dim_attribute(x));
+        // SAFETY: the caller protects the arguments.
+        let dims: SmallVec<[i64; 4]> = unsafe { sexp::dim(x) }.iter().map(|&dim| dim.into()).collect();
+        let is_shaped = !dims.is_empty();
         let (host_type, dtype) = match sexp::kind(x) {
             SEXPTYPE::LGLSXP => (HostType::Logical, DType::Pred),
             SEXPTYPE::INTSXP => (HostType::Integer, DType::I32),
@@ -182,8 +184,6 @@ impl Request {
             _ if is_shaped => return Err(self.invalid(i, "its dtype is not one anvl can represent")),
             _ => return Err(self.not_an_input(i, x)),
         };
-        // SAFETY: the caller protects the arguments.
-        let dims: SmallVec<[i64; 4]> = unsafe { sexp::dim(x) }.iter().map(|&dim| dim.into()).collect();
         if !is_shaped && (sexp::is_object(x) || sexp::len(x) != 1 || is_missing(x)) {
             return Err(self.not_an_input(i, x));
         }
@@ -222,11 +222,6 @@ pub fn data_type_name(dtype: DType) -> Option<&'static str> {
         name if dtype.info().bits < 8 || name.starts_with("f8") => None,
         name => Some(name),
     }
-}
-
-fn dim_attribute(x: SEXP) -> SEXP {
-    // SAFETY: on R's main thread; R looks up attributes of every value.
-    unsafe { Rf_getAttrib(x, R_DimSymbol) }
 }
 
 /// Whether the only value of a vector is NA.

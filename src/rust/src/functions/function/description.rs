@@ -9,6 +9,7 @@ use extendr_api::prelude::*;
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind};
 use pjrt_data::array::Spec;
+use pjrt_data::layout::format_type;
 use pjrt_ir::hlo::sharding::Sharding;
 use pjrt_program::callable::{self, Callable, Choice, Input, Wanted};
 
@@ -51,8 +52,7 @@ fn function_of_program(program: Robj) -> Result<String> {
 /// The type of a whole array, whose parts a program may have on several devices.
 fn whole(spec: &Spec, sharding: Option<&Option<Sharding>>) -> String {
     let dims = sharding.and_then(Option::as_ref).map_or(&spec.dims[..], |sharding| &sharding.whole);
-    let dims = dims.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
-    format!("{}[{dims}]", spec.dtype.name())
+    format_type(spec.dtype, dims)
 }
 
 /// The function with these names of its arguments.
