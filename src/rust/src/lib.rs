@@ -1,8 +1,8 @@
 //! The bridge between R and `pjrt-core`: converts R values to core types and back. Must not know how core works. Its folders
 //! are layers, lowest first; a file has the name of the R file that calls it.
 //!
-//! Functions that are called often take and return plain R values (`routines!` below); all others have typed arguments by
-//! extendr. All of it runs on R's main thread.
+//! Functions that are called often take and return plain R values; all others have typed arguments, which extendr converts. All
+//! of it runs on R's main thread.
 
 #[macro_use]
 extern crate pjrt_base;
@@ -34,54 +34,7 @@ mod functions;
 
 mod session;
 
-/// The functions with typed arguments, by the files that have them.
-const TYPED: [fn() -> Metadata; 42] = [
-    r::idle::get_idle_metadata,
-    memory::get_memory_metadata,
-    plugins::cuda::get_cuda_metadata,
-    plugins::install::get_install_metadata,
-    plugins::plugin::get_plugin_metadata,
-    plugins::plugin_search::get_plugin_search_metadata,
-    plugins::sitrep::get_sitrep_metadata,
-    clients::client::get_client_metadata,
-    clients::device::get_device_metadata,
-    clients::memory_space::get_memory_space_metadata,
-    arrays::arrow::get_arrow_metadata,
-    arrays::buffers::get_buffers_metadata,
-    arrays::dlpack::get_dlpack_metadata,
-    arrays::print::get_print_metadata,
-    files::map::get_map_metadata,
-    files::npy::get_npy_metadata,
-    files::safetensors::get_safetensors_metadata,
-    programs::cache::get_cache_metadata,
-    programs::compile::get_compile_metadata,
-    programs::compile_options::get_compile_options_metadata,
-    programs::executable::get_executable_metadata,
-    programs::exported::get_exported_metadata,
-    programs::graph::get_graph_metadata,
-    programs::inspect::get_inspect_metadata,
-    programs::program::get_program_metadata,
-    programs::pytorch::get_pytorch_metadata,
-    programs::refine::get_refine_metadata,
-    programs::serialize::get_serialize_metadata,
-    programs::topology::get_topology_metadata,
-    calls::custom_call::get_custom_call_metadata,
-    calls::linear_algebra::get_linear_algebra_metadata,
-    calls::mpi::get_mpi_metadata,
-    calls::mpi_program::get_mpi_program_metadata,
-    calls::r_call::get_r_call_metadata,
-    execution::benchmark::get_benchmark_metadata,
-    execution::execute::get_execute_metadata,
-    execution::shard::get_shard_metadata,
-    functions::function::description::get_description_metadata,
-    functions::tensor_names::get_tensor_names_metadata,
-    session::lifetime::get_lifetime_metadata,
-    session::on_ready::get_on_ready_metadata,
-    session::trace::get_trace_metadata,
-];
-
-/// The functions that take plain R values, by the function of `r::entry` that runs them, and by their arguments. R calls each by
-/// the last part of its name.
+/// The functions that R calls, each by the last part of its name: by the function of `r` that runs them, and by their arguments.
 macro_rules! routines {
     ($($entry:ident $arguments:tt: $($path:path),*;)*) => {
         [$(&[$(routines!(@one $entry $arguments $path)),*] as &[Routine]),*].concat()
@@ -94,6 +47,12 @@ macro_rules! routines {
         (stringify!($path), address as *const u8, &[$(stringify!($argument)),*] as &[&str])
     }};
     (@run direct $path:path, $($argument:ident),*) => { $path($($argument),*) };
+    (@run typed $path:path, $($argument:ident),*) => {
+        r::typed::run(|| {
+            $(let $argument = &r::sexp::robj($argument);)*
+            Ok($path($($argument.try_into()?),*).into())
+        })
+    };
     (@run $entry:ident $path:path, $($argument:ident),*) => { r::entry::$entry(|| $path($($argument),*)) };
     (@type $argument:ident) => { SEXP };
 }
@@ -101,7 +60,7 @@ macro_rules! routines {
 /// The path of a function, its address, and its arguments.
 type Routine = (&'static str, *const u8, &'static [&'static str]);
 
-fn plain_routines() -> Vec<Routine> {
+fn all_routines() -> Vec<Routine> {
     routines! {
         entry ():
             clients::client::default_platform,
@@ -189,6 +148,170 @@ fn plain_routines() -> Vec<Routine> {
             loaded;
         direct (a, b, c, d, e):
             execution::execute::executable_execute;
+        typed ():
+            memory::memory_stats,
+            plugins::plugin_search::plugins_find,
+            plugins::plugin_search::variables,
+            plugins::sitrep::api_version_bound,
+            plugins::sitrep::processors_allowed,
+            arrays::arrow::arrow_room,
+            arrays::buffers::buffers_list,
+            arrays::dlpack::dlpack_functions,
+            programs::cache::cache_messages,
+            programs::serialize::sent_needed,
+            calls::custom_call::custom_call_problems,
+            calls::mpi::mpi_finish,
+            session::trace::trace_is_on,
+            session::trace::trace_leave,
+            session::trace::trace_stop;
+        typed (a):
+            r::idle::idle_connect,
+            plugins::cuda::cuda_report,
+            plugins::cuda::cuda_look_in,
+            plugins::install::plugins_fetchable,
+            plugins::install::plugins_available,
+            plugins::plugin::plugin_load,
+            plugins::plugin::plugin_file,
+            plugins::plugin::plugin_is_absent,
+            plugins::plugin::plugin_version,
+            plugins::plugin::plugin_attributes,
+            plugins::plugin::plugin_extensions,
+            plugins::plugin::plugin_functions,
+            plugins::plugin::plugin_stablehlo_versions,
+            plugins::plugin_search::plugin_check,
+            plugins::sitrep::index_found,
+            plugins::sitrep::redact,
+            clients::client::store_shown,
+            clients::client::client_platform,
+            clients::client::client_info,
+            clients::device::device_label,
+            clients::device::device_platform,
+            clients::device::device_info,
+            clients::memory_space::buffer_memory,
+            clients::memory_space::client_memories,
+            clients::memory_space::device_memories,
+            clients::memory_space::device_default_memory,
+            clients::memory_space::memory_info,
+            clients::memory_space::device_memory_stats,
+            arrays::dlpack::dlpack_describe,
+            arrays::dlpack::dlpack_stream,
+            arrays::dlpack::dlpack_lend,
+            arrays::print::buffer_literals,
+            files::safetensors::safetensors_close,
+            files::safetensors::safetensors_names,
+            files::safetensors::safetensors_metadata,
+            files::safetensors::safetensors_summary,
+            files::safetensors::safetensors_describe,
+            programs::cache::cache_info,
+            programs::cache::cache_list,
+            programs::cache::cache_clear,
+            programs::compile::compiling_is_ready,
+            programs::compile::compiling_value,
+            programs::compile::compile_helper,
+            programs::compile::compiles_apart,
+            programs::compile_options::compile_options_check,
+            programs::executable::executable_describe,
+            programs::executable::executable_origin,
+            programs::executable::executable_costs,
+            programs::executable::executable_memory_stats,
+            programs::executable::executable_fingerprint,
+            programs::executable::executable_code_bytes,
+            programs::executable::executable_optimized_text,
+            programs::executable::executable_device,
+            programs::executable::executable_own_positions,
+            programs::executable::executable_aliases,
+            programs::exported::exported_weights,
+            programs::exported::exported_facts,
+            programs::exported::exported_function,
+            programs::graph::executable_operation_costs,
+            programs::program::program_describe,
+            programs::program::program_text,
+            programs::refine::program_inputs,
+            programs::serialize::buffer_serialize,
+            programs::serialize::program_serialize,
+            programs::serialize::contained_read,
+            programs::serialize::sent_content,
+            programs::topology::client_topology,
+            calls::custom_call::custom_call_unregister,
+            calls::linear_algebra::linear_algebra_libraries,
+            calls::mpi::mpi_start,
+            execution::execute::execute_options_describe,
+            functions::function::description::function_of_program,
+            functions::function::description::function_facts,
+            functions::function::description::function_arrays,
+            functions::function::description::function_signature,
+            session::lifetime::client_close,
+            session::on_ready::ready_forget,
+            session::trace::trace_start,
+            session::trace::trace_enter;
+        typed (a, b):
+            plugins::install::plugins_refused,
+            plugins::install::plugins_cached,
+            plugins::plugin::plugin_report_write,
+            files::safetensors::safetensors_open,
+            programs::cache::cache_prune,
+            programs::executable::executable_devices,
+            programs::exported::exported_new,
+            programs::exported::exported_read,
+            programs::exported::exported_keep_weights,
+            programs::exported::exported_check,
+            programs::exported::exported_lines,
+            programs::graph::program_graph,
+            programs::program::program_new,
+            programs::program::program_read,
+            programs::pytorch::pytorch_read,
+            programs::serialize::executable_serialize,
+            programs::serialize::sent_adopt,
+            programs::topology::executable_write,
+            execution::shard::executable_input,
+            execution::shard::safetensors_tensor,
+            functions::function::description::function_of_executable,
+            functions::function::description::function_renamed,
+            functions::function::description::function_lines,
+            functions::tensor_names::tensor_names_join,
+            functions::tensor_names::tensor_names_nest,
+            session::on_ready::ready_watch;
+        typed (a, b, c):
+            arrays::arrow::arrow_take,
+            programs::refine::program_of_shapes,
+            programs::serialize::executable_save,
+            programs::serialize::sent_parts,
+            calls::custom_call::custom_call_register,
+            execution::benchmark::benchmark_inputs,
+            execution::shard::executable_array,
+            functions::function::description::function_step,
+            session::trace::trace_write;
+        typed (a, b, c, d):
+            plugins::install::plugin_installed,
+            plugins::install::plugin_uninstall,
+            clients::client::client_create,
+            files::npy::npy_load_files,
+            programs::inspect::hlo_inspect,
+            programs::refine::exported_program,
+            programs::topology::topology_compile,
+            calls::mpi_program::program_of_process,
+            calls::r_call::r_call_register,
+            execution::execute::execute_options_new;
+        typed (a, b, c, d, e):
+            clients::client::client_create_distributed,
+            arrays::print::buffer_lines,
+            programs::serialize::executable_deserialize,
+            programs::serialize::executable_load,
+            execution::benchmark::benchmark_runs,
+            execution::benchmark::benchmark_in_flight,
+            execution::shard::buffer_share;
+        typed (a, b, c, d, e, f):
+            files::npy::npy_load,
+            programs::compile::executable_compile,
+            programs::compile::compiling_start,
+            programs::topology::topology_create,
+            execution::shard::safetensors_share;
+        typed (a, b, c, d, e, f, g):
+            files::map::map_array;
+        typed (a, b, c, d, e, f, g, h):
+            files::safetensors::safetensors_save;
+        typed (a, b, c, d, e, f, g, h, i, j):
+            plugins::install::plugin_install;
     }
 }
 
@@ -251,9 +374,7 @@ pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard
     pjrt_ffi::exception::set_guard(guard);
     // Threads, callbacks and R's garbage collector call this library even after R unloads the package.
     pjrt_base::process::keep_library_of(pjrt_register as *const () as usize);
-    let typed = TYPED.iter().flat_map(|of_file| of_file().functions).filter(|function| !function.hidden);
-    let typed = typed.map(|function| Func { c_name: function.rust_name, ..function });
-    let functions = typed.chain(plain_routines().into_iter().map(describe_routine)).collect();
+    let functions = all_routines().into_iter().map(describe_routine).collect();
     extendr_api::register_call_methods(library, Metadata { name: "pjrt", functions, impls: Vec::new() });
     r::pooled::register(library);
     r::handle::sent::register(library);

@@ -12,8 +12,7 @@ use pjrt_core::{Buffer, Device};
 use std::mem::size_of;
 
 /// Room for an array and a schema, which others fill, and the addresses of both as text.
-#[extendr]
-fn arrow_room() -> Result<Robj> {
+pub fn arrow_room() -> Result<Robj> {
     let room = Protected::new(sexp::vector(SEXPTYPE::RAWSXP, size_of::<ArrowArray>() + size_of::<ArrowSchema>()));
     // SAFETY: a new vector, whose bytes are ours to write.
     let start = unsafe {
@@ -26,8 +25,7 @@ fn arrow_room() -> Result<Robj> {
 }
 
 /// Moves the array and the schema at these addresses, in digits, to a device.
-#[extendr]
-fn arrow_take(array: &str, schema: &str, device: Robj) -> Result<Robj> {
+pub fn arrow_take(array: &str, schema: &str, device: Robj) -> Result<Robj> {
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     let (array, schema) = (address(array)?, address(schema)?);
     memory::collect_under_pressure(device.client())?;
@@ -45,10 +43,4 @@ fn address(text: &str) -> Result<usize> {
         Ok(address) => Ok(address),
         Err(_) => bail!(Internal, "'{text}' is not an address."),
     }
-}
-
-extendr_module! {
-    mod arrow;
-    fn arrow_room;
-    fn arrow_take;
 }

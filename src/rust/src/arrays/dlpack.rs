@@ -116,8 +116,7 @@ pub fn dlpack_give(capsule: SEXP) -> Result<SEXP> {
 }
 
 /// What is known of an array; only whether it was used if it was.
-#[extendr]
-fn dlpack_describe(capsule: Robj) -> Result<Robj> {
+pub fn dlpack_describe(capsule: Robj) -> Result<Robj> {
     let capsule: &Capsule = handle::get(sexp::of(&capsule), "x")?;
     let managed = capsule.0.borrow();
     let Some(managed) = managed.as_ref() else { return Ok(list!(used = true).into()) };
@@ -137,16 +136,14 @@ fn dlpack_describe(capsule: Robj) -> Result<Robj> {
 }
 
 /// The stream of a device, as text, on which other libraries must make arrays ready; NULL if it has none.
-#[extendr]
-fn dlpack_stream(device: Robj) -> Result<Robj> {
+pub fn dlpack_stream(device: Robj) -> Result<Robj> {
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     Ok(device.stream_for_external_arrays()?.map_or(().into(), |stream| stream.to_string().into()))
 }
 
 /// What Python needs to use a buffer: an address that it must release, the type, the kind and number of the device or "-", and
 /// the dimensions. One text, since that is quick to pass on.
-#[extendr]
-fn dlpack_lend(buffer: Robj) -> Result<Robj> {
+pub fn dlpack_lend(buffer: Robj) -> Result<Robj> {
     let buffer = buffer::get(sexp::of(&buffer))?;
     buffer.check_alive()?;
     let place = match place(buffer) {
@@ -174,8 +171,7 @@ pub fn dlpack_release(lent: SEXP) -> Result<SEXP> {
 static NAMES: [&CStr; 4] = [c"dltensor", c"dltensor_versioned", c"used_dltensor", c"used_dltensor_versioned"];
 
 /// The addresses, as text, of the functions and names for Python.
-#[extendr]
-fn dlpack_functions() -> Vec<String> {
+pub fn dlpack_functions() -> Vec<String> {
     let functions = [
         python_export as *const () as usize,
         python_release as *const () as usize,
@@ -259,12 +255,4 @@ unsafe extern "C" fn python_destroy(capsule: *mut c_void) {
             let _ = catch_unwind(AssertUnwindSafe(|| drop(Managed::from_raw(array, is_versioned))));
         }
     }
-}
-
-extendr_module! {
-    mod dlpack;
-    fn dlpack_describe;
-    fn dlpack_functions;
-    fn dlpack_lend;
-    fn dlpack_stream;
 }

@@ -16,8 +16,7 @@ use pjrt_data::literal::Formatter;
 use pjrt_data::print::{render, ElementSource, HostBytes, Options};
 
 /// The lines that show a buffer's elements, in pieces of some lines each. Negative limits mean no limit.
-#[extendr]
-fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64, decimals: f64) -> Result<Robj> {
+pub fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64, decimals: f64) -> Result<Robj> {
     let buffer = buffer::get(sexp::of(&buffer))?;
     let limit = |x: f64| (x >= 0.0).then_some(x as u64);
     let options = Options {
@@ -71,8 +70,7 @@ pub fn pieces(text: &str) -> Vec<&str> {
 }
 
 /// The elements as StableHLO constants: a character vector with the buffer's dimensions.
-#[extendr]
-fn buffer_literals(buffer: Robj) -> Result<Robj> {
+pub fn buffer_literals(buffer: Robj) -> Result<Robj> {
     let buffer = buffer::get(sexp::of(&buffer))?;
     let ready = buffer.wait()?;
     let spec = buffer.spec();
@@ -121,10 +119,4 @@ impl ElementSource for DeviceBytes<'_> {
         self.ready.read_range(start * width, &mut self.read)?;
         Ok(&self.read)
     }
-}
-
-extendr_module! {
-    mod print;
-    fn buffer_lines;
-    fn buffer_literals;
 }

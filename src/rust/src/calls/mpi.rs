@@ -11,8 +11,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 /// Initializes MPI, or joins it, with the library that is named, if one is.
-#[extendr]
-fn mpi_start(library: Vec<String>) -> Result<List> {
+pub fn mpi_start(library: Vec<String>) -> Result<List> {
     // Where MPI may be called on this thread only, waits and the idle prompt call it.
     process::watch_forks();
     callbacks::run_on_this_thread();
@@ -48,13 +47,6 @@ pub fn mpi_kinds(buffers: SEXP) -> Result<SEXP> {
 }
 
 /// Waits for what is under way, and ends MPI.
-#[extendr]
-fn mpi_finish() -> Result<()> {
+pub fn mpi_finish() -> Result<()> {
     Ok(mpi::finish()?)
-}
-
-extendr_module! {
-    mod mpi;
-    fn mpi_start;
-    fn mpi_finish;
 }

@@ -49,8 +49,7 @@ thread_local! {
 }
 
 /// Registers an R function, instead of the handlers that the target had before.
-#[extendr]
-fn r_call_register(target: &str, function: Robj, as_buffers: bool, takes_attributes: bool) -> Result<Robj> {
+pub fn r_call_register(target: &str, function: Robj, as_buffers: bool, takes_attributes: bool) -> Result<Robj> {
     process::watch_forks();
     callbacks::run_on_this_thread();
     host::set_runner(run);
@@ -327,9 +326,4 @@ fn shaped(x: SEXP) -> String {
     }
     let dims: Vec<_> = dims.iter().map(i32::to_string).collect();
     format!("{} with dimensions ({})", describe(x), dims.join(", "))
-}
-
-extendr_module! {
-    mod r_call;
-    fn r_call_register;
 }

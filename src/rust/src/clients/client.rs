@@ -16,8 +16,7 @@ use std::time::Duration;
 owned!(Client, c"PJRTClient");
 
 /// Creates a client of a plugin, with options of these names, types and values.
-#[extendr]
-fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: List) -> Result<Robj> {
+pub fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: List) -> Result<Robj> {
     handle::release_forgotten();
     let plugin = *handle::get::<&'static Plugin>(sexp::of(&plugin), "plugin")?;
     let options = options_of(names, &types, &values)?;
@@ -26,8 +25,7 @@ fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: L
 }
 
 /// The same together with other processes. `place` is a list of rank, size, store, job, name and timeout.
-#[extendr]
-fn client_create_distributed(
+pub fn client_create_distributed(
     plugin: Robj,
     names: Vec<String>,
     types: Vec<String>,
@@ -57,8 +55,7 @@ fn client_create_distributed(
 }
 
 /// A store's address without its password.
-#[extendr]
-fn store_shown(address: &str) -> Result<Robj> {
+pub fn store_shown(address: &str) -> Result<Robj> {
     Ok(SharedStore::read(address)?.to_string().into())
 }
 
@@ -89,14 +86,12 @@ fn option_value(kind: &str, value: &Robj) -> Option<PluginValue> {
 }
 
 /// The platform's name as the plugin spells it.
-#[extendr]
-fn client_platform(client: Robj) -> Result<Robj> {
+pub fn client_platform(client: Robj) -> Result<Robj> {
     Ok(get(&client)?.platform().into())
 }
 
 /// Information about the client.
-#[extendr]
-fn client_info(client: Robj) -> Result<List> {
+pub fn client_info(client: Robj) -> Result<List> {
     let client = get(&client)?;
     let (major, minor) = client.plugin().api().version();
     Ok(list!(
@@ -142,13 +137,4 @@ extern "C" {
 /// The client of a handle.
 pub fn get(client: &Robj) -> Result<&Client> {
     handle::get(sexp::of(client), "client")
-}
-
-extendr_module! {
-    mod client;
-    fn client_create;
-    fn client_create_distributed;
-    fn client_info;
-    fn client_platform;
-    fn store_shown;
 }

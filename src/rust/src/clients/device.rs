@@ -75,20 +75,17 @@ pub fn resolve<'a>(x: SEXP) -> Result<&'a Device> {
 }
 
 /// The plugin's string for the device.
-#[extendr]
-fn device_label(device: Robj) -> Result<Robj> {
+pub fn device_label(device: Robj) -> Result<Robj> {
     Ok(get(&device)?.label().into())
 }
 
 /// The platform of the device's client.
-#[extendr]
-fn device_platform(device: Robj) -> Result<Robj> {
+pub fn device_platform(device: Robj) -> Result<Robj> {
     Ok(get(&device)?.client().platform().into())
 }
 
 /// Information about the device.
-#[extendr]
-fn device_info(device: Robj) -> Result<List> {
+pub fn device_info(device: Robj) -> Result<List> {
     let device = get(&device)?;
     let Description { id, process_index, kind, label, debug_label, attributes } = device.description();
     Ok(list!(
@@ -106,11 +103,4 @@ fn device_info(device: Robj) -> Result<List> {
 
 fn get(device: &Robj) -> Result<&Device> {
     handle::get(sexp::of(device), "device")
-}
-
-extendr_module! {
-    mod device;
-    fn device_info;
-    fn device_label;
-    fn device_platform;
 }

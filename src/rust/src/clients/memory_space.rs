@@ -40,37 +40,32 @@ fn object(memory: Option<MemorySpace>) -> Robj {
 }
 
 /// The memory space of a buffer, or NULL if the plugin does not say.
-#[extendr]
-fn buffer_memory(buffer: Robj) -> Result<Robj> {
+pub fn buffer_memory(buffer: Robj) -> Result<Robj> {
     let buffer: &Buffer = handle::get(sexp::of(&buffer), "x")?;
     Ok(object(buffer.memory()?))
 }
 
 /// The memory spaces of a client.
-#[extendr]
-fn client_memories(client: Robj) -> Result<Robj> {
+pub fn client_memories(client: Robj) -> Result<Robj> {
     let client: &Client = handle::get(sexp::of(&client), "client")?;
     Ok(sexp::robj(all(client)))
 }
 
 /// The memory spaces that a device can use.
-#[extendr]
-fn device_memories(device: Robj) -> Result<Robj> {
+pub fn device_memories(device: Robj) -> Result<Robj> {
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     let memories: Vec<_> = device.memories().map(|memory| object(Some(memory))).collect();
     Ok(List::from_values(memories).into())
 }
 
 /// The default memory space of a device's buffers, or NULL.
-#[extendr]
-fn device_default_memory(device: Robj) -> Result<Robj> {
+pub fn device_default_memory(device: Robj) -> Result<Robj> {
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     Ok(object(device.default_memory()))
 }
 
 /// Information about a memory space.
-#[extendr]
-fn memory_info(memory: Robj) -> Result<List> {
+pub fn memory_info(memory: Robj) -> Result<List> {
     let memory: &MemorySpace = handle::get(sexp::of(&memory), "memory")?;
     let object = |d: Device| sexp::robj(device::object(d.client(), d.index()));
     let devices: Vec<_> = memory.devices().map(object).collect();
@@ -84,8 +79,7 @@ fn memory_info(memory: Robj) -> Result<List> {
 }
 
 /// Statistics of a device's memory allocator.
-#[extendr]
-fn device_memory_stats(device: Robj) -> Result<Robj> {
+pub fn device_memory_stats(device: Robj) -> Result<Robj> {
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     let stats = device.memory_stats().map_err(|error| match error.code() {
         Some(UNIMPLEMENTED) => error.hint("pjrt_memory_stats() shows how much memory your buffers use."),
@@ -93,14 +87,4 @@ fn device_memory_stats(device: Robj) -> Result<Robj> {
     })?;
     let values = stats.iter().map(|&(_, value)| value as f64).collect::<Vec<_>>();
     Ok(list!(names = stats.iter().map(|&(name, _)| name).collect::<Vec<_>>(), values = values).into())
-}
-
-extendr_module! {
-    mod memory_space;
-    fn buffer_memory;
-    fn client_memories;
-    fn device_default_memory;
-    fn device_memories;
-    fn device_memory_stats;
-    fn memory_info;
 }

@@ -71,8 +71,7 @@ fn timed<T>(
 }
 
 /// The seconds of each of `times` runs, each awaited. Donated inputs are copied for each run, or fed back from the outputs.
-#[extendr]
-fn benchmark_runs(executable: Robj, inputs: Robj, options: Robj, times: f64, feeds_back: bool) -> Result<Robj> {
+pub fn benchmark_runs(executable: Robj, inputs: Robj, options: Robj, times: f64, feeds_back: bool) -> Result<Robj> {
     let donated = if feeds_back { Donated::FedBack } else { Donated::Copied };
     let run = |e: &Executable, inputs: &[&Buffer], options: &ExecuteOptions, copy: timing::CopyInput| {
         e.time_runs(inputs, options, copy, donated, times as usize)
@@ -81,8 +80,7 @@ fn benchmark_runs(executable: Robj, inputs: Robj, options: Robj, times: f64, fee
 }
 
 /// The seconds of `times` runs, of which up to `depth` are in flight at any time.
-#[extendr]
-fn benchmark_in_flight(executable: Robj, inputs: Robj, options: Robj, times: f64, depth: f64) -> Result<Robj> {
+pub fn benchmark_in_flight(executable: Robj, inputs: Robj, options: Robj, times: f64, depth: f64) -> Result<Robj> {
     let run = |e: &Executable, inputs: &[&Buffer], options: &ExecuteOptions, copy: timing::CopyInput| {
         e.time_in_flight(inputs, options, copy, times as usize, depth as usize)
     };
@@ -90,8 +88,7 @@ fn benchmark_in_flight(executable: Robj, inputs: Robj, options: Robj, times: f64
 }
 
 /// The inputs in the program's order, with copies of those that a run takes over.
-#[extendr]
-fn benchmark_inputs(executable: Robj, inputs: Robj, options: Robj) -> Result<Robj> {
+pub fn benchmark_inputs(executable: Robj, inputs: Robj, options: Robj) -> Result<Robj> {
     let subject = subject(&executable, &inputs, &options)?;
     let (executable, values) = (subject.executable, &subject.inputs.values);
     let set = Protected::new(sexp::vector(SEXPTYPE::VECSXP, values.len()));
@@ -101,11 +98,4 @@ fn benchmark_inputs(executable: Robj, inputs: Robj, options: Robj) -> Result<Rob
         sexp::set_at(set.sexp(), i, if is_copied { copy()? } else { value });
     }
     Ok(sexp::robj(set.sexp()))
-}
-
-extendr_module! {
-    mod benchmark;
-    fn benchmark_in_flight;
-    fn benchmark_inputs;
-    fn benchmark_runs;
 }

@@ -17,8 +17,7 @@ use std::ops::Range;
 
 /// The sharding of an input or output, counted from 1. `starts` and `sizes` have an element for each partition, and are
 /// NULL if that is not known. `positions` are those of this process's devices among all, replica by replica.
-#[extendr]
-fn executable_array(executable: Robj, is_input: bool, index: i32) -> Result<Robj> {
+pub fn executable_array(executable: Robj, is_input: bool, index: i32) -> Result<Robj> {
     let executable = executable::get(&executable)?;
     let (signature, shardings) = (executable.signature(), executable.shardings());
     let index = index as usize - 1;
@@ -61,16 +60,14 @@ fn executable_array(executable: Robj, is_input: bool, index: i32) -> Result<Robj
 }
 
 /// The number of an executable's input, from 1, by its name in any spelling; NULL if there is no such input.
-#[extendr]
-fn executable_input(executable: Robj, name: &str) -> Result<Robj> {
+pub fn executable_input(executable: Robj, name: &str) -> Result<Robj> {
     let signature = executable::get(&executable)?.signature();
     let names: Vec<&str> = signature.inputs.iter().map(|input| input.name.as_str()).collect();
     Ok(position(&names, name).map_or_else(|_| ().into(), |index| (index as i32 + 1).into()))
 }
 
 /// A part of a buffer for a device, where it has the dimensions `dims`.
-#[extendr]
-fn buffer_share(source: Robj, start: Robj, size: Robj, dims: Robj, device: Robj) -> Result<Robj> {
+pub fn buffer_share(source: Robj, start: Robj, size: Robj, dims: Robj, device: Robj) -> Result<Robj> {
     let source: &Buffer = buffer::get(sexp::of(&source))?;
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     let share = share(&start, &size, &dims)?;
@@ -79,8 +76,7 @@ fn buffer_share(source: Robj, start: Robj, size: Robj, dims: Robj, device: Robj)
 }
 
 /// The same for a tensor in an open model, given by its position from 1.
-#[extendr]
-fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims: Robj, device: Robj) -> Result<Robj> {
+pub fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims: Robj, device: Robj) -> Result<Robj> {
     let open: &OpenFile = handle::get(sexp::of(&file), "x")?;
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     let model = open.model()?;
@@ -90,8 +86,7 @@ fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims: Rob
 }
 
 /// The type and shape of a tensor in an open model.
-#[extendr]
-fn safetensors_tensor(file: Robj, tensor: i32) -> Result<Robj> {
+pub fn safetensors_tensor(file: Robj, tensor: i32) -> Result<Robj> {
     let open: &OpenFile = handle::get(sexp::of(&file), "x")?;
     let model = open.model()?;
     let tensor = model.tensor(tensor as usize - 1)?;
@@ -116,13 +111,4 @@ fn share(start: &Robj, size: &Robj, dims: &Robj) -> Result<Share> {
     };
     let range = |(&start, &size): (&i64, &i64)| start as usize..(start + size) as usize;
     Ok(Share { ranges: start.iter().zip(&size).map(range).collect(), dims })
-}
-
-extendr_module! {
-    mod shard;
-    fn executable_array;
-    fn executable_input;
-    fn buffer_share;
-    fn safetensors_share;
-    fn safetensors_tensor;
 }

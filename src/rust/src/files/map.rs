@@ -15,8 +15,7 @@ use std::path::Path;
 
 /// Maps an array of a file. `shape` is NULL or checked whole numbers, of which number `unknown`, from 1, is to be found
 /// out, or none if it is 0. A NULL `dtype` means a `.npy` file.
-#[extendr]
-fn map_array(
+pub fn map_array(
     path: &str,
     dtype: Robj,
     shape: Robj,
@@ -40,9 +39,4 @@ fn map_array(
     let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, 1));
     stored::load(list.sexp(), 0, &loading, device, &mut |_| {})?;
     Ok(sexp::robj(sexp::at(list.sexp(), 0)))
-}
-
-extendr_module! {
-    mod map;
-    fn map_array;
 }

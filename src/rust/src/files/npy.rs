@@ -25,8 +25,7 @@ const WORTH_A_FILE: usize = 32 << 10;
 
 /// Loads the array of a file, or the arrays of an archive with these names or all. Names are NULL for a file with one
 /// array.
-#[extendr]
-fn npy_load(path: &str, device: Robj, names: Robj, dtype: Robj, show: bool, columns: i32) -> Result<Robj> {
+pub fn npy_load(path: &str, device: Robj, names: Robj, dtype: Robj, show: bool, columns: i32) -> Result<Robj> {
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     let dtype = if dtype.is_null() { None } else { Some(dtype::parse(sexp::of(&dtype), None)?) };
     memory::collect_under_pressure(device.client())?;
@@ -49,8 +48,7 @@ fn npy_load(path: &str, device: Robj, names: Robj, dtype: Robj, show: bool, colu
 }
 
 /// Loads the arrays of many files with one array each.
-#[extendr]
-fn npy_load_files(paths: Vec<String>, device: Robj, show: bool, columns: i32) -> Result<Robj> {
+pub fn npy_load_files(paths: Vec<String>, device: Robj, show: bool, columns: i32) -> Result<Robj> {
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     memory::collect_under_pressure(device.client())?;
     let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, paths.len()));
@@ -119,10 +117,4 @@ fn check_type(arrays: &[NpyArray], dtype: Option<DType>) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-extendr_module! {
-    mod npy;
-    fn npy_load;
-    fn npy_load_files;
 }

@@ -41,29 +41,25 @@ fn get(file: &Robj) -> Result<&OpenFile> {
 }
 
 /// Opens a model for a device, or for none.
-#[extendr]
-fn safetensors_open(path: &str, device: Robj) -> Result<Robj> {
+pub fn safetensors_open(path: &str, device: Robj) -> Result<Robj> {
     let device: Option<&Device> = if device.is_null() { None } else { Some(handle::get(sexp::of(&device), "device")?) };
     let model = Model::open(Path::new(path))?;
     Ok(handle::object(OpenFile { model: RefCell::new(Some(Rc::new(model))), device: device.cloned() }))
 }
 
 /// Closes it. Loaded tensors stay.
-#[extendr]
-fn safetensors_close(file: Robj) -> Result<Robj> {
+pub fn safetensors_close(file: Robj) -> Result<Robj> {
     drop(get(&file)?.model.take());
     Ok(().into())
 }
 
 /// The names of its tensors.
-#[extendr]
-fn safetensors_names(file: Robj) -> Result<Robj> {
+pub fn safetensors_names(file: Robj) -> Result<Robj> {
     Ok(get(&file)?.model()?.names().collect::<Vec<_>>().into())
 }
 
 /// Its metadata as names and values, or NULL.
-#[extendr]
-fn safetensors_metadata(file: Robj) -> Result<Robj> {
+pub fn safetensors_metadata(file: Robj) -> Result<Robj> {
     let model = get(&file)?.model()?;
     let Some(metadata) = model.metadata() else { return Ok(().into()) };
     let (names, values): (Vec<_>, Vec<_>) =
@@ -72,8 +68,7 @@ fn safetensors_metadata(file: Robj) -> Result<Robj> {
 }
 
 /// Information about it, as a list; NULL if it is closed.
-#[extendr]
-fn safetensors_summary(file: Robj) -> Result<Robj> {
+pub fn safetensors_summary(file: Robj) -> Result<Robj> {
     let open = get(&file)?;
     let Ok(model) = open.model() else { return Ok(().into()) };
     Ok(list!(
@@ -86,8 +81,7 @@ fn safetensors_summary(file: Robj) -> Result<Robj> {
 }
 
 /// The contents of its headers, as columns; `file` is NULL unless there is an index.
-#[extendr]
-fn safetensors_describe(file: Robj) -> Result<List> {
+pub fn safetensors_describe(file: Robj) -> Result<List> {
     let model = get(&file)?.model()?;
     let tensors = (0..model.len()).map(|i| Ok(model.tensor(i)?)).collect::<Result<Vec<_>>>()?;
     let shape = |dims: &[i64]| sexp::robj(sexp::new_whole_numbers(dims));
@@ -141,9 +135,8 @@ fn distinct(positions: impl Iterator<Item = usize>) -> (Vec<usize>, Vec<usize>) 
 }
 
 /// Saves buffers by name, and returns the path to load them from. A negative limit of a file's size means no limit.
-#[extendr]
 #[allow(clippy::too_many_arguments)]
-fn safetensors_save(
+pub fn safetensors_save(
     tensors: List,
     names: Vec<String>,
     path: &str,
@@ -168,15 +161,4 @@ fn safetensors_save(
     let saved = save(&buffers, &saving, &mut |done| bar.show(done, Some(total)));
     bar.finish();
     Ok(saved?.to_string_lossy().as_ref().into())
-}
-
-extendr_module! {
-    mod safetensors;
-    fn safetensors_open;
-    fn safetensors_close;
-    fn safetensors_names;
-    fn safetensors_metadata;
-    fn safetensors_summary;
-    fn safetensors_describe;
-    fn safetensors_save;
 }

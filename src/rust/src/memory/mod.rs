@@ -266,8 +266,7 @@ fn history(client: &Client, now: Duration) -> List {
 }
 
 /// What the clients and the pool hold, in bytes, and how many objects R holds.
-#[extendr]
-fn memory_stats() -> Result<List> {
+pub fn memory_stats() -> Result<List> {
     pins::drain();
     dlpack::release_pending();
     apply_limit()?;
@@ -290,9 +289,4 @@ fn memory_stats() -> Result<List> {
         staging_max = pool::limit() as f64,
         pinned = pins::count() as f64
     ))
-}
-
-extendr_module! {
-    mod memory;
-    fn memory_stats;
 }

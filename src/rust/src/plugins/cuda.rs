@@ -5,8 +5,7 @@ use pjrt_plugins::cuda::{self, Driver, LibraryOrigin, Report};
 use std::path::{Path, PathBuf};
 
 /// The driver, and the libraries for the plugin at `plugin`; only the driver if that is empty.
-#[extendr]
-fn cuda_report(plugin: &str) -> List {
+pub fn cuda_report(plugin: &str) -> List {
     let Report { driver, needs, libraries } = cuda::report((!plugin.is_empty()).then(|| Path::new(plugin)));
     let (version, module) = match driver {
         Driver::Absent { module } => (None, module),
@@ -34,13 +33,6 @@ fn cuda_report(plugin: &str) -> List {
 }
 
 /// Adds folders of Python packages to the search for CUDA's libraries.
-#[extendr]
-fn cuda_look_in(folders: Vec<String>) {
+pub fn cuda_look_in(folders: Vec<String>) {
     cuda::libraries::look_in(folders.into_iter().map(PathBuf::from).collect());
-}
-
-extendr_module! {
-    mod cuda;
-    fn cuda_report;
-    fn cuda_look_in;
 }

@@ -19,8 +19,7 @@ fn store<'a>(folder: &'a str, package: &'a str) -> Store<'a> {
 }
 
 /// The library of a platform's plugin in the cache, or in a site's folder, or NULL.
-#[extendr]
-fn plugin_installed(name: &str, folder: &str, manifest: &str, package: &str) -> Result<Robj> {
+pub fn plugin_installed(name: &str, folder: &str, manifest: &str, package: &str) -> Result<Robj> {
     let manifest = Manifest::read(Path::new(manifest))?;
     let found = installed(name, store(folder, package), &manifest);
     Ok(found.map_or(().into(), |found| text(&found.library)))
@@ -28,9 +27,8 @@ fn plugin_installed(name: &str, folder: &str, manifest: &str, package: &str) -> 
 
 /// Installs a platform's plugin into the cache; with `show`, shows the progress on a console of `columns`. `""` stands
 /// for an absent argument.
-#[extendr]
 #[allow(clippy::too_many_arguments)]
-fn plugin_install(
+pub fn plugin_install(
     name: &str,
     cache_dir: &str,
     manifest: &str,
@@ -70,8 +68,7 @@ fn plugin_install(
 }
 
 /// The plugins in the cache or in a site's folder that others could have changed, as columns.
-#[extendr]
-fn plugins_refused(folder: &str, package: &str) -> List {
+pub fn plugins_refused(folder: &str, package: &str) -> List {
     let all = refused(store(folder, package));
     list!(
         platform = all.iter().map(|(one, _)| one.record.platform.as_str()).collect::<Vec<_>>(),
@@ -81,8 +78,7 @@ fn plugins_refused(folder: &str, package: &str) -> List {
 }
 
 /// The plugins in the cache or in a site's folder, as columns.
-#[extendr]
-fn plugins_cached(folder: &str, package: &str) -> List {
+pub fn plugins_cached(folder: &str, package: &str) -> List {
     let all = all_installed(store(folder, package));
     let records = || all.iter().map(|one| &one.record);
     list!(
@@ -96,8 +92,7 @@ fn plugins_cached(folder: &str, package: &str) -> List {
 }
 
 /// Removes a platform's plugins from the cache, all versions if `version` is `""`, and returns their folders and sizes.
-#[extendr]
-fn plugin_uninstall(name: &str, version: &str, cache_dir: &str, manifest: &str) -> Result<Robj> {
+pub fn plugin_uninstall(name: &str, version: &str, cache_dir: &str, manifest: &str) -> Result<Robj> {
     let version = Some(version).filter(|version| !version.is_empty());
     let gone = uninstall(name, version, Path::new(cache_dir), &Manifest::read(Path::new(manifest))?, &mut |_, _| {
         !interrupt_pending()
@@ -107,16 +102,14 @@ fn plugin_uninstall(name: &str, version: &str, cache_dir: &str, manifest: &str) 
 }
 
 /// The plugins that can be downloaded for this machine: names, and the size of the download in bytes.
-#[extendr]
-fn plugins_fetchable(manifest: &str) -> Result<Robj> {
+pub fn plugins_fetchable(manifest: &str) -> Result<Robj> {
     let (names, bytes): (Vec<_>, Vec<_>) = Manifest::read(Path::new(manifest))?.fetchable().into_iter().unzip();
     let bytes: Vec<_> = bytes.into_iter().map(|bytes| bytes.map(|bytes| bytes as f64)).collect();
     Ok(list!(name = names, bytes = bytes).into())
 }
 
 /// All plugins that can be downloaded for this machine, as columns.
-#[extendr]
-fn plugins_available(manifest: &str) -> Result<List> {
+pub fn plugins_available(manifest: &str) -> Result<List> {
     let manifest = Manifest::read(Path::new(manifest))?;
     let all = manifest.available();
     Ok(list!(
@@ -131,15 +124,4 @@ fn plugins_available(manifest: &str) -> Result<List> {
 
 fn text(path: &Path) -> Robj {
     path.to_string_lossy().as_ref().into()
-}
-
-extendr_module! {
-    mod install;
-    fn plugin_installed;
-    fn plugin_install;
-    fn plugins_cached;
-    fn plugins_refused;
-    fn plugin_uninstall;
-    fn plugins_fetchable;
-    fn plugins_available;
 }

@@ -21,8 +21,7 @@ owned!(Compiling, c"PJRTCompiling");
 
 /// Compiles a program for a list of devices. If it is empty, for those of the options on the default device's client.
 /// Waits on R's thread, which checks for interrupts, while another thread compiles.
-#[extendr]
-fn executable_compile(
+pub fn executable_compile(
     program: Robj,
     options: Robj,
     devices: Robj,
@@ -39,8 +38,7 @@ fn executable_compile(
 }
 
 /// The same without waiting.
-#[extendr]
-fn compiling_start(
+pub fn compiling_start(
     program: Robj,
     options: Robj,
     devices: Robj,
@@ -55,15 +53,13 @@ fn compiling_start(
 }
 
 /// Whether a compilation has ended.
-#[extendr]
-fn compiling_is_ready(compiling: Robj) -> Result<Robj> {
+pub fn compiling_is_ready(compiling: Robj) -> Result<Robj> {
     callbacks::serve()?;
     Ok(get(&compiling)?.is_ready()?.into())
 }
 
 /// Waits for an executable.
-#[extendr]
-fn compiling_value(compiling: Robj) -> Result<Robj> {
+pub fn compiling_value(compiling: Robj) -> Result<Robj> {
     let compiling = get(&compiling)?;
     let compiled = progress::doing("compiling", || compiling.wait());
     Ok(executable::object(compiled.map_err(|error| holdings::explain(error, needs))?))
@@ -106,15 +102,13 @@ pub fn place_of(place: &Robj) -> Place {
 }
 
 /// Names the program that compiles in a process of its own. Returns whether it is there.
-#[extendr]
-fn compile_helper(path: &str) -> bool {
+pub fn compile_helper(path: &str) -> bool {
     apart::set_helper(Path::new(path));
     apart::has_helper()
 }
 
 /// Whether the client's programs can be compiled in processes of their own.
-#[extendr]
-fn compiles_apart(client: Robj) -> Result<Robj> {
+pub fn compiles_apart(client: Robj) -> Result<Robj> {
     Ok(is_possible(handle::get(sexp::of(&client), "client")?).into())
 }
 
@@ -144,14 +138,4 @@ pub fn dispatch_option() -> Result<Dispatch> {
             describe(option)
         ),
     }
-}
-
-extendr_module! {
-    mod compile;
-    fn executable_compile;
-    fn compiling_start;
-    fn compiling_is_ready;
-    fn compiling_value;
-    fn compile_helper;
-    fn compiles_apart;
 }

@@ -8,8 +8,7 @@ use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_core::executable::options::{CompileOptions, OptionValue, Propagation};
 
 /// Checks options as a compilation would.
-#[extendr]
-fn compile_options_check(options: Robj) -> Result<()> {
+pub fn compile_options_check(options: Robj) -> Result<()> {
     get(sexp::of(&options)).map(drop)
 }
 
@@ -118,9 +117,4 @@ fn option_value(x: SEXP) -> Option<OptionValue> {
         Some(&[whole]) => Some(OptionValue::Int(whole)),
         _ => sexp::number(x).filter(|number| number.is_finite()).map(OptionValue::Float),
     }
-}
-
-extendr_module! {
-    mod compile_options;
-    fn compile_options_check;
 }

@@ -58,8 +58,7 @@ pub fn note(handle: SEXP) {
 }
 
 /// Name, inputs and outputs, numbers of replicas and partitions. Inputs and outputs count from 1.
-#[extendr]
-fn executable_describe(executable: Robj) -> Result<Robj> {
+pub fn executable_describe(executable: Robj) -> Result<Robj> {
     let executable = get(&executable)?;
     let kinds = executable.memory_kinds();
     let found = described(executable.signature(), executable.shardings(), executable.counts(), &kinds);
@@ -109,8 +108,7 @@ pub fn described(
 }
 
 /// Its origin, and the compiler's time in seconds.
-#[extendr]
-fn executable_origin(executable: Robj) -> Result<Robj> {
+pub fn executable_origin(executable: Robj) -> Result<Robj> {
     let executable = get(&executable)?;
     let origin = match executable.origin() {
         Origin::Compiled => "compiled",
@@ -122,8 +120,7 @@ fn executable_origin(executable: Robj) -> Result<Robj> {
 }
 
 /// Estimates of a run's costs, as named numbers. If they are not the plugin's, an attribute says so.
-#[extendr]
-fn executable_costs(executable: Robj) -> Result<Robj> {
+pub fn executable_costs(executable: Robj) -> Result<Robj> {
     let costs = get(&executable)?.costs()?;
     let number = |value: &PluginValue| match value {
         PluginValue::Float(f) => Rfloat::from(f64::from(*f)),
@@ -139,34 +136,29 @@ fn executable_costs(executable: Robj) -> Result<Robj> {
 }
 
 /// The memory that a run needs, as named numbers of bytes.
-#[extendr]
-fn executable_memory_stats(executable: Robj) -> Result<Robj> {
+pub fn executable_memory_stats(executable: Robj) -> Result<Robj> {
     let stats = get(&executable)?.memory_stats()?;
     let number = |bytes: Option<i64>| bytes.map_or(Rfloat::na(), |n| Rfloat::from(n as f64));
     named_numbers(stats.into_iter().map(|(name, bytes)| (name, number(bytes))))
 }
 
 /// The plugin's fingerprint of the executable.
-#[extendr]
-fn executable_fingerprint(executable: Robj) -> Result<Robj> {
+pub fn executable_fingerprint(executable: Robj) -> Result<Robj> {
     Ok(get(&executable)?.fingerprint()?.into())
 }
 
 /// The size of the machine code in bytes.
-#[extendr]
-fn executable_code_bytes(executable: Robj) -> Result<Robj> {
+pub fn executable_code_bytes(executable: Robj) -> Result<Robj> {
     Ok((get(&executable)?.code_bytes()? as f64).into())
 }
 
 /// The optimized program as HLO text.
-#[extendr]
-fn executable_optimized_text(executable: Robj) -> Result<Robj> {
+pub fn executable_optimized_text(executable: Robj) -> Result<Robj> {
     Ok(get(&executable)?.optimized_module()?.text().into())
 }
 
 /// The one R object of the first device of this process that runs an executable.
-#[extendr]
-fn executable_device(executable: Robj) -> Result<Robj> {
+pub fn executable_device(executable: Robj) -> Result<Robj> {
     let executable = get(&executable)?;
     match executable.placement() {
         Placement::Fixed(devices) => Ok(sexp::robj(device::object(executable.client(), devices[0]))),
@@ -180,8 +172,7 @@ fn executable_device(executable: Robj) -> Result<Robj> {
 
 /// The R objects of the devices that an executable runs on, or can run on if it is portable: those of this process, or those
 /// of all processes.
-#[extendr]
-fn executable_devices(executable: Robj, is_addressable: bool) -> Result<Robj> {
+pub fn executable_devices(executable: Robj, is_addressable: bool) -> Result<Robj> {
     let executable = get(&executable)?;
     let client = executable.client();
     let devices = match executable.placement() {
@@ -193,8 +184,7 @@ fn executable_devices(executable: Robj, is_addressable: bool) -> Result<Robj> {
 }
 
 /// The positions, from 1, of this process's devices among all devices of an executable, as `executable_devices()` returns both.
-#[extendr]
-fn executable_own_positions(executable: Robj) -> Result<Robj> {
+pub fn executable_own_positions(executable: Robj) -> Result<Robj> {
     let executable = get(&executable)?;
     let own = match executable.placement() {
         Placement::Portable => (0..executable.client().addressable_devices()).collect(),
@@ -204,8 +194,7 @@ fn executable_own_positions(executable: Robj) -> Result<Robj> {
 }
 
 /// For each output the input, from 0, whose memory it takes over; NA for none.
-#[extendr]
-fn executable_aliases(executable: Robj) -> Result<Robj> {
+pub fn executable_aliases(executable: Robj) -> Result<Robj> {
     let aliases = &get(&executable)?.signature().aliases;
     Ok(aliases.iter().map(|alias| alias.map_or(Rint::na(), |i| Rint::from(i as i32))).collect::<Integers>().into())
 }
@@ -255,19 +244,4 @@ fn named_numbers<'a>(values: impl Iterator<Item = (&'a str, Rfloat)>) -> Result<
     // Fails only for another number of names.
     let _ = numbers.set_names(names);
     Ok(numbers)
-}
-
-extendr_module! {
-    mod executable;
-    fn executable_aliases;
-    fn executable_describe;
-    fn executable_device;
-    fn executable_devices;
-    fn executable_origin;
-    fn executable_own_positions;
-    fn executable_costs;
-    fn executable_memory_stats;
-    fn executable_fingerprint;
-    fn executable_code_bytes;
-    fn executable_optimized_text;
 }

@@ -11,8 +11,7 @@ use pjrt_program::graph::{Graph, View};
 
 /// The nodes of a program or an executable, folded to about so many, as columns; `from` and `to` are the edges. Positions
 /// count from 1; the parent of an outermost node is 0.
-#[extendr]
-fn program_graph(x: Robj, max_nodes: f64) -> Result<List> {
+pub fn program_graph(x: Robj, max_nodes: f64) -> Result<List> {
     let graph = if x.inherits("PJRTLoadedExecutable") {
         Graph::of_hlo(&handle::get::<Executable>(sexp::of(&x), "executable")?.optimized_module()?)
     } else {
@@ -37,8 +36,7 @@ fn program_graph(x: Robj, max_nodes: f64) -> Result<List> {
 }
 
 /// The estimated cost of each operation of the optimized program, as columns.
-#[extendr]
-fn executable_operation_costs(executable: Robj) -> Result<List> {
+pub fn executable_operation_costs(executable: Robj) -> Result<List> {
     let costs = executable::get(&executable)?.optimized_module()?.operation_costs();
     let strings = |of: fn(&OperationCost) -> &str| costs.iter().map(of).collect::<Strings>();
     let numbers = |of: fn(&OperationCost) -> f64| costs.iter().map(of).collect::<Vec<_>>();
@@ -54,10 +52,4 @@ fn executable_operation_costs(executable: Robj) -> Result<List> {
         file = strings(|cost| &cost.file),
         line = costs.iter().map(|cost| cost.line.map_or(Rint::na(), Rint::from)).collect::<Integers>()
     ))
-}
-
-extendr_module! {
-    mod graph;
-    fn program_graph;
-    fn executable_operation_costs;
 }

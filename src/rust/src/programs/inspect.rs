@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 
 /// Compiles a program for a device and returns the optimized HLO text, or NULL if the plugin does not provide it. If
 /// `folder` is a string, the compiler writes the stages into that folder.
-#[extendr]
-fn hlo_inspect(program: Robj, device: Robj, folder: Nullable<String>, place: Robj) -> Result<Robj> {
+pub fn hlo_inspect(program: Robj, device: Robj, folder: Nullable<String>, place: Robj) -> Result<Robj> {
     let place = compile::place_of(&place);
     let debug_options = match folder {
         Nullable::NotNull(folder) => BTreeMap::from([
@@ -29,9 +28,4 @@ fn hlo_inspect(program: Robj, device: Robj, folder: Nullable<String>, place: Rob
     };
     let executable = Compiling::start(None, &devices, program, &options)?.wait()?;
     Ok(executable.optimized_module().map_or_else(|_| ().into(), |module| module.text().into()))
-}
-
-extendr_module! {
-    mod inspect;
-    fn hlo_inspect;
 }

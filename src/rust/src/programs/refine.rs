@@ -16,8 +16,7 @@ use pjrt_program::refine::refine;
 
 /// The program of a function that can be compiled, with the sizes that follow from `given`: numbers with the names of inputs or
 /// dimensions.
-#[extendr]
-fn exported_program(function: Robj, platform: &str, names: Vec<String>, given: Robj) -> Result<Robj> {
+pub fn exported_program(function: Robj, platform: &str, names: Vec<String>, given: Robj) -> Result<Robj> {
     let function = exported::get(&function, "program")?;
     let number = function.exported.platform_number(platform)?;
     let given = whole_shapes(&given)?;
@@ -44,8 +43,7 @@ fn fixed(function: &ExportedProgram, number: Option<usize>, shapes: &[Vec<i64>])
 
 /// The inputs of a program: the names by which their shapes can be given, types, and shapes, which are text if some dimensions
 /// have no size.
-#[extendr]
-fn program_inputs(program: Robj) -> Result<List> {
+pub fn program_inputs(program: Robj) -> Result<List> {
     let program = program::get(&program)?;
     let inputs = program.annotations().inputs.as_deref().unwrap_or_default();
     Ok(list!(
@@ -56,8 +54,7 @@ fn program_inputs(program: Robj) -> Result<List> {
 }
 
 /// The program for arguments of the shapes in `given`, with these names.
-#[extendr]
-fn program_of_shapes(program: Robj, names: Vec<String>, given: Robj) -> Result<Robj> {
+pub fn program_of_shapes(program: Robj, names: Vec<String>, given: Robj) -> Result<Robj> {
     let program = program::get(&program)?;
     room::check_room(8 * program.code().len(), "to fix the shapes of the program")?;
     let given = whole_shapes(&given)?;
@@ -72,11 +69,4 @@ fn whole_shapes(given: &Robj) -> Result<Vec<Vec<i64>>> {
 
 fn with_names<'a>(names: &'a [String], shapes: &'a [Vec<i64>]) -> Vec<Given<'a>> {
     names.iter().zip(shapes).map(|(name, dims)| Given { name, dims }).collect()
-}
-
-extendr_module! {
-    mod refine;
-    fn program_inputs;
-    fn program_of_shapes;
-    fn exported_program;
 }

@@ -19,28 +19,24 @@ use std::ffi::CStr;
 use std::path::Path;
 
 /// The bytes of an executable. `kept` is the folder that keeps the hashes of plugins' files, or "".
-#[extendr]
-fn executable_serialize(executable: Robj, kept: &str) -> Result<Robj> {
+pub fn executable_serialize(executable: Robj, kept: &str) -> Result<Robj> {
     Ok(Raw::from_bytes(&executable::get(&executable)?.serialize(folder(kept))?).into())
 }
 
 /// Writes the bytes of an executable to a file.
-#[extendr]
-fn executable_save(executable: Robj, path: &str, kept: &str) -> Result<()> {
+pub fn executable_save(executable: Robj, path: &str, kept: &str) -> Result<()> {
     let content = executable::get(&executable)?.serialize(folder(kept))?;
     Ok(serialized::write(Path::new(path), &content)?)
 }
 
 /// An executable from bytes, for these devices. If the list is empty, for those that it was compiled for, of the
 /// default device's client.
-#[extendr]
-fn executable_deserialize(content: &[u8], devices: Robj, default: Robj, options: Robj, kept: &str) -> Result<Robj> {
+pub fn executable_deserialize(content: &[u8], devices: Robj, default: Robj, options: Robj, kept: &str) -> Result<Robj> {
     load(content, &devices, &default, &options, kept)
 }
 
 /// The same from a file.
-#[extendr]
-fn executable_load(path: &str, devices: Robj, default: Robj, options: Robj, kept: &str) -> Result<Robj> {
+pub fn executable_load(path: &str, devices: Robj, default: Robj, options: Robj, kept: &str) -> Result<Robj> {
     load(&mmap::read(Path::new(path))?, &devices, &default, &options, kept)
 }
 
@@ -60,8 +56,7 @@ fn load(content: &[u8], devices: &Robj, default: &Robj, options: &Robj, kept: &s
 }
 
 /// The bytes of a buffer. Waits for its content.
-#[extendr]
-fn buffer_serialize(buffer: Robj) -> Result<Robj> {
+pub fn buffer_serialize(buffer: Robj) -> Result<Robj> {
     buffer_bytes(buffer::get(sexp::of(&buffer))?)
 }
 
@@ -74,15 +69,13 @@ fn buffer_bytes(buffer: &Buffer) -> Result<Robj> {
 }
 
 /// The bytes of a program.
-#[extendr]
-fn program_serialize(program: Robj) -> Result<Robj> {
+pub fn program_serialize(program: Robj) -> Result<Robj> {
     Ok(Raw::from_bytes(&contained::contain_program(program::get(&program)?)?).into())
 }
 
 /// What bytes contain: a program, an exported function, or dtype, shape and bytes of a buffer; nil for those of an executable and
 /// others.
-#[extendr]
-fn contained_read(content: &[u8]) -> Result<Robj> {
+pub fn contained_read(content: &[u8]) -> Result<Robj> {
     if !contained::is_contained(content) {
         return Ok(().into());
     }
@@ -98,8 +91,7 @@ fn contained_read(content: &[u8]) -> Result<Robj> {
 
 /// What R's serialize() writes for a handle: its bytes and the name of its device, "" for none. Nil if the bytes are more than
 /// `most`, or if it has no such value. An exported function comes with its weights.
-#[extendr]
-fn sent_parts(x: Robj, kept: &str, most: f64) -> Result<Robj> {
+pub fn sent_parts(x: Robj, kept: &str, most: f64) -> Result<Robj> {
     let x = sexp::of(&x);
     let at = |client: &Client, index: usize| format!("{}:{index}", client.platform());
     let parts = if let Some(buffer) = handle::find::<Buffer>(x) {
@@ -122,21 +114,18 @@ fn sent_parts(x: Robj, kept: &str, most: f64) -> Result<Robj> {
 }
 
 /// What came with a null pointer: see `sent_content()` in R/serialize.R. Nil for nothing.
-#[extendr]
-fn sent_content(x: Robj) -> Robj {
+pub fn sent_content(x: Robj) -> Robj {
     sexp::robj(sent::content(sexp::of(&x)).unwrap_or(sexp::nil()))
 }
 
 /// The handle whose content the failed call needs; nil for none.
-#[extendr]
-fn sent_needed() -> Robj {
+pub fn sent_needed() -> Robj {
     sexp::robj(sent::take_needed())
 }
 
 /// Moves the value of a new handle to a null pointer of the same class, which came with content. Returns whether the classes are
 /// the same.
-#[extendr]
-fn sent_adopt(x: Robj, from: Robj) -> Robj {
+pub fn sent_adopt(x: Robj, from: Robj) -> Robj {
     let (to, from) = (sexp::of(&x), sexp::of(&from));
     let is_for = |class: &CStr| sent::content(to).is_some() && sexp::inherits(to, class);
     // SAFETY: R protects the arguments; `find` says that `from` has a value of the type, and only null pointers have content.
@@ -160,19 +149,4 @@ fn sent_adopt(x: Robj, from: Robj) -> Robj {
 /// The folder that keeps the hashes of plugins' files; none for an empty name.
 pub fn folder(kept: &str) -> Option<&Path> {
     Some(Path::new(kept)).filter(|path| !path.as_os_str().is_empty())
-}
-
-extendr_module! {
-    mod serialize;
-    fn executable_serialize;
-    fn executable_save;
-    fn executable_deserialize;
-    fn executable_load;
-    fn buffer_serialize;
-    fn program_serialize;
-    fn contained_read;
-    fn sent_parts;
-    fn sent_content;
-    fn sent_needed;
-    fn sent_adopt;
 }

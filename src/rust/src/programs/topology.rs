@@ -20,14 +20,12 @@ use std::sync::Arc;
 owned!(System, c"PJRTSystem");
 
 /// The system that the client is part of.
-#[extendr]
-fn client_topology(client: Robj) -> Result<List> {
+pub fn client_topology(client: Robj) -> Result<List> {
     Ok(described(&client::get(&client)?.topology()?))
 }
 
 /// A system without a client, with options of these names, types and values: its description, and its handle as `system`.
-#[extendr]
-fn topology_create(
+pub fn topology_create(
     plugin: Robj,
     platform: &str,
     name: &str,
@@ -45,8 +43,7 @@ fn topology_create(
 
 /// Compiles a program for a system: its client, or the handle of one without a client. `kept` is the folder that keeps the
 /// hashes of plugins' files. What [`executable::describe`] tells, the target, and the executable's bytes.
-#[extendr]
-fn topology_compile(system: Robj, program: Robj, options: Robj, kept: &str) -> Result<Robj> {
+pub fn topology_compile(system: Robj, program: Robj, options: Robj, kept: &str) -> Result<Robj> {
     let program = program::get(&program)?;
     let options = compile_options::get(sexp::of(&options))?;
     let system = if sexp::inherits(sexp::of(&system), c"PJRTClient") {
@@ -68,8 +65,7 @@ fn topology_compile(system: Robj, program: Robj, options: Robj, kept: &str) -> R
 }
 
 /// Writes the bytes of an executable to a file, completely or not at all.
-#[extendr]
-fn executable_write(content: &[u8], path: &str) -> Result<()> {
+pub fn executable_write(content: &[u8], path: &str) -> Result<()> {
     serialized::Serialized::read(content)?;
     Ok(serialized::write(Path::new(path), content)?)
 }
@@ -92,12 +88,4 @@ fn described(topology: &Topology) -> List {
         attributes = attributes_to_r(&topology.attributes),
         serialized = topology.serialized.as_ref().map_or(().into(), |bytes| Robj::from(Raw::from_bytes(bytes)))
     )
-}
-
-extendr_module! {
-    mod topology;
-    fn client_topology;
-    fn topology_create;
-    fn topology_compile;
-    fn executable_write;
 }

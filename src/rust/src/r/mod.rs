@@ -14,3 +14,4 @@ pub mod lists;
 pub mod pins;
 pub mod pooled;
 pub mod progress;
+pub mod typed;

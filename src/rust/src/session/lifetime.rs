@@ -75,8 +75,7 @@ fn fate(x: SEXP) -> &'static str {
 }
 
 /// Closes a client, waiting for its pending work. Returns false if it was closed before.
-#[extendr]
-fn client_close(client: Robj) -> Result<Robj> {
+pub fn client_close(client: Robj) -> Result<Robj> {
     let client = client::get(&client)?;
     if client.is_closed() {
         return Ok(false.into());
@@ -106,9 +105,4 @@ pub fn close_at_end(the: SEXP) {
     }
     // SAFETY: on R's main thread; `the` is an environment, and `close` does not unwind.
     unsafe { R_RegisterCFinalizerEx(the, Some(close), Rboolean::TRUE) };
-}
-
-extendr_module! {
-    mod lifetime;
-    fn client_close;
 }

@@ -14,8 +14,7 @@ use pjrt_ir::hlo::sharding::Sharding;
 use pjrt_program::callable::{self, Callable, Choice, Input, Wanted};
 
 /// The function of an executable; `exported` is the text of the exported function that it was compiled from, or NULL.
-#[extendr]
-fn function_of_executable(executable: Robj, exported: Robj) -> Result<String> {
+pub fn function_of_executable(executable: Robj, exported: Robj) -> Result<String> {
     let executable = executable::get(&executable)?;
     let (signature, shardings) = (executable.signature(), executable.shardings());
     let (replicas, partitions) = executable.counts();
@@ -41,8 +40,7 @@ fn function_of_executable(executable: Robj, exported: Robj) -> Result<String> {
 }
 
 /// The function of a program whose inputs have dimensions without sizes.
-#[extendr]
-fn function_of_program(program: Robj) -> Result<String> {
+pub fn function_of_program(program: Robj) -> Result<String> {
     let Some(function) = program::get(&program)?.function()? else {
         bail!(Internal, "The shapes of the program are fixed.");
     };
@@ -56,8 +54,7 @@ fn whole(spec: &Spec, sharding: Option<&Option<Sharding>>) -> String {
 }
 
 /// The function with these names of its arguments.
-#[extendr]
-fn function_renamed(function: &str, arguments: Robj) -> Result<String> {
+pub fn function_renamed(function: &str, arguments: Robj) -> Result<String> {
     let callable = Callable::of_text(function)?;
     let before = callable.names();
     let Some(names) = texts(&arguments).filter(|names| names.len() == before.len()) else {
@@ -70,8 +67,7 @@ fn function_renamed(function: &str, arguments: Robj) -> Result<String> {
 }
 
 /// The step of a function; see pjrt_step().
-#[extendr]
-fn function_step(function: &str, state: Robj, outputs: Robj) -> Result<String> {
+pub fn function_step(function: &str, state: Robj, outputs: Robj) -> Result<String> {
     let callable = Callable::of_text(function)?;
     let names = if outputs.is_null() { Some(Vec::new()) } else { texts(&outputs) };
     let Some(names) = names.filter(|names| names.iter().all(|name| !name.is_empty())) else {
@@ -136,8 +132,7 @@ fn texts(x: &Robj) -> Option<Vec<String>> {
 
 /// What R needs to make the function: the names of its arguments, which of them may be left out, the one that has a default,
 /// and the arguments in a step's state.
-#[extendr]
-fn function_facts(function: &str) -> Result<List> {
+pub fn function_facts(function: &str) -> Result<List> {
     let callable = Callable::of_text(function)?;
     let names = callable.names();
     let weights = if callable.has_weights { names.last().copied().into() } else { Robj::from(()) };
@@ -155,8 +150,7 @@ fn function_facts(function: &str) -> Result<List> {
 
 /// The arrays of the arguments and of the result, as columns of data frames. Those of a step have the output that replaces
 /// them; NA for none.
-#[extendr]
-fn function_arrays(function: &str) -> Result<Robj> {
+pub fn function_arrays(function: &str) -> Result<Robj> {
     let callable = Callable::of_text(function)?;
     let (inputs, outputs) = (&callable.inputs, &callable.outputs);
     let flags = |flag: fn(&Input) -> bool| inputs.iter().map(flag).collect::<Logicals>();
@@ -177,25 +171,11 @@ fn function_arrays(function: &str) -> Result<Robj> {
 }
 
 /// The lines that print the function. `has_weights` says whether a model's weights are the default.
-#[extendr]
-fn function_lines(function: &str, has_weights: bool) -> Result<Vec<String>> {
+pub fn function_lines(function: &str, has_weights: bool) -> Result<Vec<String>> {
     Ok(Callable::of_text(function)?.lines(has_weights)?)
 }
 
 /// The function's signature in one line.
-#[extendr]
-fn function_signature(function: &str) -> Result<String> {
+pub fn function_signature(function: &str) -> Result<String> {
     Ok(Callable::of_text(function)?.signature())
-}
-
-extendr_module! {
-    mod description;
-    fn function_of_executable;
-    fn function_of_program;
-    fn function_renamed;
-    fn function_step;
-    fn function_facts;
-    fn function_arrays;
-    fn function_lines;
-    fn function_signature;
 }
