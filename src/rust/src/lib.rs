@@ -1,8 +1,8 @@
 //! The bridge between R and `pjrt-core`: converts R values to core types and back. Must not know how core works. Its folders
 //! are layers, lowest first; a file has the name of the R file that calls it.
 //!
-//! Functions that are called often take and return plain R values; all others have typed arguments, which extendr converts. All
-//! of it runs on R's main thread.
+//! Functions that are called often take and return plain R values; all others have typed arguments. All of it runs on R's main
+//! thread.
 
 #[macro_use]
 extern crate pjrt_base;
@@ -50,7 +50,7 @@ macro_rules! routines {
     (@run typed $path:path, $($argument:ident),*) => {
         r::typed::run(|| {
             $(let $argument = &r::sexp::robj($argument);)*
-            Ok($path($($argument.try_into()?),*).into())
+            Ok($path($(r::typed::Argument::of($argument)?),*).into())
         })
     };
     (@run $entry:ident $path:path, $($argument:ident),*) => { r::entry::$entry(|| $path($($argument),*)) };
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn every_class_of_handles_is_counted() {
-        let classes: usize = sources().iter().map(|(_, code)| code.matches("\nowned!(").count()).sum();
+        let classes: usize = sources().iter().map(|(_, code)| code.matches("\nowned!").count()).sum();
         assert_eq!(super::classes().len(), classes);
     }
 

@@ -2,7 +2,7 @@
 
 use crate::memory;
 use crate::r::conditions::Result;
-use crate::r::handle::{self, EmptyHandle};
+use crate::r::handle::EmptyHandle;
 use crate::r::pins;
 use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
@@ -25,8 +25,7 @@ pub fn arrow_room() -> Result<Robj> {
 }
 
 /// Moves the array and the schema at these addresses, in digits, to a device.
-pub fn arrow_take(array: &str, schema: &str, device: Robj) -> Result<Robj> {
-    let device: &Device = handle::get(sexp::of(&device), "device")?;
+pub fn arrow_take(array: &str, schema: &str, device: &Device) -> Result<Robj> {
     let (array, schema) = (address(array)?, address(schema)?);
     memory::collect_under_pressure(device.client())?;
     let buffer = EmptyHandle::<Buffer>::new().filled(|| {

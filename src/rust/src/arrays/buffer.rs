@@ -25,14 +25,13 @@ use std::mem::ManuallyDrop;
 /// As many values are checked faster than an R option is found.
 const FEW: usize = 16;
 
-owned!(
-    Buffer,
-    c"PJRTBuffer",
-    sent,
+owned! {
+    Buffer, c"PJRTBuffer", sent,
+    const ARGUMENT: &'static str = "buffer";
     fn announce() {
         memory::count_buffer();
     }
-);
+}
 
 /// `buffer_new(data, dtype, device, shape, check)`: a buffer from a logical, integer, double, complex or integer64 vector.
 pub fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, check: SEXP) -> Result<SEXP> {

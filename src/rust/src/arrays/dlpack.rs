@@ -116,8 +116,7 @@ pub fn dlpack_give(capsule: SEXP) -> Result<SEXP> {
 }
 
 /// What is known of an array; only whether it was used if it was.
-pub fn dlpack_describe(capsule: Robj) -> Result<Robj> {
-    let capsule: &Capsule = handle::get(sexp::of(&capsule), "x")?;
+pub fn dlpack_describe(capsule: &Capsule) -> Result<Robj> {
     let managed = capsule.0.borrow();
     let Some(managed) = managed.as_ref() else { return Ok(list!(used = true).into()) };
     let array = managed.array()?;
@@ -136,15 +135,13 @@ pub fn dlpack_describe(capsule: Robj) -> Result<Robj> {
 }
 
 /// The stream of a device, as text, on which other libraries must make arrays ready; NULL if it has none.
-pub fn dlpack_stream(device: Robj) -> Result<Robj> {
-    let device: &Device = handle::get(sexp::of(&device), "device")?;
+pub fn dlpack_stream(device: &Device) -> Result<Robj> {
     Ok(device.stream_for_external_arrays()?.map_or(().into(), |stream| stream.to_string().into()))
 }
 
 /// What Python needs to use a buffer: an address that it must release, the type, the kind and number of the device or "-", and
 /// the dimensions. One text, since that is quick to pass on.
-pub fn dlpack_lend(buffer: Robj) -> Result<Robj> {
-    let buffer = buffer::get(sexp::of(&buffer))?;
+pub fn dlpack_lend(buffer: &Buffer) -> Result<Robj> {
     buffer.check_alive()?;
     let place = match place(buffer) {
         Ok(place) => format!("{} {}", place.kind, place.id),

@@ -13,12 +13,11 @@ use pjrt_core::{Client, Plugin, PluginValue};
 use std::ffi::{c_char, CStr};
 use std::time::Duration;
 
-owned!(Client, c"PJRTClient");
+owned!(Client, c"PJRTClient", const ARGUMENT: &'static str = "client";);
 
 /// Creates a client of a plugin, with options of these names, types and values.
-pub fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: List) -> Result<Robj> {
+pub fn client_create(plugin: &&'static Plugin, names: Vec<String>, types: Vec<String>, values: List) -> Result<Robj> {
     handle::release_forgotten();
-    let plugin = *handle::get::<&'static Plugin>(sexp::of(&plugin), "plugin")?;
     let options = options_of(names, &types, &values)?;
     let client = memory::with_retry(|| "a client's threads".into(), || Client::create(plugin, &options))?;
     Ok(handle::object(client))
@@ -26,14 +25,13 @@ pub fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, value
 
 /// The same together with other processes. `place` is a list of rank, size, store, job, name and timeout.
 pub fn client_create_distributed(
-    plugin: Robj,
+    plugin: &&'static Plugin,
     names: Vec<String>,
     types: Vec<String>,
     values: List,
     place: List,
 ) -> Result<Robj> {
     handle::release_forgotten();
-    let plugin = *handle::get::<&'static Plugin>(sexp::of(&plugin), "plugin")?;
     let options = options_of(names, &types, &values)?;
     let of = |index: usize| place.elt(index).unwrap_or_default();
     let text = |index: usize| of(index).as_str().unwrap_or_default().to_owned();
@@ -86,13 +84,12 @@ fn option_value(kind: &str, value: &Robj) -> Option<PluginValue> {
 }
 
 /// The platform's name as the plugin spells it.
-pub fn client_platform(client: Robj) -> Result<Robj> {
-    Ok(get(&client)?.platform().into())
+pub fn client_platform(client: &Client) -> Result<Robj> {
+    Ok(client.platform().into())
 }
 
 /// Information about the client.
-pub fn client_info(client: Robj) -> Result<List> {
-    let client = get(&client)?;
+pub fn client_info(client: &Client) -> Result<List> {
     let (major, minor) = client.plugin().api().version();
     Ok(list!(
         platform = client.platform(),

@@ -10,7 +10,7 @@ use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_core::client::device::Description;
 use pjrt_core::{Client, Device};
 
-owned!(Device, c"PJRTDevice");
+owned!(Device, c"PJRTDevice", const ARGUMENT: &'static str = "device";);
 
 thread_local! {
     static DEVICES: ClientLists = const { ClientLists::new(Vec::new()) };
@@ -75,18 +75,17 @@ pub fn resolve<'a>(x: SEXP) -> Result<&'a Device> {
 }
 
 /// The plugin's string for the device.
-pub fn device_label(device: Robj) -> Result<Robj> {
-    Ok(get(&device)?.label().into())
+pub fn device_label(device: &Device) -> Result<Robj> {
+    Ok(device.label().into())
 }
 
 /// The platform of the device's client.
-pub fn device_platform(device: Robj) -> Result<Robj> {
-    Ok(get(&device)?.client().platform().into())
+pub fn device_platform(device: &Device) -> Result<Robj> {
+    Ok(device.client().platform().into())
 }
 
 /// Information about the device.
-pub fn device_info(device: Robj) -> Result<List> {
-    let device = get(&device)?;
+pub fn device_info(device: &Device) -> Result<List> {
     let Description { id, process_index, kind, label, debug_label, attributes } = device.description();
     Ok(list!(
         platform = device.client().platform(),
@@ -99,8 +98,4 @@ pub fn device_info(device: Robj) -> Result<List> {
         addressable = device.is_addressable(),
         attributes = attributes_to_r(attributes)
     ))
-}
-
-fn get(device: &Robj) -> Result<&Device> {
-    handle::get(sexp::of(device), "device")
 }

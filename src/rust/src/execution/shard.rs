@@ -4,21 +4,18 @@ use crate::arrays::buffer::{self, needs};
 use crate::execution::execute::position;
 use crate::files::safetensors::OpenFile;
 use crate::memory;
-use crate::programs::executable;
 use crate::r::conditions::Result;
-use crate::r::handle;
 use crate::r::sexp;
 use extendr_api::prelude::*;
 use pjrt_core::buffer::shard::Share;
 use pjrt_core::safetensors::load_part;
-use pjrt_core::{Buffer, Device};
+use pjrt_core::{Buffer, Device, Executable};
 use pjrt_data::array::Spec;
 use std::ops::Range;
 
 /// The sharding of an input or output, counted from 1. `starts` and `sizes` have an element for each partition, and are
 /// NULL if that is not known. `positions` are those of this process's devices among all, replica by replica.
-pub fn executable_array(executable: Robj, is_input: bool, index: i32) -> Result<Robj> {
-    let executable = executable::get(&executable)?;
+pub fn executable_array(executable: &Executable, is_input: bool, index: i32) -> Result<Robj> {
     let (signature, shardings) = (executable.signature(), executable.shardings());
     let index = index as usize - 1;
     let (spec, shardings) = if is_input {
@@ -60,25 +57,28 @@ pub fn executable_array(executable: Robj, is_input: bool, index: i32) -> Result<
 }
 
 /// The number of an executable's input, from 1, by its name in any spelling; NULL if there is no such input.
-pub fn executable_input(executable: Robj, name: &str) -> Result<Robj> {
-    let signature = executable::get(&executable)?.signature();
+pub fn executable_input(executable: &Executable, name: &str) -> Result<Robj> {
+    let signature = executable.signature();
     let names: Vec<&str> = signature.inputs.iter().map(|input| input.name.as_str()).collect();
     Ok(position(&names, name).map_or_else(|_| ().into(), |index| (index as i32 + 1).into()))
 }
 
 /// A part of a buffer for a device, where it has the dimensions `dims`.
-pub fn buffer_share(source: Robj, start: Robj, size: Robj, dims: Robj, device: Robj) -> Result<Robj> {
-    let source: &Buffer = buffer::get(sexp::of(&source))?;
-    let device: &Device = handle::get(sexp::of(&device), "device")?;
+pub fn buffer_share(source: &Buffer, start: Robj, size: Robj, dims: Robj, device: &Device) -> Result<Robj> {
     let share = share(&start, &size, &dims)?;
     let needed = || Spec::new(source.dtype(), &share.dims).map_or_else(|_| String::new(), |spec| needs(&spec));
     filled(device, needed, || source.share(&share, device))
 }
 
 /// The same for a tensor in an open model, given by its position from 1.
-pub fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims: Robj, device: Robj) -> Result<Robj> {
-    let open: &OpenFile = handle::get(sexp::of(&file), "x")?;
-    let device: &Device = handle::get(sexp::of(&device), "device")?;
+pub fn safetensors_share(
+    open: &OpenFile,
+    tensor: i32,
+    start: Robj,
+    size: Robj,
+    dims: Robj,
+    device: &Device,
+) -> Result<Robj> {
     let model = open.model()?;
     let share = share(&start, &size, &dims)?;
     let needed = || "a part of a tensor".into();
@@ -86,8 +86,7 @@ pub fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims:
 }
 
 /// The type and shape of a tensor in an open model.
-pub fn safetensors_tensor(file: Robj, tensor: i32) -> Result<Robj> {
-    let open: &OpenFile = handle::get(sexp::of(&file), "x")?;
+pub fn safetensors_tensor(open: &OpenFile, tensor: i32) -> Result<Robj> {
     let model = open.model()?;
     let tensor = model.tensor(tensor as usize - 1)?;
     let shape = sexp::robj(sexp::new_whole_numbers(&tensor.dims));

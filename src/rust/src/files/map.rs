@@ -4,7 +4,6 @@ use crate::arrays::dtype;
 use crate::files::stored;
 use crate::memory;
 use crate::r::conditions::Result;
-use crate::r::handle;
 use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXPTYPE;
@@ -22,9 +21,8 @@ pub fn map_array(
     unknown: i32,
     offset: f64,
     row_major: bool,
-    device: Robj,
+    device: &Device,
 ) -> Result<Robj> {
-    let device: &Device = handle::get(sexp::of(&device), "device")?;
     let dtype = if dtype.is_null() { None } else { Some(dtype::parse(sexp::of(&dtype), None)?) };
     memory::collect_under_pressure(device.client())?;
     let part = Part {

@@ -4,7 +4,6 @@ use crate::arrays::dtype;
 use crate::files::stored;
 use crate::memory;
 use crate::r::conditions::Result;
-use crate::r::handle;
 use crate::r::progress::Bar;
 use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
@@ -25,8 +24,7 @@ const WORTH_A_FILE: usize = 32 << 10;
 
 /// Loads the array of a file, or the arrays of an archive with these names or all. Names are NULL for a file with one
 /// array.
-pub fn npy_load(path: &str, device: Robj, names: Robj, dtype: Robj, show: bool, columns: i32) -> Result<Robj> {
-    let device: &Device = handle::get(sexp::of(&device), "device")?;
+pub fn npy_load(path: &str, device: &Device, names: Robj, dtype: Robj, show: bool, columns: i32) -> Result<Robj> {
     let dtype = if dtype.is_null() { None } else { Some(dtype::parse(sexp::of(&dtype), None)?) };
     memory::collect_under_pressure(device.client())?;
     let file = ArrayFile::open(Path::new(path))?;
@@ -48,8 +46,7 @@ pub fn npy_load(path: &str, device: Robj, names: Robj, dtype: Robj, show: bool, 
 }
 
 /// Loads the arrays of many files with one array each.
-pub fn npy_load_files(paths: Vec<String>, device: Robj, show: bool, columns: i32) -> Result<Robj> {
-    let device: &Device = handle::get(sexp::of(&device), "device")?;
+pub fn npy_load_files(paths: Vec<String>, device: &Device, show: bool, columns: i32) -> Result<Robj> {
     memory::collect_under_pressure(device.client())?;
     let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, paths.len()));
     let total: u64 = paths.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len()).sum();

@@ -36,31 +36,26 @@ impl OpenFile {
     }
 }
 
-fn get(file: &Robj) -> Result<&OpenFile> {
-    handle::get(sexp::of(file), "x")
-}
-
 /// Opens a model for a device, or for none.
-pub fn safetensors_open(path: &str, device: Robj) -> Result<Robj> {
-    let device: Option<&Device> = if device.is_null() { None } else { Some(handle::get(sexp::of(&device), "device")?) };
+pub fn safetensors_open(path: &str, device: Option<&Device>) -> Result<Robj> {
     let model = Model::open(Path::new(path))?;
     Ok(handle::object(OpenFile { model: RefCell::new(Some(Rc::new(model))), device: device.cloned() }))
 }
 
 /// Closes it. Loaded tensors stay.
-pub fn safetensors_close(file: Robj) -> Result<Robj> {
-    drop(get(&file)?.model.take());
+pub fn safetensors_close(file: &OpenFile) -> Result<Robj> {
+    drop(file.model.take());
     Ok(().into())
 }
 
 /// The names of its tensors.
-pub fn safetensors_names(file: Robj) -> Result<Robj> {
-    Ok(get(&file)?.model()?.names().collect::<Vec<_>>().into())
+pub fn safetensors_names(file: &OpenFile) -> Result<Robj> {
+    Ok(file.model()?.names().collect::<Vec<_>>().into())
 }
 
 /// Its metadata as names and values, or NULL.
-pub fn safetensors_metadata(file: Robj) -> Result<Robj> {
-    let model = get(&file)?.model()?;
+pub fn safetensors_metadata(file: &OpenFile) -> Result<Robj> {
+    let model = file.model()?;
     let Some(metadata) = model.metadata() else { return Ok(().into()) };
     let (names, values): (Vec<_>, Vec<_>) =
         metadata.iter().map(|(name, value)| (name.as_str(), value.as_str())).unzip();
@@ -68,8 +63,7 @@ pub fn safetensors_metadata(file: Robj) -> Result<Robj> {
 }
 
 /// Information about it, as a list; NULL if it is closed.
-pub fn safetensors_summary(file: Robj) -> Result<Robj> {
-    let open = get(&file)?;
+pub fn safetensors_summary(open: &OpenFile) -> Result<Robj> {
     let Ok(model) = open.model() else { return Ok(().into()) };
     Ok(list!(
         path = model.path().to_string_lossy().as_ref(),
@@ -81,8 +75,8 @@ pub fn safetensors_summary(file: Robj) -> Result<Robj> {
 }
 
 /// The contents of its headers, as columns; `file` is NULL unless there is an index.
-pub fn safetensors_describe(file: Robj) -> Result<List> {
-    let model = get(&file)?.model()?;
+pub fn safetensors_describe(file: &OpenFile) -> Result<List> {
+    let model = file.model()?;
     let tensors = (0..model.len()).map(|i| Ok(model.tensor(i)?)).collect::<Result<Vec<_>>>()?;
     let shape = |dims: &[i64]| sexp::robj(sexp::new_whole_numbers(dims));
     let files = || (0..model.len()).map(|i| model.file_name(i)).collect::<Vec<_>>();

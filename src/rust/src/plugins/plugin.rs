@@ -1,13 +1,13 @@
 //! Plugins: loading, version, attributes, extensions.
 
 use crate::r::conditions::Result;
-use crate::r::{handle, sexp};
+use crate::r::handle;
 use extendr_api::prelude::*;
 use pjrt_core::executable::serialized;
 use pjrt_core::{Plugin, PluginValue};
 use std::path::Path;
 
-owned!(&'static Plugin, c"PJRTPlugin");
+owned!(&'static Plugin, c"PJRTPlugin", const ARGUMENT: &'static str = "plugin";);
 
 /// Loads the plugin library at `path`.
 pub fn plugin_load(path: &str) -> Result<Robj> {
@@ -15,29 +15,29 @@ pub fn plugin_load(path: &str) -> Result<Robj> {
 }
 
 /// The file that the plugin was loaded from.
-pub fn plugin_file(plugin: Robj) -> Result<Robj> {
-    Ok(get(&plugin)?.path().to_string_lossy().as_ref().into())
+pub fn plugin_file(plugin: &&'static Plugin) -> Result<Robj> {
+    Ok(plugin.path().to_string_lossy().as_ref().into())
 }
 
 /// Whether the plugin's first client could not be created, because its hardware is absent.
-pub fn plugin_is_absent(plugin: Robj) -> Result<Robj> {
-    Ok(get(&plugin)?.is_absent().into())
+pub fn plugin_is_absent(plugin: &&'static Plugin) -> Result<Robj> {
+    Ok(plugin.is_absent().into())
 }
 
 /// Major and minor version of the plugin's C API.
-pub fn plugin_version(plugin: Robj) -> Result<Robj> {
-    let (major, minor) = get(&plugin)?.api().version();
+pub fn plugin_version(plugin: &&'static Plugin) -> Result<Robj> {
+    let (major, minor) = plugin.api().version();
     Ok(list!(major = major, minor = minor).into())
 }
 
 /// The plugin's attributes, as a named list.
-pub fn plugin_attributes(plugin: Robj) -> Result<Robj> {
-    Ok(attributes_to_r(get(&plugin)?.attributes()))
+pub fn plugin_attributes(plugin: &&'static Plugin) -> Result<Robj> {
+    Ok(attributes_to_r(plugin.attributes()))
 }
 
 /// The plugin's extensions: the number, the name and the size of each.
-pub fn plugin_extensions(plugin: Robj) -> Result<Robj> {
-    let extensions = get(&plugin)?.extensions();
+pub fn plugin_extensions(plugin: &&'static Plugin) -> Result<Robj> {
+    let extensions = plugin.extensions();
     let numbers: Vec<f64> = extensions.iter().map(|e| e.number.into()).collect();
     let names: Strings = extensions.iter().map(|e| e.name().map_or_else(Rstr::na, Rstr::from)).collect();
     let sizes: Vec<f64> = extensions.iter().map(|e| e.size as f64).collect();
@@ -45,8 +45,8 @@ pub fn plugin_extensions(plugin: Robj) -> Result<Robj> {
 }
 
 /// The functions of PJRT by name, and whether the plugin has each.
-pub fn plugin_functions(plugin: Robj) -> Result<Robj> {
-    let (names, present): (Vec<&str>, Vec<bool>) = get(&plugin)?.api().functions().unzip();
+pub fn plugin_functions(plugin: &&'static Plugin) -> Result<Robj> {
+    let (names, present): (Vec<&str>, Vec<bool>) = plugin.api().functions().unzip();
     Ok(list!(name = names, present = present).into())
 }
 
@@ -56,8 +56,8 @@ pub fn plugin_report_write(report: &str, path: &str) -> Result<()> {
 }
 
 /// The oldest and the newest version of StableHLO that the plugin reads, or nothing.
-pub fn plugin_stablehlo_versions(plugin: Robj) -> Result<Robj> {
-    let versions = get(&plugin)?.stablehlo_versions();
+pub fn plugin_stablehlo_versions(plugin: &&'static Plugin) -> Result<Robj> {
+    let versions = plugin.stablehlo_versions();
     Ok(versions.map_or(().into(), |v| list!(minimum = v.minimum.to_string(), current = v.current.to_string()).into()))
 }
 
@@ -66,10 +66,6 @@ pub fn attributes_to_r(attributes: &[(String, PluginValue)]) -> Robj {
     let names = attributes.iter().map(|(name, _)| name.as_str());
     let values = attributes.iter().map(|(_, value)| value_to_r(value));
     List::from_names_and_values(names, values).map_or(().into(), Robj::from)
-}
-
-pub fn get(plugin: &Robj) -> Result<&'static Plugin> {
-    Ok(handle::get::<&'static Plugin>(sexp::of(plugin), "plugin")?)
 }
 
 fn value_to_r(value: &PluginValue) -> Robj {

@@ -66,8 +66,8 @@ pub fn exported_keep_weights(function: Robj, weights: Robj) -> Result<Robj> {
 }
 
 /// The weights of a model: files in its folder, names, types and shapes.
-pub fn exported_weights(function: Robj) -> Result<List> {
-    let exported = &get(&function, "x")?.exported;
+pub fn exported_weights(function: &ExportedProgram) -> Result<List> {
+    let exported = &function.exported;
     let (rows, files): (Vec<usize>, Vec<&str>) =
         exported.weights.iter().map(|(row, file)| (*row, file.as_str())).unzip();
     let values = rows.iter().map(|&row| &exported.inputs[row]);
@@ -180,13 +180,12 @@ pub fn exported_check(function: Robj, platform: Robj) -> Result<Robj> {
 }
 
 /// How R calls it, as text.
-pub fn exported_function(function: Robj) -> Result<String> {
-    Ok(get(&function, "x")?.function.clone())
+pub fn exported_function(function: &ExportedProgram) -> Result<String> {
+    Ok(function.function.clone())
 }
 
 /// The lines that show a function; `description` are those of its arguments and result.
-pub fn exported_lines(function: Robj, description: Vec<String>) -> Result<Robj> {
-    let value = get(&function, "x")?;
+pub fn exported_lines(value: &ExportedProgram, description: Vec<String>) -> Result<Robj> {
     let exported = &value.exported;
     let mut lines = vec![format!("<PJRTExported: {}{}>", "vjp of ".repeat(exported.order), exported.function)];
     lines.extend(description);

@@ -1,6 +1,6 @@
 //! Programs as graphs, and the costs of their operations.
 
-use crate::programs::{executable, program};
+use crate::programs::program;
 use crate::r::conditions::Result;
 use crate::r::{handle, sexp};
 use extendr_api::prelude::*;
@@ -36,8 +36,8 @@ pub fn program_graph(x: Robj, max_nodes: f64) -> Result<List> {
 }
 
 /// The estimated cost of each operation of the optimized program, as columns.
-pub fn executable_operation_costs(executable: Robj) -> Result<List> {
-    let costs = executable::get(&executable)?.optimized_module()?.operation_costs();
+pub fn executable_operation_costs(executable: &Executable) -> Result<List> {
+    let costs = executable.optimized_module()?.operation_costs();
     let strings = |of: fn(&OperationCost) -> &str| costs.iter().map(of).collect::<Strings>();
     let numbers = |of: fn(&OperationCost) -> f64| costs.iter().map(of).collect::<Vec<_>>();
     Ok(list!(

@@ -8,7 +8,7 @@ use pjrt_base::room;
 use pjrt_program::program::{Format, Program};
 use std::path::Path;
 
-owned!(Program, c"PJRTProgram", sent);
+owned!(Program, c"PJRTProgram", sent, const ARGUMENT: &'static str = "program";);
 
 /// A program from the bytes of its code; `format` is "mlir" or "hlo".
 pub fn program_new(code: &[u8], format: &str) -> Result<Robj> {
@@ -32,15 +32,13 @@ fn named(format: &str) -> Result<Format> {
 }
 
 /// Format, size and readable text of a program.
-pub fn program_describe(program: Robj) -> Result<Robj> {
-    let program = get(&program)?;
+pub fn program_describe(program: &Program) -> Result<Robj> {
     room::check_room(4 * program.code().len(), "to show the program")?;
     Ok(list!(format = program.format().name(), code_size = program.code().len() as f64, text = program.text()).into())
 }
 
 /// The whole text of a program.
-pub fn program_text(program: Robj) -> Result<String> {
-    let program = get(&program)?;
+pub fn program_text(program: &Program) -> Result<String> {
     room::check_room(4 * program.code().len(), "to write the program as text")?;
     Ok(program.whole_text()?)
 }

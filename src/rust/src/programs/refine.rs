@@ -1,7 +1,7 @@
 //! A program for certain shapes, and that of an exported function for a platform: a function for several platforms takes the
 //! platform's number as an argument, and symbolic dimensions have no size.
 
-use crate::programs::{exported, program};
+use crate::programs::exported;
 use crate::r::conditions::Result;
 use crate::r::{handle, sexp};
 use extendr_api::prelude::*;
@@ -43,8 +43,7 @@ fn fixed(function: &ExportedProgram, number: Option<usize>, shapes: &[Vec<i64>])
 
 /// The inputs of a program: the names by which their shapes can be given, types, and shapes, which are text if some dimensions
 /// have no size.
-pub fn program_inputs(program: Robj) -> Result<List> {
-    let program = program::get(&program)?;
+pub fn program_inputs(program: &Program) -> Result<List> {
     let inputs = program.annotations().inputs.as_deref().unwrap_or_default();
     Ok(list!(
         name = program.argument_names(),
@@ -54,8 +53,7 @@ pub fn program_inputs(program: Robj) -> Result<List> {
 }
 
 /// The program for arguments of the shapes in `given`, with these names.
-pub fn program_of_shapes(program: Robj, names: Vec<String>, given: Robj) -> Result<Robj> {
-    let program = program::get(&program)?;
+pub fn program_of_shapes(program: &Program, names: Vec<String>, given: Robj) -> Result<Robj> {
     room::check_room(8 * program.code().len(), "to fix the shapes of the program")?;
     let given = whole_shapes(&given)?;
     Ok(handle::object(program.with_shapes(&with_names(&names, &given))?))

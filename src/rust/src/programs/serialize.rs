@@ -1,9 +1,8 @@
 //! Executables as bytes and in files; buffers, programs and exported functions as bytes; and what R's serialize() writes for all of
 //! them.
 
-use crate::arrays::buffer;
 use crate::programs::compile::{device_list, dispatch_option};
-use crate::programs::{compile_options, executable, exported, program};
+use crate::programs::{compile_options, executable, exported};
 use crate::r::conditions::Result;
 use crate::r::handle::{sent, Owned};
 use crate::r::{handle, sexp};
@@ -19,13 +18,13 @@ use std::ffi::CStr;
 use std::path::Path;
 
 /// The bytes of an executable. `kept` is the folder that keeps the hashes of plugins' files, or "".
-pub fn executable_serialize(executable: Robj, kept: &str) -> Result<Robj> {
-    Ok(Raw::from_bytes(&executable::get(&executable)?.serialize(folder(kept))?).into())
+pub fn executable_serialize(executable: &Executable, kept: &str) -> Result<Robj> {
+    Ok(Raw::from_bytes(&executable.serialize(folder(kept))?).into())
 }
 
 /// Writes the bytes of an executable to a file.
-pub fn executable_save(executable: Robj, path: &str, kept: &str) -> Result<()> {
-    let content = executable::get(&executable)?.serialize(folder(kept))?;
+pub fn executable_save(executable: &Executable, path: &str, kept: &str) -> Result<()> {
+    let content = executable.serialize(folder(kept))?;
     Ok(serialized::write(Path::new(path), &content)?)
 }
 
@@ -56,8 +55,8 @@ fn load(content: &[u8], devices: &Robj, default: &Robj, options: &Robj, kept: &s
 }
 
 /// The bytes of a buffer. Waits for its content.
-pub fn buffer_serialize(buffer: Robj) -> Result<Robj> {
-    buffer_bytes(buffer::get(sexp::of(&buffer))?)
+pub fn buffer_serialize(buffer: &Buffer) -> Result<Robj> {
+    buffer_bytes(buffer)
 }
 
 fn buffer_bytes(buffer: &Buffer) -> Result<Robj> {
@@ -69,8 +68,8 @@ fn buffer_bytes(buffer: &Buffer) -> Result<Robj> {
 }
 
 /// The bytes of a program.
-pub fn program_serialize(program: Robj) -> Result<Robj> {
-    Ok(Raw::from_bytes(&contained::contain_program(program::get(&program)?)?).into())
+pub fn program_serialize(program: &Program) -> Result<Robj> {
+    Ok(Raw::from_bytes(&contained::contain_program(program)?).into())
 }
 
 /// What bytes contain: a program, an exported function, or dtype, shape and bytes of a buffer; nil for those of an executable and

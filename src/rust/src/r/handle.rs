@@ -28,6 +28,8 @@ pub trait Owned: Sized + 'static {
     const CLASS: &'static CStr;
     /// A class that it inherits from.
     const PARENT_CLASS: Option<&'static CStr> = None;
+    /// What messages call an argument of typed routines that must be one.
+    const ARGUMENT: &'static str = "x";
     /// Whether R's serialize() writes a handle with its content.
     const IS_SENT: bool = false;
     /// The class attribute, made once.

@@ -1,7 +1,7 @@
 //! The end of buffers and clients at the user's request.
 
 use crate::arrays::{buffer, r#async};
-use crate::clients::{client, device, memory_space};
+use crate::clients::{device, memory_space};
 use crate::execution::operators;
 use crate::r::conditions::Result;
 use crate::r::handle::sent;
@@ -75,8 +75,7 @@ fn fate(x: SEXP) -> &'static str {
 }
 
 /// Closes a client, waiting for its pending work. Returns false if it was closed before.
-pub fn client_close(client: Robj) -> Result<Robj> {
-    let client = client::get(&client)?;
+pub fn client_close(client: &Client) -> Result<Robj> {
     if client.is_closed() {
         return Ok(false.into());
     }

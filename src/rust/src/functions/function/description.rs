@@ -1,21 +1,21 @@
 //! What is known of a function of a program, as a text that R keeps.
 
 use crate::functions::tree;
-use crate::programs::{executable, program};
 use crate::r::conditions::{Failure, Result};
 use crate::r::describe::describe;
 use crate::r::sexp;
 use extendr_api::prelude::*;
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind};
+use pjrt_core::Executable;
 use pjrt_data::array::Spec;
 use pjrt_data::layout::format_type;
 use pjrt_ir::hlo::sharding::Sharding;
 use pjrt_program::callable::{self, Callable, Choice, Input, Wanted};
+use pjrt_program::program::Program;
 
 /// The function of an executable; `exported` is the text of the exported function that it was compiled from, or NULL.
-pub fn function_of_executable(executable: Robj, exported: Robj) -> Result<String> {
-    let executable = executable::get(&executable)?;
+pub fn function_of_executable(executable: &Executable, exported: Robj) -> Result<String> {
     let (signature, shardings) = (executable.signature(), executable.shardings());
     let (replicas, partitions) = executable.counts();
     let devices = u32::try_from(replicas * partitions).unwrap_or(u32::MAX);
@@ -40,8 +40,8 @@ pub fn function_of_executable(executable: Robj, exported: Robj) -> Result<String
 }
 
 /// The function of a program whose inputs have dimensions without sizes.
-pub fn function_of_program(program: Robj) -> Result<String> {
-    let Some(function) = program::get(&program)?.function()? else {
+pub fn function_of_program(program: &Program) -> Result<String> {
+    let Some(function) = program.function()? else {
         bail!(Internal, "The shapes of the program are fixed.");
     };
     Ok(function.to_text()?)
