@@ -104,13 +104,9 @@ pub fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, columns: SEXP) 
     // SAFETY: R protects the argument.
     let tensors = unsafe { sexp::integers(positions) };
     let (stored, places) = distinct(tensors.iter().map(|&position| model.stored_at(position as usize - 1)));
-    let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, stored.len()));
     let loading = Loading::new(model.stored(&stored)?, device)?;
-    let total = loading.moved_bytes();
-    let mut bar = Bar::of_long_work("loading", show, columns);
-    let loaded = stored::load(list.sexp(), 0, &loading, device, &mut |done| bar.show(done, Some(total)));
-    bar.finish();
-    loaded?;
+    let bar = Bar::of_long_work("loading", show, columns);
+    let list = Protected::new(stored::load_all(&loading, device, bar)?);
     places.iter().enumerate().for_each(|(i, &place)| sexp::set_at(all.sexp(), i, sexp::at(list.sexp(), place)));
     Ok(all.sexp())
 }

@@ -7,6 +7,7 @@ use crate::r::conditions::Result;
 use crate::r::handle::{sent, Owned};
 use crate::r::{handle, sexp};
 use extendr_api::prelude::*;
+use extendr_ffi::SEXP;
 use pjrt_base::mmap;
 use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::executable::serialized::{self, Destination, Serialized};
@@ -14,7 +15,6 @@ use pjrt_core::stored::contained::{self, Contained};
 use pjrt_core::{Buffer, Client, Device, Executable, HostOrder};
 use pjrt_program::program::exported_program::ExportedProgram;
 use pjrt_program::program::Program;
-use std::ffi::CStr;
 use std::path::Path;
 
 /// The bytes of an executable. `kept` is the folder that keeps the hashes of plugins' files, or "".
@@ -126,23 +126,22 @@ pub fn sent_needed() -> Robj {
 /// the same.
 pub fn sent_adopt(x: Robj, from: Robj) -> Robj {
     let (to, from) = (sexp::of(&x), sexp::of(&from));
-    let is_for = |class: &CStr| sent::content(to).is_some() && sexp::inherits(to, class);
-    // SAFETY: R protects the arguments; `find` says that `from` has a value of the type, and only null pointers have content.
-    unsafe {
-        if handle::find::<Buffer>(from).is_some() && is_for(Buffer::CLASS) {
-            sent::adopt::<Buffer>(to, from);
-        } else if handle::find::<Program>(from).is_some() && is_for(Program::CLASS) {
-            sent::adopt::<Program>(to, from);
-        } else if handle::find::<ExportedProgram>(from).is_some() && is_for(ExportedProgram::CLASS) {
-            sent::adopt::<ExportedProgram>(to, from);
-        } else if handle::find::<Executable>(from).is_some() && is_for(Executable::CLASS) {
-            sent::adopt::<Executable>(to, from);
-            executable::note(to);
-        } else {
-            return false.into();
-        }
+    if is_adopted::<Executable>(to, from) {
+        executable::note(to);
+        return true.into();
     }
-    true.into()
+    let is_other = is_adopted::<Buffer>(to, from) || is_adopted::<Program>(to, from);
+    (is_other || is_adopted::<ExportedProgram>(to, from)).into()
+}
+
+/// Moves the value if both handles are of this type. The caller protects them; R may leave this by a long jump.
+fn is_adopted<T: Owned>(to: SEXP, from: SEXP) -> bool {
+    let is_one = handle::find::<T>(from).is_some() && sent::content(to).is_some() && sexp::inherits(to, T::CLASS);
+    if is_one {
+        // SAFETY: `from` has a value of the type, and only null pointers have content.
+        unsafe { sent::adopt::<T>(to, from) };
+    }
+    is_one
 }
 
 /// The folder that keeps the hashes of plugins' files; none for an empty name.

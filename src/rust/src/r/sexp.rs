@@ -594,7 +594,6 @@ pub fn option(name: &CStr) -> SEXP {
 }
 
 /// A list of values, each of which is protected or made only now; not protected. R may leave this by a long jump.
-#[inline]
 pub fn list<I>(values: I) -> SEXP
 where
     I: IntoIterator<Item = SEXP, IntoIter: ExactSizeIterator>,
@@ -606,7 +605,6 @@ where
 }
 
 /// The same for values that may fail to be made.
-#[inline]
 pub fn try_list<E>(
     values: impl ExactSizeIterator<Item = std::result::Result<SEXP, E>>,
 ) -> std::result::Result<SEXP, E> {
@@ -618,7 +616,6 @@ pub fn try_list<E>(
 }
 
 /// A character vector; not protected. R may leave this by a long jump.
-#[inline]
 pub fn new_strings<'a, I>(texts: I) -> SEXP
 where
     I: IntoIterator<Item = &'a str, IntoIter: ExactSizeIterator>,
@@ -630,7 +627,6 @@ where
 }
 
 /// A [`list`] with names; not protected. R may leave this by a long jump.
-#[inline]
 pub fn named<'a>(names: impl ExactSizeIterator<Item = &'a str>, values: impl ExactSizeIterator<Item = SEXP>) -> SEXP {
     let out = Protected::new(list(values));
     let names = Protected::new(new_strings(names));
@@ -652,7 +648,6 @@ pub fn record(items: &[(&str, &dyn Fn() -> SEXP)]) -> SEXP {
 
 /// Calls a function from which R may jump with a value that would need to be dropped: the value is then lost, rather than owned
 /// by a frame that R jumps over.
-#[inline]
 pub fn over_jumps<T, R>(value: T, body: impl FnOnce(&mut T) -> R) -> R {
     let mut value = ManuallyDrop::new(value);
     let result = body(&mut value);

@@ -47,19 +47,16 @@ fn fate(x: SEXP) -> &'static str {
     if handle::is_null(x) {
         return if sent::content(x).is_some() { "sent" } else { "saved" };
     }
-    let outcome = if let Some(buffer) = handle::find::<Buffer>(x) {
-        if buffer.is_dead() {
-            return if buffer.is_donated() { "donated" } else { "deleted" };
-        }
-        buffer.client().check_open()
-    } else if let Some(client) = handle::find::<Client>(x) {
+    let buffer = handle::find::<Buffer>(x);
+    if let Some(buffer) = buffer.filter(|buffer| buffer.is_dead()) {
+        return if buffer.is_donated() { "donated" } else { "deleted" };
+    }
+    let client = buffer.map(Buffer::client).or_else(|| handle::find(x));
+    let client = client.or_else(|| handle::find(x).map(Device::client));
+    let client = client.or_else(|| handle::find(x).map(MemorySpace::client));
+    let client = client.or_else(|| handle::find(x).map(Executable::client));
+    let outcome = if let Some(client) = client {
         client.check_open()
-    } else if let Some(device) = handle::find::<Device>(x) {
-        device.client().check_open()
-    } else if let Some(memory) = handle::find::<MemorySpace>(x) {
-        memory.client().check_open()
-    } else if let Some(executable) = handle::find::<Executable>(x) {
-        executable.client().check_open()
     } else if let Some(compiling) = handle::find::<Compiling>(x) {
         compiling.is_ready().map(drop)
     } else if let Some(promise) = handle::find::<r#async::Promise>(x) {

@@ -173,7 +173,9 @@ impl Arguments {
     }
 
     fn matched(&self, args: SEXP) -> Result<First<'_>> {
-        let mut first = First::new(self);
+        let (order, values) = (vec![None; self.inputs.len()], InputObjects::new());
+        let (walk, nodes, names) = (Walk::default(), Vec::new(), Vec::new());
+        let mut first = First { arguments: self, walk, nodes, names, values, order };
         first.walk(args)?;
         let missing = first.order.iter().zip(&self.inputs).filter(|(value, _)| value.is_none());
         let missing: Vec<_> = missing.map(|(_, (_, own))| format!("`{own}`")).collect();
@@ -227,18 +229,7 @@ struct First<'a> {
     order: Vec<Option<usize>>,
 }
 
-impl<'a> First<'a> {
-    fn new(arguments: &'a Arguments) -> Self {
-        First {
-            arguments,
-            walk: Walk::default(),
-            nodes: Vec::new(),
-            names: Vec::new(),
-            values: InputObjects::new(),
-            order: vec![None; arguments.inputs.len()],
-        }
-    }
-
+impl First<'_> {
     fn walk(&mut self, args: SEXP) -> Result<()> {
         let formals = &self.arguments.formals;
         if sexp::kind(args) != SEXPTYPE::VECSXP || sexp::len(args) != formals.len() {
