@@ -129,7 +129,7 @@ impl InstallFolder {
             };
         };
         let draft = self.temporary();
-        let mut file = create_file(&draft)?;
+        let mut file = create_file(&draft, false)?;
         let written = file.write_all(folder.as_bytes()).and_then(|()| fs::rename(&draft, &path));
         written.map_err(|e| io_error("write", &path, &e))
     }
@@ -311,7 +311,7 @@ impl Workspace<'_> {
         let text = basic_toml::to_string(record)
             .map_err(|e| Error::new(Kind::Internal, format!("Cannot write a record: {e}.")))?;
         let path = self.path.join(RECORD);
-        let mut file = create_file(&path)?;
+        let mut file = create_file(&path, false)?;
         let header = "# Where this plugin comes from. Written by pjrt when it was complete.\n";
         let written = file.write_all(header.as_bytes()).and_then(|()| file.write_all(text.as_bytes()));
         written.and_then(|()| file.sync_all()).map_err(|e| io_error("write", &path, &e))?;
@@ -386,14 +386,9 @@ pub(super) fn create_folder(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Creates a file. Others can read but not write to it.
-pub(super) fn create_file(path: &Path) -> Result<File> {
-    private_fs::create_file(path, false).map_err(|e| io_error("create", path, &e))
-}
-
-/// Creates an executable file.
-pub(super) fn create_program(path: &Path) -> Result<File> {
-    private_fs::create_file(path, true).map_err(|e| io_error("create", path, &e))
+/// Creates a file, or an executable one. Others can read but not write to it.
+pub(super) fn create_file(path: &Path, runs: bool) -> Result<File> {
+    private_fs::create_file(path, runs).map_err(|e| io_error("create", path, &e))
 }
 
 /// Opens a file for reading and writing. Creates it if it does not exist.
