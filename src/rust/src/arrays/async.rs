@@ -8,29 +8,16 @@ use crate::r::handle::{self, EmptyHandle};
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::SEXP;
 use pjrt_base::callbacks;
-use pjrt_base::error;
 use pjrt_core::buffer::read::Transfer;
 use pjrt_data::dtype::HostType;
 
 /// A transfer and what it brings.
 pub struct Promise {
-    transfer: Transfer,
+    pub transfer: Transfer,
     host_type: HostType,
 }
 
 owned!(Promise, c"PJRTTransfer");
-
-impl Promise {
-    /// Whether the transfer is done.
-    pub fn is_ready(&self) -> error::Result<bool> {
-        self.transfer.is_ready()
-    }
-
-    /// Calls `callback` once it is done, on any thread.
-    pub fn on_ready(&self, callback: impl FnOnce() + Send + 'static) -> error::Result<()> {
-        self.transfer.on_ready(callback)
-    }
-}
 
 /// `buffer_await(buffer)`: waits for the buffer's content.
 pub fn buffer_await(buffer: SEXP) -> Result<SEXP> {
@@ -57,7 +44,7 @@ pub fn transfer_start(buffer: SEXP, int64: SEXP) -> Result<SEXP> {
 /// `transfer_is_ready(transfer)`: whether it is done.
 pub fn transfer_is_ready(transfer: SEXP) -> Result<SEXP> {
     callbacks::serve()?;
-    Ok(sexp::new_flag(handle::get::<Promise>(transfer, "transfer")?.is_ready()?))
+    Ok(sexp::new_flag(handle::get::<Promise>(transfer, "transfer")?.transfer.is_ready()?))
 }
 
 /// `transfer_value(transfer)`: waits for it and gives the R array.

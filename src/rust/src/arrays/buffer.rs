@@ -3,7 +3,7 @@
 use crate::arrays::dtype;
 use crate::clients::device;
 use crate::memory;
-use crate::r::conditions::{flag, flag_or_option, Failure, Result};
+use crate::r::conditions::{flag, Failure, Result};
 use crate::r::describe::describe;
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::pins;
@@ -62,9 +62,17 @@ fn from_vector(data: SEXP, dtype: SEXP, device: &Device, dims: &[i64], check: SE
     uploaded(data, host_type, dtype, device, dims, check)
 }
 
-/// Whether values are checked: as the argument says, or the option if it is nil.
+/// Whether values are checked: as the argument says, or if it is nil, an option, FALSE by default.
 pub fn checks(check: SEXP) -> Result<bool> {
-    flag_or_option(check, "check", c"pjrt.check")
+    if !sexp::is_nil(check) {
+        return flag(check, "check");
+    }
+    let option = sexp::option(c"pjrt.check");
+    match sexp::flag(option) {
+        Some(value) => Ok(value),
+        None if sexp::is_nil(option) => Ok(false),
+        None => bail!(InvalidType, "`options(pjrt.check = )` must be TRUE or FALSE, not {}.", describe(option)),
+    }
 }
 
 /// The buffer of a vector of R data, which has this type; not protected.

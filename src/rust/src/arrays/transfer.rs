@@ -26,14 +26,10 @@ pub fn buffer_array(buffer: SEXP, check: SEXP, int64: SEXP) -> Result<SEXP> {
 pub fn default_array(buffer: SEXP) -> Result<SEXP> {
     let buffer = get(buffer)?;
     let host_type = buffer.dtype().info().host_type;
-    // R takes as long to look for an option as to read a small array.
-    let check = may_mislead(host_type) && checks(sexp::nil())?;
-    array(buffer, check, host_type)
-}
-
-/// Whether R may take a value of such an array for another one, or for a missing value.
-fn may_mislead(host_type: HostType) -> bool {
-    matches!(host_type, HostType::Integer | HostType::Integer64)
+    // R may take a value of such an array for another one, or for a missing value. To look for an option takes R as long as to
+    // read a small array.
+    let may_mislead = matches!(host_type, HostType::Integer | HostType::Integer64);
+    array(buffer, may_mislead && checks(sexp::nil())?, host_type)
 }
 
 fn array(buffer: &Buffer, check: bool, host_type: HostType) -> Result<SEXP> {

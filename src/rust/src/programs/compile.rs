@@ -32,9 +32,7 @@ pub fn executable_compile(
     let cache = cache::get(&cache)?;
     let (options, devices) = arguments(program, &options, &devices, &default, &place)?;
     let start = || Compiling::start(cache.as_ref(), &devices, program, &options);
-    let compiling = memory::with_retry(needs, start)?;
-    let compiled = progress::doing("compiling", || compiling.wait());
-    Ok(executable::object(compiled.map_err(|error| holdings::explain(error, needs))?))
+    compiling_value(&memory::with_retry(needs, start)?)
 }
 
 /// The same without waiting.

@@ -41,10 +41,8 @@ const TO_OUTPUT: &str = "allow_spmd_sharding_propagation_to_output";
 /// One flag for all arrays, or one for each.
 fn propagation(x: Option<SEXP>, name: &str) -> Result<Propagation> {
     let Some(x) = x else { return Ok(Propagation::Unsaid) };
-    if let Some(flag) = sexp::flag(x) {
-        return Ok(Propagation::All(flag));
-    }
     match sexp::flags(x) {
+        Some(flags) if flags.len() == 1 => Ok(Propagation::All(flags[0])),
         Some(flags) if flags.len() > 1 => Ok(Propagation::Each(flags)),
         _ => bail!(
             InvalidType,

@@ -6,9 +6,7 @@ use extendr_api::prelude::*;
 use extendr_ffi::*;
 use pjrt_base::error::{Error, Kind};
 use pjrt_base::reason::{Hint, Reason};
-use std::cell::RefCell;
-use std::ffi::CStr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::cell::{Cell, RefCell};
 
 /// The error type of a bridge function.
 #[derive(Debug)]
@@ -37,26 +35,6 @@ pub fn flag(x: SEXP, argument: &str) -> Result<bool> {
     match sexp::flag(x) {
         Some(value) => Ok(value),
         None => bail!(InvalidType, "`{argument}` must be TRUE or FALSE, not {}.", describe(x)),
-    }
-}
-
-/// The same for an argument that may be nil: then an R option, FALSE by default, says it.
-pub fn flag_or_option(x: SEXP, argument: &str, option: &CStr) -> Result<bool> {
-    if !sexp::is_nil(x) {
-        return flag(x, argument);
-    }
-    let value = sexp::option(option);
-    match sexp::flag(value) {
-        Some(value) => Ok(value),
-        None if sexp::is_nil(value) => Ok(false),
-        None => {
-            bail!(
-                InvalidType,
-                "`options({} = )` must be TRUE or FALSE, not {}.",
-                option.to_string_lossy(),
-                describe(value)
-            )
-        }
     }
 }
 
@@ -108,28 +86,20 @@ fn reason_list(reason: &Reason) -> SEXP {
     sexp::named(fields.iter().map(|(name, _)| *name), fields.iter().map(texts))
 }
 
-/// The R error that ended a wait; nil if the user interrupted it.
-static RAISED: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
+thread_local! {
+    /// The R error that ended a wait; none if the user interrupted it.
+    static RAISED: Cell<Option<SEXP>> = const { Cell::new(None) };
+}
 
 /// Keeps the R error that ended a wait until the failure is raised.
 pub fn keep_raised(error: SEXP) {
     sexp::preserve(error);
-    drop_raised(RAISED.swap(error, Ordering::Relaxed));
+    RAISED.replace(Some(error)).into_iter().for_each(sexp::release);
 }
 
 /// Takes that error, which only R owns from now on; not protected.
 fn take_raised() -> SEXP {
-    let raised = RAISED.swap(std::ptr::null_mut(), Ordering::Relaxed);
-    drop_raised(raised);
-    if raised.is_null() {
-        sexp::nil()
-    } else {
-        raised
-    }
-}
-
-fn drop_raised(raised: SEXP) {
-    if !raised.is_null() {
-        sexp::release(raised);
-    }
+    let raised = RAISED.take();
+    raised.into_iter().for_each(sexp::release);
+    raised.unwrap_or_else(sexp::nil)
 }

@@ -77,17 +77,9 @@ fn single(x: SEXP) -> Option<String> {
 /// A number approximately as R would write it.
 pub fn number(value: f64) -> String {
     let size = value.abs();
-    if value.is_infinite() {
-        if value > 0.0 {
-            "Inf".into()
-        } else {
-            "-Inf".into()
-        }
-    } else if size >= 1e15 || (size < 1e-5 && size > 0.0) {
-        format!("{value:e}")
-    } else {
-        value.to_string()
-    }
+    let is_short = (1e-5..1e15).contains(&size) || size == 0.0;
+    let text = if is_short { value.to_string() } else { format!("{value:e}") };
+    text.replace("inf", "Inf")
 }
 
 fn short(text: &str) -> String {

@@ -60,7 +60,7 @@ fn fate(x: SEXP) -> &'static str {
     } else if let Some(compiling) = handle::find::<Compiling>(x) {
         compiling.is_ready().map(drop)
     } else if let Some(promise) = handle::find::<r#async::Promise>(x) {
-        promise.is_ready().map(drop)
+        promise.transfer.is_ready().map(drop)
     } else {
         Ok(())
     };

@@ -40,7 +40,7 @@ pub fn ready_watch(x: Robj, number: i32) -> Result<Robj> {
     if let Some(buffer) = handle::find::<Buffer>(x) {
         buffer.on_ready(callback)?;
     } else if let Some(promise) = handle::find::<r#async::Promise>(x) {
-        promise.on_ready(callback)?;
+        promise.transfer.on_ready(callback)?;
     } else if let Some(compiling) = handle::find::<Compiling>(x) {
         compiling.on_ready(callback)?;
     } else if handle::is_null(x) {

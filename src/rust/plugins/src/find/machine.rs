@@ -59,11 +59,6 @@ impl Machine {
         let listed = self.variable(name).map(std::env::split_paths).into_iter().flatten();
         listed.filter(|path| !path.as_os_str().is_empty()).collect()
     }
-
-    /// A folder of the system, such as `usr/lib`.
-    pub fn system(&self, path: &str) -> PathBuf {
-        self.root.join(path)
-    }
 }
 
 /// The names in a folder; empty if it is not readable.

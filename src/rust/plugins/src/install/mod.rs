@@ -21,6 +21,7 @@ mod verify;
 mod watch;
 
 use crate::library;
+pub use address::redact;
 use http::{Http, Limits};
 use index::{Machine, ThisMachine};
 use manifest::PlatformRelease;
@@ -136,11 +137,6 @@ fn installed_on(
 pub fn index_in_use(index_url: Option<&str>, progress: &mut Progress<'_>) -> Result<(String, &'static str)> {
     let (url, origin) = index::find(index_url, &ThisMachine, &mut Watch::new(progress))?;
     Ok((address::redact(url.as_str()), origin))
-}
-
-/// Removes secrets from a URL, or from any text that may be one, so that it can be shown.
-pub fn redacted(text: &str) -> String {
-    address::redact(text)
 }
 
 /// All complete plugins in `store`. For each platform, the user's choice comes first.
@@ -314,7 +310,10 @@ impl Work<'_> {
         }
         let library = match &plan.library {
             Some(library) => library.clone(),
-            None => find_library(work.path(), &first_name(found))?,
+            None => find_library(
+                work.path(),
+                &found.first().map(|found| address::file_name(&found.url)).unwrap_or_default(),
+            )?,
         };
         let path = work.path().join(&library);
         if !library::inspect(&path)?.is_plugin {
@@ -335,11 +334,6 @@ impl Work<'_> {
         };
         work.publish(&plan.folder, &record, plan.force)
     }
-}
-
-/// The file name of the plugin itself.
-fn first_name(found: &[index::IndexFile]) -> String {
-    found.first().map(|found| address::file_name(&found.url)).unwrap_or_default()
 }
 
 /// Finds the only plugin among the files unpacked from `what`. Returns its path below `root`.

@@ -91,7 +91,7 @@ struct Choice<'a> {
 
 /// The URL in `PJRT_PLUGIN_URL_<PLATFORM>`.
 fn given_url(name: &str, manifest: &Manifest, machine: &dyn Machine) -> Result<Option<Url>> {
-    let variable = url_variable(manifest.platform(name));
+    let variable = variable("PJRT_PLUGIN_URL_", manifest.platform(name));
     machine.variable(&variable).map(|text| address::parse(&text, &variable, "a plugin")).transpose()
 }
 
@@ -116,14 +116,7 @@ fn told_sha256(url: &Url) -> Result<Option<String>> {
     hash.ok_or_else(invalid).map(Some)
 }
 
-pub(super) fn url_variable(platform: &str) -> String {
-    variable("PJRT_PLUGIN_URL_", platform)
-}
-
-pub(super) fn path_variable(platform: &str) -> String {
-    variable("PJRT_PLUGIN_PATH_", platform)
-}
-
+/// The variable for a platform, whose name starts like this.
 fn variable(start: &str, platform: &str) -> String {
     let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     start.chars().chain(platform.chars().map(upper)).collect()
@@ -300,7 +293,7 @@ fn archive_hint(request: &Request<'_>, manifest: &Manifest, target: PlatformRele
 
 /// How to avoid a download.
 pub(super) fn own_plugin_hint(platform: &str) -> String {
-    format!("To use a plugin of your own, set {} to the path of its library.", path_variable(platform))
+    format!("To use a plugin of your own, set {} to the path of its library.", variable("PJRT_PLUGIN_PATH_", platform))
 }
 
 /// What to do on a machine without a network.
