@@ -3,7 +3,7 @@
 use crate::r::conditions::Result;
 use crate::r::entry::interrupt_pending;
 use extendr_api::prelude::*;
-use pjrt_plugins::install::{self, index_in_use};
+use pjrt_plugins::install::{index_in_use, redacted};
 
 /// The version of the PJRT C API that this package was made for.
 pub fn api_version_bound() -> String {
@@ -26,5 +26,5 @@ pub fn processors_allowed() -> Robj {
 
 /// Texts without secrets, if they are URLs.
 pub fn redact(texts: Vec<String>) -> Vec<String> {
-    texts.iter().map(|text| install::redact(text)).collect()
+    texts.iter().map(|text| redacted(text)).collect()
 }

@@ -21,7 +21,7 @@ mod verify;
 mod watch;
 
 use crate::library;
-pub use address::redact;
+pub use address::redact as redacted;
 use http::{Http, Limits};
 use index::{Machine, ThisMachine};
 use manifest::PlatformRelease;
