@@ -112,28 +112,23 @@ fn compute(operation: Operation, operands: &[&Buffer], parameters: &[i64]) -> Re
     let float = if all_float { DType::F32 } else { default_dtype(HostType::Double)? };
     let executable = program(&Request { operation, operands, parameters, float })?;
     memory::collect_under_pressure(executable.client())?;
-    // R may jump while it makes objects: nothing may wait to be dropped meanwhile.
-    let executable = ManuallyDrop::new(executable);
-    let outputs = NewOutputs::new(&executable, true);
-    let _protected = Protected::new(outputs.value());
-    let made = match run(&executable, operands) {
-        Err(Failure(error)) if is_by_layout(&error, &executable, operands) => {
-            drop(error);
-            let relaid = relaid(&executable, operands).map(Protected::new);
-            let executable = ManuallyDrop::into_inner(executable);
-            let relaid = relaid?;
-            let operands: Result<SmallVec<[&Buffer; 8]>> =
-                sexp::elements(relaid.sexp()).map(|x| handle::get(x, "x")).collect();
-            run(&executable, &operands?)?
-        }
-        made => {
-            drop(ManuallyDrop::into_inner(executable));
-            made?
-        }
-    };
-    // SAFETY: protected above.
-    unsafe { outputs.fill(made) };
-    Ok(outputs.value())
+    sexp::over_jumps(executable, |executable| {
+        let outputs = NewOutputs::new(executable, true);
+        let _protected = Protected::new(outputs.value());
+        let made = match run(executable, operands) {
+            Err(Failure(error)) if is_by_layout(&error, executable, operands) => {
+                drop(error);
+                let relaid = Protected::new(relaid(executable, operands)?);
+                let operands: Result<SmallVec<[&Buffer; 8]>> =
+                    sexp::elements(relaid.sexp()).map(|x| handle::get(x, "x")).collect();
+                run(executable, &operands?)?
+            }
+            made => made?,
+        };
+        // SAFETY: protected above.
+        unsafe { outputs.fill(made) };
+        Ok(outputs.value())
+    })
 }
 
 /// The program for a request. R may leave this by a long jump.

@@ -73,29 +73,26 @@ pub fn dispatcher_new(
     sexp::set_at(parts.sexp(), BACKEND, backend);
     sexp::set_at(parts.sexp(), ENTRIES, sexp::vector(SEXPTYPE::VECSXP, 0));
     sexp::set_at(parts.sexp(), DEVICES, sexp::vector(SEXPTYPE::VECSXP, 0));
-    let handle = EmptyHandle::<Dispatcher>::over(parts.sexp());
-    let _protected = Protected::new(handle.sexp());
-
-    let Some(capacity) = sexp::number(capacity).filter(|&capacity| capacity >= 1.0) else {
-        bail!(InvalidType, "capacity must be a positive count, not {}.", describe(capacity));
-    };
-    // SAFETY: R protects the argument.
-    let Some(backend) = (unsafe { sexp::string(backend) }) else {
-        bail!(InvalidType, "`backend` must be one string, not {}.", describe(backend));
-    };
-    let dispatcher = Dispatcher {
-        capacity: capacity as usize,
-        statics: tree::texts(statics, "static")?,
-        backend: backend.to_owned(),
-        move_inputs: flag(move_inputs, "move_inputs")?,
-        is_newer: !sexp::is_nil(sexp::at(functions, CONTEXT)),
-        entries: RefCell::default(),
-        free: RefCell::default(),
-        clock: Cell::new(0),
-        devices: Cell::new(0),
-    };
-    // SAFETY: protected above.
-    Ok(unsafe { handle.fill(dispatcher) })
+    EmptyHandle::over(parts.sexp()).filled(|| {
+        let Some(capacity) = sexp::number(capacity).filter(|&capacity| capacity >= 1.0) else {
+            bail!(InvalidType, "capacity must be a positive count, not {}.", describe(capacity));
+        };
+        // SAFETY: R protects the argument.
+        let Some(backend) = (unsafe { sexp::string(backend) }) else {
+            bail!(InvalidType, "`backend` must be one string, not {}.", describe(backend));
+        };
+        Ok(Dispatcher {
+            capacity: capacity as usize,
+            statics: tree::texts(statics, "static")?,
+            backend: backend.to_owned(),
+            move_inputs: flag(move_inputs, "move_inputs")?,
+            is_newer: !sexp::is_nil(sexp::at(functions, CONTEXT)),
+            entries: RefCell::default(),
+            free: RefCell::default(),
+            clock: Cell::new(0),
+            devices: Cell::new(0),
+        })
+    })
 }
 
 /// `dispatcher_size(dispatcher)`: the number of entries.
