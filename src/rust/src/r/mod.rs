@@ -10,6 +10,7 @@ pub mod conditions;
 pub mod describe;
 pub mod entry;
 pub mod idle;
+pub mod jumps;
 pub mod lists;
 pub mod pins;
 pub mod pooled;
