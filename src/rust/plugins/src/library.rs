@@ -133,32 +133,24 @@ impl Defect {
 fn read<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<Library> {
     let len = data.len().map_err(|()| unreadable(0))?;
     let start = bytes(data, 0, len.min(512))?;
-    match start {
-        [] => Err(Defect::NoLibrary("empty".into())),
-        [0x7f, b'E', b'L', b'F', ..] => elf::read(data, here),
-        [0xfe, 0xed, 0xfa, 0xce | 0xcf, ..] | [0xce | 0xcf, 0xfa, 0xed, 0xfe, ..] => macho::read(data, here),
-        [0xca, 0xfe, 0xba, 0xbe | 0xbf, ..] => macho::read_universal(data, here),
-        [b'M', b'Z', ..] => pe::read(data, here),
-        [b'!', b'<', b'a', b'r', b'c', b'h', b'>', ..] => Err(Defect::NoLibrary("a static library".into())),
-        [b'P', b'K', 3, 4, ..] => {
-            Err(Defect::NoLibrary("a zip archive, such as a Python wheel, which may contain one".into()))
-        }
-        [0x1f, 0x8b, ..] => Err(Defect::NoLibrary("a compressed file, which may contain one".into())),
-        text if foreign::words(text).is_some() => {
-            Err(Defect::NoLibrary(foreign::words(text).unwrap_or_default().into()))
-        }
-        text if is_text(text) => Err(Defect::NoLibrary("a text file".into())),
-        _ => Err(Defect::NoLibrary("a file of another kind".into())),
-    }
+    let what = match start {
+        [] => "empty",
+        [0x7f, b'E', b'L', b'F', ..] => return elf::read(data, here),
+        [0xfe, 0xed, 0xfa, 0xce | 0xcf, ..] | [0xce | 0xcf, 0xfa, 0xed, 0xfe, ..] => return macho::read(data, here),
+        [0xca, 0xfe, 0xba, 0xbe | 0xbf, ..] => return macho::read_universal(data, here),
+        [b'M', b'Z', ..] => return pe::read(data, here),
+        [b'!', b'<', b'a', b'r', b'c', b'h', b'>', ..] => "a static library",
+        [b'P', b'K', 3, 4, ..] => "a zip archive, such as a Python wheel, which may contain one",
+        [0x1f, 0x8b, ..] => "a compressed file, which may contain one",
+        start => foreign::words(start).unwrap_or(if is_text(start) { "a text file" } else { "a file of another kind" }),
+    };
+    Err(Defect::NoLibrary(what.into()))
 }
 
 /// Whether the bytes are text. The last character may be incomplete.
 fn is_text(start: &[u8]) -> bool {
-    let valid = match std::str::from_utf8(start) {
-        Ok(_) => true,
-        Err(error) => error.error_len().is_none(),
-    };
-    valid && !start.iter().any(|&byte| byte < b' ' && !byte.is_ascii_whitespace())
+    let is_valid = std::str::from_utf8(start).map_or_else(|error| error.error_len().is_none(), |_| true);
+    is_valid && !start.iter().any(|&byte| byte < b' ' && !byte.is_ascii_whitespace())
 }
 
 /// Checks that the file contains a range that its headers refer to.

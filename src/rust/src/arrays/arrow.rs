@@ -2,7 +2,7 @@
 
 use crate::memory;
 use crate::r::conditions::Result;
-use crate::r::handle::{self, EmptyHandle};
+use crate::r::handle::EmptyHandle;
 use crate::r::pins;
 use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
@@ -12,8 +12,7 @@ use pjrt_core::{Buffer, Device};
 use std::mem::size_of;
 
 /// Room for an array and a schema, which others fill, and the addresses of both as text.
-#[extendr]
-fn arrow_room() -> Result<Robj> {
+pub fn arrow_room() -> Result<Robj> {
     let room = Protected::new(sexp::vector(SEXPTYPE::RAWSXP, size_of::<ArrowArray>() + size_of::<ArrowSchema>()));
     // SAFETY: a new vector, whose bytes are ours to write.
     let start = unsafe {
@@ -26,18 +25,15 @@ fn arrow_room() -> Result<Robj> {
 }
 
 /// Moves the array and the schema at these addresses, in digits, to a device.
-#[extendr]
-fn arrow_take(array: &str, schema: &str, device: Robj) -> Result<Robj> {
-    let device: &Device = handle::get(sexp::of(&device), "device")?;
+pub fn arrow_take(array: &str, schema: &str, device: &Device) -> Result<Robj> {
     let (array, schema) = (address(array)?, address(schema)?);
     memory::collect_under_pressure(device.client())?;
-    let handle = EmptyHandle::<Buffer>::new();
-    let _protected = Protected::new(handle.sexp());
-    // SAFETY: the caller says that they are there.
-    let pair = unsafe { Pair::take(array as *mut ArrowArray, schema as *mut ArrowSchema) }?;
-    let buffer = Buffer::from_arrow(device, pair, pins::drop_later)?;
-    // SAFETY: protected above.
-    Ok(sexp::robj(unsafe { handle.fill(buffer) }))
+    let buffer = EmptyHandle::<Buffer>::new().filled(|| {
+        // SAFETY: the caller says that they are there.
+        let pair = unsafe { Pair::take(array as *mut ArrowArray, schema as *mut ArrowSchema) }?;
+        Buffer::from_arrow(device, pair, pins::drop_later)
+    })?;
+    Ok(sexp::robj(buffer))
 }
 
 /// An address, in digits.
@@ -46,10 +42,4 @@ fn address(text: &str) -> Result<usize> {
         Ok(address) => Ok(address),
         Err(_) => bail!(Internal, "'{text}' is not an address."),
     }
-}
-
-extendr_module! {
-    mod arrow;
-    fn arrow_room;
-    fn arrow_take;
 }

@@ -3,82 +3,55 @@
 use crate::arrays::buffer::get;
 use crate::arrays::transfer;
 use crate::memory;
-use crate::r::entry::{entry, waiting_entry};
+use crate::r::conditions::Result;
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::SEXP;
 use pjrt_base::callbacks;
-use pjrt_base::error;
 use pjrt_core::buffer::read::Transfer;
 use pjrt_data::dtype::HostType;
 
 /// A transfer and what it brings.
 pub struct Promise {
-    transfer: Transfer,
+    pub transfer: Transfer,
     host_type: HostType,
 }
 
 owned!(Promise, c"PJRTTransfer");
 
-impl Promise {
-    /// Whether the transfer is done.
-    pub fn is_ready(&self) -> error::Result<bool> {
-        self.transfer.is_ready()
-    }
-
-    /// Calls `callback` once it is done, on any thread.
-    pub fn on_ready(&self, callback: impl FnOnce() + Send + 'static) -> error::Result<()> {
-        self.transfer.on_ready(callback)
-    }
-}
-
 /// `buffer_await(buffer)`: waits for the buffer's content.
-pub extern "C-unwind" fn buffer_await(buffer: SEXP) -> SEXP {
-    waiting_entry(|| {
-        let awaited = get(buffer)?;
-        awaited.wait()?;
-        memory::collect_under_pressure(awaited.client())?;
-        Ok(buffer)
-    })
+pub fn buffer_await(buffer: SEXP) -> Result<SEXP> {
+    let awaited = get(buffer)?;
+    awaited.wait()?;
+    memory::collect_under_pressure(awaited.client())?;
+    Ok(buffer)
 }
 
 /// `buffer_is_ready(buffer)`: whether its content is complete.
-pub extern "C-unwind" fn buffer_is_ready(buffer: SEXP) -> SEXP {
-    waiting_entry(|| {
-        callbacks::serve()?;
-        Ok(sexp::new_flag(get(buffer)?.is_ready()?))
-    })
+pub fn buffer_is_ready(buffer: SEXP) -> Result<SEXP> {
+    callbacks::serve()?;
+    Ok(sexp::new_flag(get(buffer)?.is_ready()?))
 }
 
 /// `transfer_start(buffer, int64)`: starts a transfer to the host.
-pub extern "C-unwind" fn transfer_start(buffer: SEXP, int64: SEXP) -> SEXP {
-    entry(|| {
-        let buffer = get(buffer)?;
-        let host_type = transfer::host_type(buffer.dtype(), int64)?;
-        let weight = Protected::new(memory::room_for_copy(buffer.client(), buffer.spec().bytes())?);
-        let handle = EmptyHandle::<Promise>::over(weight.sexp());
-        let _protected = Protected::new(handle.sexp());
-        let promise = Promise { transfer: buffer.start_read()?, host_type };
-        // SAFETY: protected above.
-        Ok(unsafe { handle.fill(promise) })
-    })
+pub fn transfer_start(buffer: SEXP, int64: SEXP) -> Result<SEXP> {
+    let buffer = get(buffer)?;
+    let host_type = transfer::host_type(buffer.dtype(), int64)?;
+    let weight = Protected::new(memory::room_for_copy(buffer.client(), buffer.spec().bytes())?);
+    EmptyHandle::over(weight.sexp()).filled(|| Ok(Promise { transfer: buffer.start_read()?, host_type }))
 }
 
 /// `transfer_is_ready(transfer)`: whether it is done.
-pub extern "C-unwind" fn transfer_is_ready(transfer: SEXP) -> SEXP {
-    waiting_entry(|| {
-        callbacks::serve()?;
-        Ok(sexp::new_flag(handle::get::<Promise>(transfer, "transfer")?.is_ready()?))
-    })
+pub fn transfer_is_ready(transfer: SEXP) -> Result<SEXP> {
+    callbacks::serve()?;
+    Ok(sexp::new_flag(handle::get::<Promise>(transfer, "transfer")?.transfer.is_ready()?))
 }
 
 /// `transfer_value(transfer)`: waits for it and gives the R array.
-pub extern "C-unwind" fn transfer_value(transfer: SEXP) -> SEXP {
-    waiting_entry(|| {
-        let promise: &Promise = handle::get(transfer, "transfer")?;
-        let arrived = promise.transfer.wait()?;
-        let array = Protected::new(transfer::new_array(arrived.spec(), promise.host_type)?);
-        transfer::fill(array.sexp(), arrived.spec(), promise.host_type, false, &arrived.view())?;
-        Ok(array.sexp())
-    })
+pub fn transfer_value(transfer: SEXP) -> Result<SEXP> {
+    let promise: &Promise = handle::get(transfer, "transfer")?;
+    let arrived = promise.transfer.wait()?;
+    let array = Protected::new(transfer::new_array(arrived.spec(), promise.host_type)?);
+    transfer::fill(array.sexp(), arrived.spec(), promise.host_type, false, &arrived.view())?;
+    Ok(array.sexp())
 }

@@ -3,9 +3,8 @@
 use crate::arrays::dtype;
 use crate::clients::device;
 use crate::memory;
-use crate::r::conditions::{flag, flag_or_option, Failure, Result};
+use crate::r::conditions::{flag, Failure, Result};
 use crate::r::describe::describe;
-use crate::r::entry::entry;
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::pins;
 use crate::r::sexp::{self, Protected};
@@ -20,37 +19,33 @@ use pjrt_data::array::Spec;
 use pjrt_data::convert::{Check, HostValues, LossReport};
 use pjrt_data::dtype::{DType, HostType};
 use pjrt_data::layout;
+use smallvec::SmallVec;
 use std::mem::ManuallyDrop;
 
 /// As many values are checked faster than an R option is found.
 const FEW: usize = 16;
 
-owned!(
-    Buffer,
-    c"PJRTBuffer",
-    sent,
+owned! {
+    Buffer, c"PJRTBuffer", sent,
+    const ARGUMENT: &'static str = "buffer";
     fn announce() {
         memory::count_buffer();
     }
-);
+}
 
 /// `buffer_new(data, dtype, device, shape, check)`: a buffer from a logical, integer, double, complex or integer64 vector.
-pub extern "C-unwind" fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, check: SEXP) -> SEXP {
-    entry(|| {
-        let device = device::resolve(device)?;
-        let dims = if sexp::is_nil(shape) { own_shape(data) } else { given_shape(shape, Some(sexp::len(data)))? };
-        from_vector(data, dtype, device, &dims, check)
-    })
+pub fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, check: SEXP) -> Result<SEXP> {
+    let device = device::resolve(device)?;
+    let dims = if sexp::is_nil(shape) { own_dims(data) } else { given_shape(shape, Some(sexp::len(data)))?.into() };
+    from_vector(data, dtype, device, &dims, check)
 }
 
 /// `buffer_scalar(data, dtype, device, check)`: a buffer of rank 0 from such a vector, which has one value.
-pub extern "C-unwind" fn buffer_scalar(data: SEXP, dtype: SEXP, device: SEXP, check: SEXP) -> SEXP {
-    entry(|| {
-        if sexp::len(data) != 1 {
-            bail!(InvalidInput, "data must have length 1, not {}.", sexp::len(data));
-        }
-        from_vector(data, dtype, device::resolve(device)?, &[], check)
-    })
+pub fn buffer_scalar(data: SEXP, dtype: SEXP, device: SEXP, check: SEXP) -> Result<SEXP> {
+    if sexp::len(data) != 1 {
+        bail!(InvalidInput, "data must have length 1, not {}.", sexp::len(data));
+    }
+    from_vector(data, dtype, device::resolve(device)?, &[], check)
 }
 
 fn from_vector(data: SEXP, dtype: SEXP, device: &Device, dims: &[i64], check: SEXP) -> Result<SEXP> {
@@ -67,9 +62,17 @@ fn from_vector(data: SEXP, dtype: SEXP, device: &Device, dims: &[i64], check: SE
     uploaded(data, host_type, dtype, device, dims, check)
 }
 
-/// Whether values are checked: as the argument says, or the option if it is nil.
+/// Whether values are checked: as the argument says, or if it is nil, an option, FALSE by default.
 pub fn checks(check: SEXP) -> Result<bool> {
-    flag_or_option(check, "check", c"pjrt.check")
+    if !sexp::is_nil(check) {
+        return flag(check, "check");
+    }
+    let option = sexp::option(c"pjrt.check");
+    match sexp::flag(option) {
+        Some(value) => Ok(value),
+        None if sexp::is_nil(option) => Ok(false),
+        None => bail!(InvalidType, "`options(pjrt.check = )` must be TRUE or FALSE, not {}.", describe(option)),
+    }
 }
 
 /// The buffer of a vector of R data, which has this type; not protected.
@@ -81,13 +84,11 @@ pub fn uploaded(
     dims: &[i64],
     check: Check,
 ) -> Result<SEXP> {
-    let unfit = |lost| {
-        match (host_type, dtype) {
-        (HostType::Integer64, DType::U64) => Failure(misfits(lost, dtype).0.hint(
-            "as_array() reads ui64 from 2^63 on as NA or negative integer64: pjrt_buffer(x, \"ui64\") takes these back.",
-        )),
+    const HINT: &str =
+        "as_array() reads ui64 from 2^63 on as NA or negative integer64: pjrt_buffer(x, \"ui64\") takes these back.";
+    let unfit = |lost| match (host_type, dtype) {
+        (HostType::Integer64, DType::U64) => Failure(misfits(lost, dtype).0.hint(HINT)),
         _ => misfits(lost, dtype),
-    }
     };
     uploaded_or_lost(data, host_type, dtype, device, dims, check)?.map_err(unfit)
 }
@@ -113,67 +114,59 @@ pub fn uploaded_or_lost(
 }
 
 /// `buffer_from_raw(data, dtype, device, shape, row_major)`: a buffer from the bytes of its elements.
-pub extern "C-unwind" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, row_major: SEXP) -> SEXP {
-    entry(|| {
-        let device = device::resolve(device)?;
-        let order = order(flag(row_major, "row_major")?);
-        let dtype = dtype::parse(dtype, None)?;
-        let dims = given_shape(shape, Some(sexp::len(data) / dtype.host_bytes()))?;
-        // SAFETY: R protects the argument, and a pin keeps what outlives the call.
-        let content = HostContent::Elements(unsafe { sexp::raws(data) });
-        let made =
-            upload(Upload::new(device, dtype, &HostArray { dims: &dims, order, content }, Check::Missing)?, data)?;
-        made.map_err(|lost| misfits(lost, dtype))
-    })
+pub fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, row_major: SEXP) -> Result<SEXP> {
+    let device = device::resolve(device)?;
+    let order = order(flag(row_major, "row_major")?);
+    let dtype = dtype::parse(dtype, None)?;
+    let dims = given_shape(shape, Some(sexp::len(data) / dtype.host_bytes()))?;
+    from_elements(data, dtype, &dims, order, device)
 }
 
-/// A buffer of the elements in a raw vector, in row-major order, which the caller protects; not protected.
-pub fn from_elements(data: SEXP, dtype: DType, dims: &[i64], device: &Device) -> Result<SEXP> {
+/// A buffer of the elements in a raw vector, which the caller protects; not protected.
+pub fn from_elements(data: SEXP, dtype: DType, dims: &[i64], order: HostOrder, device: &Device) -> Result<SEXP> {
     // SAFETY: the caller protects the vector, and a pin keeps what outlives the call.
     let content = HostContent::Elements(unsafe { sexp::raws(data) });
-    let array = HostArray { dims, order: HostOrder::RowMajor, content };
-    let made = upload(Upload::new(device, dtype, &array, Check::Missing)?, data)?;
+    whole(dtype, &HostArray { dims, order, content }, device, data)
+}
+
+/// A buffer of an array whose elements have this type; not protected. `vector` is what it reads, or nil.
+fn whole(dtype: DType, array: &HostArray, device: &Device, vector: SEXP) -> Result<SEXP> {
+    let made = upload(Upload::new(device, dtype, array, Check::Missing)?, vector)?;
     made.map_err(|lost| misfits(lost, dtype))
 }
 
 /// `buffer_empty(dtype, shape, device)`: a buffer whose elements are all zero.
-pub extern "C-unwind" fn buffer_empty(dtype: SEXP, shape: SEXP, device: SEXP) -> SEXP {
-    entry(|| {
-        let device = device::resolve(device)?;
-        let (dtype, dims) = (dtype::parse(dtype, None)?, given_shape(shape, None)?);
-        zeros(dtype, &dims, device)
-    })
+pub fn buffer_empty(dtype: SEXP, shape: SEXP, device: SEXP) -> Result<SEXP> {
+    let device = device::resolve(device)?;
+    let (dtype, dims) = (dtype::parse(dtype, None)?, given_shape(shape, None)?);
+    zeros(dtype, &dims, device)
 }
 
 /// `buffer_dtype(buffer)`: the dtype as a `PJRTElementType`.
-pub extern "C-unwind" fn buffer_dtype(buffer: SEXP) -> SEXP {
-    entry(|| Ok(dtype::element_type(get(buffer)?.dtype())))
+pub fn buffer_dtype(buffer: SEXP) -> Result<SEXP> {
+    Ok(dtype::element_type(get(buffer)?.dtype()))
 }
 
 /// `buffer_shape(buffer)`: the dimensions.
-pub extern "C-unwind" fn buffer_shape(buffer: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_whole_numbers(get(buffer)?.dims())))
+pub fn buffer_shape(buffer: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_whole_numbers(get(buffer)?.dims()))
 }
 
 /// `buffer_device(buffer)`: the one R object of its device.
-pub extern "C-unwind" fn buffer_device(buffer: SEXP) -> SEXP {
-    entry(|| {
-        let buffer = get(buffer)?;
-        Ok(device::object(buffer.client(), buffer.device_index()))
-    })
+pub fn buffer_device(buffer: SEXP) -> Result<SEXP> {
+    let buffer = get(buffer)?;
+    Ok(device::object(buffer.client(), buffer.device_index()))
 }
 
 /// `buffer_platform(buffer)`: the platform of its client.
-pub extern "C-unwind" fn buffer_platform(buffer: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_string(get(buffer)?.client().platform())))
+pub fn buffer_platform(buffer: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_string(get(buffer)?.client().platform()))
 }
 
 /// `buffer_copy(buffer, device)`: the same buffer when it is on that device already, else a copy there.
-pub extern "C-unwind" fn buffer_copy(buffer: SEXP, device: SEXP) -> SEXP {
-    entry(|| {
-        let target: &Device = handle::get(device, "device")?;
-        copied(buffer, target)
-    })
+pub fn buffer_copy(buffer: SEXP, device: SEXP) -> Result<SEXP> {
+    let target: &Device = handle::get(device, "device")?;
+    copied(buffer, target)
 }
 
 /// The buffer itself if it is on that device already, else a copy; not protected.
@@ -183,34 +176,28 @@ pub fn copied(buffer: SEXP, target: &Device) -> Result<SEXP> {
         source.check_alive()?;
         return Ok(buffer);
     }
-    let handle = EmptyHandle::<Buffer>::new();
-    let _protected = Protected::new(handle.sexp());
-    let copy = memory::with_retry(|| needs(source.spec()), || source.copy_to(target))?;
-    // SAFETY: protected above.
-    Ok(unsafe { handle.fill(copy) })
+    made(|| needs(source.spec()), || source.copy_to(target))
+}
+
+/// The R object of a buffer that `make` creates; not protected. R may leave this by a long jump before that.
+pub fn made(needs: impl FnOnce() -> String, make: impl FnMut() -> pjrt_base::error::Result<Buffer>) -> Result<SEXP> {
+    EmptyHandle::<Buffer>::new().filled(|| Ok(memory::with_retry(needs, make)?))
 }
 
 /// A buffer of zeros; not protected.
 pub fn zeros(dtype: DType, dims: &[i64], device: &Device) -> Result<SEXP> {
     let zeros = HostArray { dims, order: HostOrder::RowMajor, content: HostContent::Zeros };
-    let made = upload(Upload::new(device, dtype, &zeros, Check::Missing)?, sexp::nil())?;
-    made.map_err(|lost| misfits(lost, dtype))
+    whole(dtype, &zeros, device, sexp::nil())
 }
 
 /// `buffer_copy_to_memory(buffer, memory)`: the same for a memory space.
-pub extern "C-unwind" fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> SEXP {
-    entry(|| {
-        let source = get(buffer)?;
-        let target: &MemorySpace = handle::get(memory, "memory")?;
-        if source.memory()?.as_ref() == Some(target) {
-            return Ok(buffer);
-        }
-        let handle = EmptyHandle::<Buffer>::new();
-        let _protected = Protected::new(handle.sexp());
-        let copy = memory::with_retry(|| needs(source.spec()), || source.copy_to_memory(target))?;
-        // SAFETY: protected above.
-        Ok(unsafe { handle.fill(copy) })
-    })
+pub fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> Result<SEXP> {
+    let source = get(buffer)?;
+    let target: &MemorySpace = handle::get(memory, "memory")?;
+    if source.memory()?.as_ref() == Some(target) {
+        return Ok(buffer);
+    }
+    made(|| needs(source.spec()), || source.copy_to_memory(target))
 }
 
 /// What a buffer takes of memory, in words.
@@ -245,7 +232,7 @@ fn upload(upload: Upload, vector: SEXP) -> Result<std::result::Result<SEXP, Loss
     // R weighs the buffer by what its handle holds. Arrays in the background are too large for that: such a vector would
     // have R collect all its garbage first.
     let companion = match route {
-        UploadRoute::Shared => sexp::list_of(vector),
+        UploadRoute::Shared => sexp::list([vector]),
         UploadRoute::Small | UploadRoute::Now if client.shares_host_memory() => memory::weight(size),
         _ => sexp::nil(),
     };
@@ -334,12 +321,12 @@ fn read_region(data: SEXP, start: usize, count: usize, to: *mut u8) {
 }
 
 /// The dimensions of R data: those of an array, or the length of a vector.
-fn own_shape(data: SEXP) -> Vec<i64> {
+pub fn own_dims(data: SEXP) -> SmallVec<[i64; 8]> {
     // An array has one dimension at least.
-    // SAFETY: R protects the argument and its attributes.
+    // SAFETY: the caller protects the data and so their attributes.
     let dims = unsafe { sexp::dim(data) };
     if dims.is_empty() {
-        vec![sexp::len(data) as i64]
+        SmallVec::from_slice(&[sexp::len(data) as i64])
     } else {
         dims.iter().map(|&d| i64::from(d)).collect()
     }

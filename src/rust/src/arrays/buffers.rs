@@ -6,8 +6,7 @@ use extendr_api::prelude::*;
 use pjrt_core::{client, Buffer};
 
 /// The living buffers of all clients, the largest first, as columns.
-#[extendr]
-fn buffers_list() -> Result<Robj> {
+pub fn buffers_list() -> Result<List> {
     pins::drain();
     pjrt_core::dlpack::release_pending();
     let mut found = Vec::new();
@@ -26,11 +25,5 @@ fn buffers_list() -> Result<Robj> {
         memory = text(&|buffer| buffer.known_memory().map(|memory| memory.kind().to_owned())),
         age = number(&|buffer| buffer.age().as_secs_f64()),
         made_at = text(&|buffer| buffer.made_at().map(|site| site.to_string()))
-    )
-    .into())
-}
-
-extendr_module! {
-    mod buffers;
-    fn buffers_list;
+    ))
 }

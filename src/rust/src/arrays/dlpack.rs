@@ -6,7 +6,6 @@ use crate::arrays::buffer;
 use crate::clients::device;
 use crate::memory;
 use crate::r::conditions::{flag, Result};
-use crate::r::entry::entry;
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
@@ -19,7 +18,7 @@ use pjrt_data::dlpack::Lent;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void, CStr};
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// R does not count buffers above this size by a vector of the same size: it would collect all garbage first.
 const WEIGHED: usize = 8 << 20;
@@ -40,105 +39,84 @@ impl Capsule {
 }
 
 /// `dlpack_export(buffer, versioned, copy)`: a buffer's array for another library.
-pub extern "C-unwind" fn dlpack_export(buffer: SEXP, versioned: SEXP, copy: SEXP) -> SEXP {
-    entry(|| {
-        let wanted = Wanted { is_versioned: flag(versioned, "versioned")?, copy: flag(copy, "copy")? };
-        let buffer = buffer::get(buffer)?;
-        let handle = EmptyHandle::<Capsule>::new();
-        let _protected = Protected::new(handle.sexp());
-        let managed = memory::with_retry(|| buffer::needs(buffer.spec()), || buffer.export(wanted))?;
-        // SAFETY: protected above.
-        Ok(unsafe { handle.fill(Capsule(RefCell::new(Some(managed)))) })
-    })
+pub fn dlpack_export(buffer: SEXP, versioned: SEXP, copy: SEXP) -> Result<SEXP> {
+    let wanted = Wanted { is_versioned: flag(versioned, "versioned")?, copy: flag(copy, "copy")? };
+    let buffer = buffer::get(buffer)?;
+    capsule(|| memory::with_retry(|| buffer::needs(buffer.spec()), || buffer.export(wanted)))
 }
 
 /// `dlpack_import(capsule, device, copy)`: a buffer of another library's array. `copy` is nil if needed only.
-pub extern "C-unwind" fn dlpack_import(capsule: SEXP, device: SEXP, copy: SEXP) -> SEXP {
-    entry(|| {
-        let copies = match sexp::is_nil(copy) {
-            true => Copies::IfNeeded,
-            false if flag(copy, "copy")? => Copies::Always,
-            false => Copies::Never,
-        };
-        let capsule_of = handle::get::<Capsule>(capsule, "x")?;
-        let (size, is_host, is_borrowed) = {
-            let array = capsule_of.array()?;
-            (array.spec.bytes(), array.place.is_host(), copies != Copies::Always && is_borrowed(array.data))
-        };
-        let device: &Device = match sexp::is_nil(device) && !is_host {
-            true => handle::get(sexp::call_ours(c"device_of_dlpack", capsule), "device")?,
-            false => device::resolve(device)?,
-        };
-        memory::collect_under_pressure(device.client())?;
-        let is_weighed = device.client().shares_host_memory() && size <= WEIGHED && !is_borrowed;
-        let weight = Protected::new(memory::weight(if is_weighed { size } else { 0 }));
-        let handle = EmptyHandle::<Buffer>::over(weight.sexp());
-        let _protected = Protected::new(handle.sexp());
+pub fn dlpack_import(capsule: SEXP, device: SEXP, copy: SEXP) -> Result<SEXP> {
+    let copies = match sexp::is_nil(copy) {
+        true => Copies::IfNeeded,
+        false if flag(copy, "copy")? => Copies::Always,
+        false => Copies::Never,
+    };
+    let capsule_of = handle::get::<Capsule>(capsule, "x")?;
+    let (size, is_host, is_borrowed) = {
+        let array = capsule_of.array()?;
+        (array.spec.bytes(), array.place.is_host(), copies != Copies::Always && is_borrowed(array.data))
+    };
+    let device: &Device = match sexp::is_nil(device) && !is_host {
+        true => handle::get(sexp::call_ours(c"device_of_dlpack", capsule), "device")?,
+        false => device::resolve(device)?,
+    };
+    memory::collect_under_pressure(device.client())?;
+    let is_weighed = device.client().shares_host_memory() && size <= WEIGHED && !is_borrowed;
+    let weight = Protected::new(memory::weight(if is_weighed { size } else { 0 }));
+    EmptyHandle::over(weight.sexp()).filled(|| {
         let stream = if is_host { None } else { device.stream_for_external_arrays()? };
         let made = Buffer::import(&mut capsule_of.0.borrow_mut(), device, copies, stream)?;
         if is_weighed {
             device.client().usage().subtract_new_bytes(size);
         }
-        // SAFETY: protected above.
-        Ok(unsafe { handle.fill(made) })
+        Ok(made)
     })
 }
 
 /// `dlpack_take(address, versioned)`: takes over the array at an address, which is a decimal number as text.
-pub extern "C-unwind" fn dlpack_take(address: SEXP, versioned: SEXP) -> SEXP {
-    entry(|| {
-        let is_versioned = flag(versioned, "versioned")?;
-        // SAFETY: R protects the argument.
-        let address = unsafe { sexp::string(address) }.and_then(|text| text.parse::<usize>().ok());
-        let Some(address) = address else { bail!(InvalidType, "`address` must be a whole number as text.") };
-        let handle = EmptyHandle::<Capsule>::new();
-        let _protected = Protected::new(handle.sexp());
-        // SAFETY: the caller says that there is an array, and gives it up.
-        let managed = unsafe { Managed::from_raw(address as *mut c_void, is_versioned)? };
-        // SAFETY: protected above.
-        Ok(unsafe { handle.fill(Capsule(RefCell::new(Some(managed)))) })
-    })
+pub fn dlpack_take(address: SEXP, versioned: SEXP) -> Result<SEXP> {
+    let is_versioned = flag(versioned, "versioned")?;
+    // SAFETY: R protects the argument.
+    let address = unsafe { sexp::string(address) }.and_then(|text| text.parse::<usize>().ok());
+    let Some(address) = address else { bail!(InvalidType, "`address` must be a whole number as text.") };
+    // SAFETY: the caller says that there is an array, and gives it up.
+    capsule(|| unsafe { Managed::from_raw(address as *mut c_void, is_versioned) })
+}
+
+/// The handle of an array that `make` obtains; not protected. R may leave this by a long jump before that.
+fn capsule(make: impl FnOnce() -> pjrt_base::error::Result<Managed>) -> Result<SEXP> {
+    EmptyHandle::new().filled(|| Ok(Capsule(RefCell::new(Some(make()?)))))
 }
 
 /// `dlpack_take_object(address)`: the same for the Python object at an address; NULL if it does not lend its array.
-pub extern "C-unwind" fn dlpack_take_object(address: SEXP) -> SEXP {
-    entry(|| {
-        // SAFETY: R protects the argument.
-        let object = unsafe { sexp::string(address) }.and_then(|text| text.parse::<usize>().ok());
-        let (Some(object), take) = (object, TAKE.load(Ordering::Relaxed)) else { return Ok(sexp::nil()) };
-        if take == 0 || object == 0 {
-            return Ok(sexp::nil());
-        }
-        let handle = EmptyHandle::<Capsule>::new();
-        let _protected = Protected::new(handle.sexp());
-        // SAFETY: the address of such a function.
-        let take = unsafe { std::mem::transmute::<usize, Take>(take) };
-        // SAFETY: the address of a Python object that the caller keeps.
-        let taken = unsafe { take(object as *mut c_void) };
-        if taken == 0 {
-            return Ok(sexp::nil());
-        }
-        // SAFETY: Python has given the array up.
-        let managed = unsafe { Managed::from_raw((taken & !1) as *mut c_void, taken & 1 == 1)? };
-        // SAFETY: protected above.
-        Ok(unsafe { handle.fill(Capsule(RefCell::new(Some(managed)))) })
-    })
+pub fn dlpack_take_object(address: SEXP) -> Result<SEXP> {
+    // SAFETY: R protects the argument.
+    let object = unsafe { sexp::string(address) }.and_then(|text| text.parse::<usize>().ok());
+    let (Some(object @ 1..), Some(python)) = (object, python()) else { return Ok(sexp::nil()) };
+    let handle = EmptyHandle::<Capsule>::new();
+    let _protected = Protected::new(handle.sexp());
+    // SAFETY: the address of a Python object that the caller keeps.
+    let taken = unsafe { (python.take)(object as *mut c_void) };
+    if taken == 0 {
+        return Ok(sexp::nil());
+    }
+    // SAFETY: Python has given the array up.
+    let managed = unsafe { Managed::from_raw((taken & !1) as *mut c_void, taken & 1 == 1)? };
+    // SAFETY: protected above.
+    Ok(unsafe { handle.fill(Capsule(RefCell::new(Some(managed)))) })
 }
 
 /// `dlpack_give(capsule)`: the address of the array, which the caller now owns.
-pub extern "C-unwind" fn dlpack_give(capsule: SEXP) -> SEXP {
-    entry(|| {
-        let capsule: &Capsule = handle::get(capsule, "x")?;
-        capsule.array()?;
-        let address = capsule.0.borrow_mut().take().map_or(0, |managed| managed.into_raw() as usize);
-        Ok(sexp::new_string(&address.to_string()))
-    })
+pub fn dlpack_give(capsule: SEXP) -> Result<SEXP> {
+    let capsule: &Capsule = handle::get(capsule, "x")?;
+    capsule.array()?;
+    let address = capsule.0.borrow_mut().take().map_or(0, |managed| managed.into_raw() as usize);
+    Ok(sexp::new_string(&address.to_string()))
 }
 
 /// What is known of an array; only whether it was used if it was.
-#[extendr]
-fn dlpack_describe(capsule: Robj) -> Result<Robj> {
-    let capsule: &Capsule = handle::get(sexp::of(&capsule), "x")?;
+pub fn dlpack_describe(capsule: &Capsule) -> Result<Robj> {
     let managed = capsule.0.borrow();
     let Some(managed) = managed.as_ref() else { return Ok(list!(used = true).into()) };
     let array = managed.array()?;
@@ -157,17 +135,13 @@ fn dlpack_describe(capsule: Robj) -> Result<Robj> {
 }
 
 /// The stream of a device, as text, on which other libraries must make arrays ready; NULL if it has none.
-#[extendr]
-fn dlpack_stream(device: Robj) -> Result<Robj> {
-    let device: &Device = handle::get(sexp::of(&device), "device")?;
+pub fn dlpack_stream(device: &Device) -> Result<Robj> {
     Ok(device.stream_for_external_arrays()?.map_or(().into(), |stream| stream.to_string().into()))
 }
 
 /// What Python needs to use a buffer: an address that it must release, the type, the kind and number of the device or "-", and
 /// the dimensions. One text, since that is quick to pass on.
-#[extendr]
-fn dlpack_lend(buffer: Robj) -> Result<Robj> {
-    let buffer = buffer::get(sexp::of(&buffer))?;
+pub fn dlpack_lend(buffer: &Buffer) -> Result<Robj> {
     buffer.check_alive()?;
     let place = match place(buffer) {
         Ok(place) => format!("{} {}", place.kind, place.id),
@@ -180,24 +154,21 @@ fn dlpack_lend(buffer: Robj) -> Result<Robj> {
 }
 
 /// `dlpack_release(lent)`: releases the address of [`dlpack_lend`] that Python did not take.
-pub extern "C-unwind" fn dlpack_release(lent: SEXP) -> SEXP {
-    entry(|| {
-        // SAFETY: R protects the argument.
-        let text = unsafe { sexp::string(lent) }.unwrap_or_default();
-        if let Some(address) = text.split(' ').next().and_then(|address| address.parse::<usize>().ok()) {
-            // SAFETY: the caller got it from `dlpack_lend`, and has not released it.
-            unsafe { python_release(address as *mut Buffer) };
-        }
-        Ok(sexp::nil())
-    })
+pub fn dlpack_release(lent: SEXP) -> Result<SEXP> {
+    // SAFETY: R protects the argument.
+    let text = unsafe { sexp::string(lent) }.unwrap_or_default();
+    if let Some(address) = text.split(' ').next().and_then(|address| address.parse::<usize>().ok()) {
+        // SAFETY: the caller got it from `dlpack_lend`, and has not released it.
+        unsafe { python_release(address as *mut Buffer) };
+    }
+    Ok(sexp::nil())
 }
 
 /// The names of capsules, not used and used, without and with a version. Static, since a capsule only points to its name.
 static NAMES: [&CStr; 4] = [c"dltensor", c"dltensor_versioned", c"used_dltensor", c"used_dltensor_versioned"];
 
 /// The addresses, as text, of the functions and names for Python.
-#[extendr]
-fn dlpack_functions() -> Vec<String> {
+pub fn dlpack_functions() -> Vec<String> {
     let functions = [
         python_export as *const () as usize,
         python_release as *const () as usize,
@@ -242,23 +213,30 @@ unsafe extern "C" fn python_release(buffer: *mut Buffer) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(Box::from_raw(buffer))));
 }
 
-/// `PyCapsule_IsValid` and `PyCapsule_GetPointer`.
-static CAPSULE_FUNCTIONS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+/// Functions of Python.
+struct Python {
+    /// Takes an object's array over: returns the array's address, plus one for the struct with a version, or zero.
+    take: Take,
+    /// `PyCapsule_IsValid` and `PyCapsule_GetPointer`.
+    is_valid: IsValid,
+    get_pointer: GetPointer,
+}
 
+/// Those that [`python_connect`] told last, which stay in memory; null until then.
+static PYTHON: AtomicPtr<Python> = AtomicPtr::new(std::ptr::null_mut());
+
+fn python() -> Option<&'static Python> {
+    // SAFETY: what `python_connect` stores is never freed.
+    unsafe { PYTHON.load(Ordering::Acquire).as_ref() }
+}
+
+type Take = unsafe extern "C" fn(*mut c_void) -> usize;
 type IsValid = unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int;
 type GetPointer = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 
-/// The function of Python that takes an object's array over: returns the array's address, plus one for the struct with a
-/// version, or zero.
-static TAKE: AtomicUsize = AtomicUsize::new(0);
-
-type Take = unsafe extern "C" fn(*mut c_void) -> usize;
-
 /// Tells the functions of Python that [`dlpack_take_object`] and [`python_destroy`] need.
-unsafe extern "C" fn python_connect(take: usize, is_valid: usize, get_pointer: usize) {
-    TAKE.store(take, Ordering::Relaxed);
-    CAPSULE_FUNCTIONS[0].store(is_valid, Ordering::Relaxed);
-    CAPSULE_FUNCTIONS[1].store(get_pointer, Ordering::Relaxed);
+unsafe extern "C" fn python_connect(take: Take, is_valid: IsValid, get_pointer: GetPointer) {
+    PYTHON.store(Box::into_raw(Box::new(Python { take, is_valid, get_pointer })), Ordering::Release);
 }
 
 /// The destructor of a capsule: releases the array that nobody took.
@@ -266,14 +244,7 @@ unsafe extern "C" fn python_connect(take: usize, is_valid: usize, get_pointer: u
 /// # Safety
 /// `capsule` is one that Python made for an array of ours, after [`python_connect`].
 unsafe extern "C" fn python_destroy(capsule: *mut c_void) {
-    let [is_valid, get_pointer] = [0, 1].map(|i: usize| CAPSULE_FUNCTIONS[i].load(Ordering::Relaxed));
-    if is_valid == 0 || get_pointer == 0 {
-        return;
-    }
-    // SAFETY: the addresses of these functions.
-    let (is_valid, get_pointer) = unsafe {
-        (std::mem::transmute::<usize, IsValid>(is_valid), std::mem::transmute::<usize, GetPointer>(get_pointer))
-    };
+    let Some(Python { is_valid, get_pointer, .. }) = python() else { return };
     for (name, is_versioned) in NAMES[..2].iter().zip([false, true]) {
         if is_valid(capsule, name.as_ptr()) != 0 {
             let array = get_pointer(capsule, name.as_ptr());
@@ -281,12 +252,4 @@ unsafe extern "C" fn python_destroy(capsule: *mut c_void) {
             let _ = catch_unwind(AssertUnwindSafe(|| drop(Managed::from_raw(array, is_versioned))));
         }
     }
-}
-
-extendr_module! {
-    mod dlpack;
-    fn dlpack_describe;
-    fn dlpack_functions;
-    fn dlpack_lend;
-    fn dlpack_stream;
 }

@@ -2,7 +2,6 @@
 
 use crate::r::conditions::Result;
 use crate::r::describe::describe;
-use crate::r::entry::entry;
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::*;
 use pjrt_data::{dtype, dtype::DType};
@@ -30,14 +29,12 @@ pub fn given(x: SEXP) -> Result<Option<DType>> {
 /// The dtype that a data type is called by `as.character()`: tengen's classes differ between its versions.
 fn of_data_type(x: SEXP) -> Result<DType> {
     let mut text = sexp::nil();
-    let mut raised = sexp::nil();
-    let mut ask = || {
+    let is_told = sexp::guarded(|| {
         text = sexp::call_ours(c"dtype_text", x);
         // R still runs code of its own before it comes back.
         sexp::preserve(text);
-    };
-    sexp::interruptible(|| raised = sexp::caught(&mut ask))?;
-    let found = match sexp::is_nil(raised) {
+    })?;
+    let found = match is_told {
         // SAFETY: it is preserved.
         true => unsafe { sexp::string(text) }.map(DType::parse),
         false => None,
@@ -50,44 +47,36 @@ fn of_data_type(x: SEXP) -> Result<DType> {
 }
 
 /// `dtype_canonical(name)`: the `PJRTElementType` for a name or alias.
-pub extern "C-unwind" fn dtype_canonical(name: SEXP) -> SEXP {
-    entry(|| Ok(element_type(parse(name, None)?)))
+pub fn dtype_canonical(name: SEXP) -> Result<SEXP> {
+    Ok(element_type(parse(name, None)?))
 }
 
 /// `dtype_mlir(name)`: the name in StableHLO of the dtype for a name or alias.
-pub extern "C-unwind" fn dtype_mlir(name: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_string(parse(name, None)?.info().mlir)))
+pub fn dtype_mlir(name: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_string(parse(name, None)?.info().mlir))
 }
 
 /// `dtype_safetensors(name)`: the safetensors name of the dtype for a name or alias.
-pub extern "C-unwind" fn dtype_safetensors(name: SEXP) -> SEXP {
-    entry(|| {
-        let dtype = parse(name, None)?;
-        match dtype.info().safetensors {
-            Some(name) => Ok(sexp::new_string(name)),
-            None => bail!(UnsupportedDtype, "The safetensors format has no type for {dtype}; it has {}.", formats()),
-        }
-    })
+pub fn dtype_safetensors(name: SEXP) -> Result<SEXP> {
+    let dtype = parse(name, None)?;
+    match dtype.info().safetensors {
+        Some(name) => Ok(sexp::new_string(name)),
+        None => bail!(UnsupportedDtype, "The safetensors format has no type for {dtype}; it has {}.", formats()),
+    }
 }
 
 /// `dtype_from_safetensors(name)`: the `PJRTElementType` for a type of the safetensors format.
-pub extern "C-unwind" fn dtype_from_safetensors(name: SEXP) -> SEXP {
-    entry(|| {
-        // SAFETY: R protects the argument.
-        let Some(name) = (unsafe { sexp::string(name) }) else {
-            bail!(UnsupportedDtype, "The type of a tensor must be one string, such as \"F32\".");
-        };
-        match DType::from_safetensors(name) {
-            Some(dtype) => Ok(element_type(dtype)),
-            None => {
-                bail!(
-                    UnsupportedDtype,
-                    "Unsupported type of a safetensors file: {name}. Supported types: {}.",
-                    formats()
-                )
-            }
+pub fn dtype_from_safetensors(name: SEXP) -> Result<SEXP> {
+    // SAFETY: R protects the argument.
+    let Some(name) = (unsafe { sexp::string(name) }) else {
+        bail!(UnsupportedDtype, "The type of a tensor must be one string, such as \"F32\".");
+    };
+    match DType::from_safetensors(name) {
+        Some(dtype) => Ok(element_type(dtype)),
+        None => {
+            bail!(UnsupportedDtype, "Unsupported type of a safetensors file: {name}. Supported types: {}.", formats())
         }
-    })
+    }
 }
 
 /// The names of the safetensors format's types, for messages.
@@ -129,24 +118,20 @@ pub fn data_type(dtype: DType) -> SEXP {
 
 /// `data_type_keep(name, value)`: keeps the data type of the dtype with this name unless there is one. Returns the kept
 /// one.
-pub extern "C-unwind" fn data_type_keep(name: SEXP, value: SEXP) -> SEXP {
-    entry(|| {
-        let dtype = parse(name, None)?;
-        let kept = data_type(dtype);
-        if !sexp::is_nil(kept) {
-            return Ok(kept);
-        }
-        sexp::keep(value);
-        DATA_TYPES.with_borrow_mut(|made| made.push((dtype, value)));
-        Ok(value)
-    })
+pub fn data_type_keep(name: SEXP, value: SEXP) -> Result<SEXP> {
+    let dtype = parse(name, None)?;
+    let kept = data_type(dtype);
+    if !sexp::is_nil(kept) {
+        return Ok(kept);
+    }
+    sexp::keep(value);
+    DATA_TYPES.with_borrow_mut(|made| made.push((dtype, value)));
+    Ok(value)
 }
 
 /// `data_types_forget()`: makes R create all of them again.
-pub extern "C-unwind" fn data_types_forget() -> SEXP {
-    entry(|| {
-        let made = DATA_TYPES.take();
-        made.into_iter().for_each(|(_, value)| sexp::release(value));
-        Ok(sexp::nil())
-    })
+pub fn data_types_forget() -> Result<SEXP> {
+    let made = DATA_TYPES.take();
+    made.into_iter().for_each(|(_, value)| sexp::release(value));
+    Ok(sexp::nil())
 }

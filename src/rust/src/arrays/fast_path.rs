@@ -1,7 +1,7 @@
 //! Fast answers for R's generics: R takes longer to find the method for a buffer than the answer takes.
 
 use crate::arrays::{buffer, dtype, r#async, transfer};
-use crate::r::entry::entry;
+use crate::r::entry::{entry, waiting_entry};
 use crate::r::handle;
 use crate::r::sexp;
 use extendr_ffi::SEXP;
@@ -23,25 +23,25 @@ pub extern "C-unwind" fn fast_dtype(x: SEXP) -> SEXP {
 
 /// `fast_shape(x)`: see `buffer_shape()`.
 pub extern "C-unwind" fn fast_shape(x: SEXP) -> SEXP {
-    fast(x, |x| buffer::buffer_shape(x))
+    fast(x, |x| entry(|| buffer::buffer_shape(x)))
 }
 
 /// `fast_device(x)`: see `buffer_device()`.
 pub extern "C-unwind" fn fast_device(x: SEXP) -> SEXP {
-    fast(x, |x| buffer::buffer_device(x))
+    fast(x, |x| entry(|| buffer::buffer_device(x)))
 }
 
 /// `fast_is_ready(x)`: see `buffer_is_ready()`.
 pub extern "C-unwind" fn fast_is_ready(x: SEXP) -> SEXP {
-    fast(x, |x| r#async::buffer_is_ready(x))
+    fast(x, |x| waiting_entry(|| r#async::buffer_is_ready(x)))
 }
 
 /// `fast_await(x)`: see `buffer_await()`.
 pub extern "C-unwind" fn fast_await(x: SEXP) -> SEXP {
-    fast(x, |x| r#async::buffer_await(x))
+    fast(x, |x| waiting_entry(|| r#async::buffer_await(x)))
 }
 
 /// `fast_array(x)`: see `buffer_array()`, with R's defaults.
 pub extern "C-unwind" fn fast_array(x: SEXP) -> SEXP {
-    fast(x, transfer::default_array)
+    fast(x, |x| waiting_entry(|| transfer::default_array(x)))
 }

@@ -1,7 +1,5 @@
 //! Arrays: to devices, from devices, between devices and other libraries.
 
-use extendr_api::prelude::*;
-
 pub mod arrow;
 pub mod r#async;
 pub mod buffer;
@@ -12,11 +10,3 @@ pub mod fast_path;
 pub mod print;
 pub mod slice;
 pub mod transfer;
-
-extendr_module! {
-    mod arrays;
-    use arrow;
-    use buffers;
-    use dlpack;
-    use print;
-}

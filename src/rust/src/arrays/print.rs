@@ -1,6 +1,5 @@
 //! A buffer's elements as text: for people, and as constants in a program.
 
-use crate::arrays::buffer;
 use crate::arrays::transfer::set_dim;
 use crate::r::conditions::{Failure, Result};
 use crate::r::sexp::{self, Protected};
@@ -10,15 +9,19 @@ use pjrt_base::error::RESOURCE_EXHAUSTED;
 use pjrt_base::process::check_interrupt_sometimes;
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::buffer::read::Ready;
-use pjrt_core::HostOrder;
+use pjrt_core::{Buffer, HostOrder};
 use pjrt_data::array::Spec;
 use pjrt_data::literal::Formatter;
 use pjrt_data::print::{render, ElementSource, HostBytes, Options};
 
 /// The lines that show a buffer's elements, in pieces of some lines each. Negative limits mean no limit.
-#[extendr]
-fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64, decimals: f64) -> Result<Robj> {
-    let buffer = buffer::get(sexp::of(&buffer))?;
+pub fn buffer_lines(
+    buffer: &Buffer,
+    max_rows: f64,
+    max_width: f64,
+    max_rows_slice: f64,
+    decimals: f64,
+) -> Result<Robj> {
     let limit = |x: f64| (x >= 0.0).then_some(x as u64);
     let options = Options {
         max_rows: limit(max_rows),
@@ -71,9 +74,7 @@ pub fn pieces(text: &str) -> Vec<&str> {
 }
 
 /// The elements as StableHLO constants: a character vector with the buffer's dimensions.
-#[extendr]
-fn buffer_literals(buffer: Robj) -> Result<Robj> {
-    let buffer = buffer::get(sexp::of(&buffer))?;
+pub fn buffer_literals(buffer: &Buffer) -> Result<Robj> {
     let ready = buffer.wait()?;
     let spec = buffer.spec();
     let out = Protected::new(sexp::vector(SEXPTYPE::STRSXP, spec.len()));
@@ -121,10 +122,4 @@ impl ElementSource for DeviceBytes<'_> {
         self.ready.read_range(start * width, &mut self.read)?;
         Ok(&self.read)
     }
-}
-
-extendr_module! {
-    mod print;
-    fn buffer_lines;
-    fn buffer_literals;
 }

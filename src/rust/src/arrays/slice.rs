@@ -4,7 +4,6 @@ use crate::arrays::buffer::get;
 use crate::arrays::transfer::{fill, new_array};
 use crate::r::conditions::Result;
 use crate::r::describe::number;
-use crate::r::entry::entry;
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::*;
 use pjrt_base::counted::counted;
@@ -12,35 +11,23 @@ use pjrt_base::room;
 use pjrt_core::buffer::read::HostView;
 use pjrt_core::buffer::slice::{Axis, Slice};
 use pjrt_data::array::Spec;
-use std::mem::ManuallyDrop;
 
 /// `buffer_slice(buffer, subscripts)`: some elements of the buffer as an R array. `subscripts` is a list with the positions
 /// along each dimension, NULL for all, or a vector of positions in the whole array in R's order; these give an array of
 /// one dimension. Positions count from 1. Waits for the buffer's content.
-pub extern "C-unwind" fn buffer_slice(buffer: SEXP, subscripts: SEXP) -> SEXP {
-    entry(|| {
-        let buffer = get(buffer)?;
-        let ready = buffer.wait()?;
-        expand(subscripts);
-        // R may leave its allocations by a long jump, so nothing here may need to be dropped meanwhile.
-        let positions: usize = items(subscripts).map(sexp::len).sum();
-        room::check_room(positions * size_of::<usize>(), "to find the elements")?;
-        let owned = ManuallyDrop::new(locate(buffer.spec(), subscripts)?);
-        let host_type = buffer.dtype().info().host_type;
-        let made = new_array(&owned.1, host_type);
-        let (part, spec) = ManuallyDrop::into_inner(owned);
-        let array = Protected::new(made?);
-        fill(array.sexp(), &spec, host_type, false, &HostView::Copied(ready.read_part(&part)?))?;
+pub fn buffer_slice(buffer: SEXP, subscripts: SEXP) -> Result<SEXP> {
+    let buffer = get(buffer)?;
+    let ready = buffer.wait()?;
+    // This needs memory, so it comes before anything is owned.
+    items(subscripts).for_each(sexp::expand);
+    let positions: usize = items(subscripts).map(sexp::len).sum();
+    room::check_room(positions * size_of::<usize>(), "to find the elements")?;
+    let host_type = buffer.dtype().info().host_type;
+    sexp::over_jumps(locate(buffer.spec(), subscripts)?, |(part, spec)| {
+        let array = Protected::new(new_array(spec, host_type)?);
+        fill(array.sexp(), spec, host_type, false, &HostView::Copied(ready.read_part(part)?))?;
         Ok(array.sexp())
     })
-}
-
-/// Makes R write out the sequences that it keeps in compact form. This needs memory, so call it before you own
-/// anything.
-fn expand(subscripts: SEXP) {
-    for x in items(subscripts) {
-        sexp::expand(x);
-    }
 }
 
 /// The items of a list; anything else counts as one item.

@@ -4,7 +4,6 @@ use crate::arrays::buffer::{checks, get, order};
 use crate::memory;
 use crate::r::conditions::{flag, Result};
 use crate::r::describe::describe;
-use crate::r::entry::waiting_entry;
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::*;
 use pjrt_base::counted::counted;
@@ -17,28 +16,20 @@ use pjrt_data::dtype::{DType, HostType};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `buffer_array(buffer, check, int64)`: the buffer as an R vector or array. Waits for its content.
-pub extern "C-unwind" fn buffer_array(buffer: SEXP, check: SEXP, int64: SEXP) -> SEXP {
-    waiting_entry(|| {
-        let buffer = get(buffer)?;
-        let check = checks(check)?;
-        array(buffer, check, host_type(buffer.dtype(), int64)?)
-    })
+pub fn buffer_array(buffer: SEXP, check: SEXP, int64: SEXP) -> Result<SEXP> {
+    let buffer = get(buffer)?;
+    let check = checks(check)?;
+    array(buffer, check, host_type(buffer.dtype(), int64)?)
 }
 
 /// The same with the defaults, in the dtype's own R type.
-pub fn default_array(buffer: SEXP) -> SEXP {
-    waiting_entry(|| {
-        let buffer = get(buffer)?;
-        let host_type = buffer.dtype().info().host_type;
-        // R takes as long to look for an option as to read a small array.
-        let check = may_mislead(host_type) && checks(sexp::nil())?;
-        array(buffer, check, host_type)
-    })
-}
-
-/// Whether R may take a value of such an array for another one, or for a missing value.
-fn may_mislead(host_type: HostType) -> bool {
-    matches!(host_type, HostType::Integer | HostType::Integer64)
+pub fn default_array(buffer: SEXP) -> Result<SEXP> {
+    let buffer = get(buffer)?;
+    let host_type = buffer.dtype().info().host_type;
+    // R may take a value of such an array for another one, or for a missing value. To look for an option takes R as long as to
+    // read a small array.
+    let may_mislead = matches!(host_type, HostType::Integer | HostType::Integer64);
+    array(buffer, may_mislead && checks(sexp::nil())?, host_type)
 }
 
 fn array(buffer: &Buffer, check: bool, host_type: HostType) -> Result<SEXP> {
@@ -50,17 +41,15 @@ fn array(buffer: &Buffer, check: bool, host_type: HostType) -> Result<SEXP> {
 }
 
 /// `buffer_raw(buffer, row_major)`: the bytes of the buffer's elements in the order asked for. Waits for its content.
-pub extern "C-unwind" fn buffer_raw(buffer: SEXP, row_major: SEXP) -> SEXP {
-    waiting_entry(|| {
-        let buffer = get(buffer)?;
-        let row_major = flag(row_major, "row_major")?;
-        let ready = buffer.wait()?;
-        let spec = buffer.spec();
-        let raw = Protected::new(memory::pooled_vector(SEXPTYPE::RAWSXP, spec.bytes(), 1)?);
-        // SAFETY: the vector was made for the spec's bytes, and R aligns it for doubles.
-        unsafe { ready.view()?.copy(spec, order(row_major), RAW(raw.sexp()))? };
-        Ok(raw.sexp())
-    })
+pub fn buffer_raw(buffer: SEXP, row_major: SEXP) -> Result<SEXP> {
+    let buffer = get(buffer)?;
+    let row_major = flag(row_major, "row_major")?;
+    let ready = buffer.wait()?;
+    let spec = buffer.spec();
+    let raw = Protected::new(memory::pooled_vector(SEXPTYPE::RAWSXP, spec.bytes(), 1)?);
+    // SAFETY: the vector was made for the spec's bytes, and R aligns it for doubles.
+    unsafe { ready.view()?.copy(spec, order(row_major), RAW(raw.sexp()))? };
+    Ok(raw.sexp())
 }
 
 /// The R type that elements of a dtype are read into, where `int64` says what becomes of integers that R's own do not

@@ -16,8 +16,7 @@ use pjrt_handlers::registry::{self, ForeignHandler, Handler};
 use std::ffi::CStr;
 
 /// Registers a handler for each of these platforms, instead of those that the target had before.
-#[extendr]
-fn custom_call_register(target: &str, platforms: Vec<String>, handlers: Robj) -> Result<Robj> {
+pub fn custom_call_register(target: &str, platforms: Vec<String>, handlers: Robj) -> Result<Robj> {
     let platforms: Vec<&str> = platforms.iter().map(String::as_str).collect();
     let handlers = platforms.iter().zip(sexp::elements(sexp::of(&handlers)));
     let handlers = handlers.map(|(platform, handler)| function(handler, platform)).collect::<Result<Vec<_>>>()?;
@@ -55,16 +54,14 @@ fn function(x: SEXP, platform: &str) -> Result<ForeignHandler> {
 }
 
 /// Removes the handlers of this name.
-#[extendr]
-fn custom_call_unregister(target: &str) -> Result<Robj> {
+pub fn custom_call_unregister(target: &str) -> Result<Robj> {
     let was_there = registry::unregister(target);
     r_call::forget(target);
     Ok(was_there.into())
 }
 
 /// The handlers that plugins have refused since the last call, one sentence each.
-#[extendr]
-fn custom_call_problems() -> Result<Robj> {
+pub fn custom_call_problems() -> Result<Robj> {
     let problems = registry::take_problems();
     let sentence = |problem: &registry::Problem| {
         format!(
@@ -85,8 +82,7 @@ pub fn write(text: &str) -> pjrt_base::error::Result<()> {
     let pieces = pieces(text);
     // An error of the connection that gets the output is not the program's.
     sexp::guarded(|| {
-        let vector = Protected::new(sexp::vector(SEXPTYPE::STRSXP, pieces.len()));
-        pieces.iter().enumerate().for_each(|(i, piece)| sexp::set_text(vector.sexp(), i, piece));
+        let vector = Protected::new(sexp::new_strings(pieces.iter().copied()));
         sexp::call_ours(c"write_output", vector.sexp());
     })
     .map(drop)
@@ -110,11 +106,4 @@ pub fn read_limits(executable: &Executable) {
 /// A negative limit means no limit.
 fn limit(number: f64) -> Option<u64> {
     (number >= 0.0).then_some(number as u64)
-}
-
-extendr_module! {
-    mod custom_call;
-    fn custom_call_register;
-    fn custom_call_unregister;
-    fn custom_call_problems;
 }

@@ -1,18 +1,10 @@
 //! The LAPACK that programs use.
 
 use crate::r::conditions::Result;
-use extendr_api::prelude::*;
 use pjrt_handlers::lapack;
 use std::path::PathBuf;
 
 /// Names the files to load LAPACK from, the preferred one first.
-#[extendr]
-fn linear_algebra_libraries(files: Vec<String>) -> Result<Robj> {
-    lapack::set_libraries(files.into_iter().map(PathBuf::from).collect())?;
-    Ok(().into())
-}
-
-extendr_module! {
-    mod linear_algebra;
-    fn linear_algebra_libraries;
+pub fn linear_algebra_libraries(files: Vec<String>) -> Result<()> {
+    Ok(lapack::set_libraries(files.into_iter().map(PathBuf::from).collect())?)
 }

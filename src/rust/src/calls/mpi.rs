@@ -1,7 +1,6 @@
 //! MPI: who this process is among those started together, and the end of all of them.
 
 use crate::r::conditions::Result;
-use crate::r::entry::entry;
 use crate::r::{handle, idle, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
@@ -9,12 +8,10 @@ use pjrt_base::{callbacks, process};
 use pjrt_core::Buffer;
 use pjrt_handlers::mpi;
 use std::fmt::Write;
-use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 
 /// Initializes MPI, or joins it, with the library that is named, if one is.
-#[extendr]
-fn mpi_start(library: Vec<String>) -> Result<Robj> {
+pub fn mpi_start(library: Vec<String>) -> Result<List> {
     // Where MPI may be called on this thread only, waits and the idle prompt call it.
     process::watch_forks();
     callbacks::run_on_this_thread();
@@ -34,37 +31,22 @@ fn mpi_start(library: Vec<String>) -> Result<Robj> {
         standard = format!("{}.{}", facts.standard.0, facts.standard.1),
         threads = facts.level,
         joined = facts.is_joined
-    )
-    .into())
+    ))
 }
 
 /// `mpi_kinds(buffers)`: a string that is the same for buffers of the same dtypes, shapes, clients and devices.
-pub extern "C-unwind" fn mpi_kinds(buffers: SEXP) -> SEXP {
-    entry(|| {
-        let mut kinds = String::new();
-        for buffer in sexp::elements(buffers) {
-            let buffer = handle::get::<Buffer>(buffer, "buffers")?;
-            let place = (buffer.client().id(), buffer.device_index());
-            // Writing to a string cannot fail.
-            let _ = write!(kinds, "{}:{} {}{:?} ", place.0, place.1, buffer.dtype(), buffer.dims());
-        }
-        // R may leave by a long jump.
-        let kinds = ManuallyDrop::new(kinds);
-        let text = sexp::new_string(&kinds);
-        drop(ManuallyDrop::into_inner(kinds));
-        Ok(text)
-    })
+pub fn mpi_kinds(buffers: SEXP) -> Result<SEXP> {
+    let mut kinds = String::new();
+    for buffer in sexp::elements(buffers) {
+        let buffer = handle::get::<Buffer>(buffer, "buffers")?;
+        let place = (buffer.client().id(), buffer.device_index());
+        // Writing to a string cannot fail.
+        let _ = write!(kinds, "{}:{} {}{:?} ", place.0, place.1, buffer.dtype(), buffer.dims());
+    }
+    Ok(sexp::over_jumps(kinds, |kinds| sexp::new_string(kinds)))
 }
 
 /// Waits for what is under way, and ends MPI.
-#[extendr]
-fn mpi_finish() -> Result<Robj> {
-    mpi::finish()?;
-    Ok(().into())
-}
-
-extendr_module! {
-    mod mpi;
-    fn mpi_start;
-    fn mpi_finish;
+pub fn mpi_finish() -> Result<()> {
+    Ok(mpi::finish()?)
 }

@@ -7,6 +7,7 @@ use crate::r::describe::describe;
 use crate::r::entry::keeps_conditions;
 use crate::r::handle::{self, sent};
 use crate::r::idle;
+use crate::r::lists::is_list;
 use crate::r::pins;
 use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
@@ -48,17 +49,16 @@ thread_local! {
 }
 
 /// Registers an R function, instead of the handlers that the target had before.
-#[extendr]
-fn r_call_register(target: &str, function: Robj, as_buffers: bool, takes_attributes: bool) -> Result<Robj> {
+pub fn r_call_register(target: &str, function: Robj, as_buffers: bool, takes_attributes: bool) -> Result<Robj> {
     process::watch_forks();
     callbacks::run_on_this_thread();
     host::set_runner(run);
     idle::watch();
-    let buffers = Protected::new(sexp::new_flag(as_buffers));
-    let attributes = Protected::new(sexp::new_flag(takes_attributes));
-    let function = sexp::of(&function);
-    let entry =
-        sexp::named_list(&[("function", function), ("buffers", buffers.sexp()), ("attributes", attributes.sexp())]);
+    let entry = sexp::record(&[
+        ("function", &|| sexp::of(&function)),
+        ("buffers", &|| sexp::new_flag(as_buffers)),
+        ("attributes", &|| sexp::new_flag(takes_attributes)),
+    ]);
     sexp::preserve(entry);
     let number = FUNCTIONS.with_borrow_mut(|functions| {
         let number = functions.next;
@@ -131,11 +131,8 @@ fn evaluate(call: &HostCall, entry: SEXP) -> Result<SEXP> {
     let [function, buffers, attributes] = [0, 1, 2].map(|i| sexp::at(entry, i));
     let as_buffers = sexp::flag(buffers) == Some(true);
     let arguments = call.arguments();
-    let values = Protected::new(sexp::vector(SEXPTYPE::VECSXP, arguments.len()));
-    for (i, argument) in arguments.iter().enumerate() {
-        let value = if as_buffers { buffer_of(call, argument)? } else { array_of(argument)? };
-        sexp::set_at(values.sexp(), i, value);
-    }
+    let value = |argument| if as_buffers { buffer_of(call, argument) } else { array_of(argument) };
+    let values = Protected::new(sexp::try_list(arguments.iter().map(value))?);
     let named = match sexp::flag(attributes) {
         Some(true) => Some(Protected::new(attribute_list(call.attributes()))),
         _ => None,
@@ -196,18 +193,12 @@ fn buffer_of(call: &HostCall, argument: &Operand) -> Result<SEXP> {
     // SAFETY: a new raw vector of this length.
     unsafe { RAW(copy.sexp()).copy_from_nonoverlapping(elements.as_ptr(), elements.len()) };
     drop(elements);
-    buffer::from_elements(copy.sexp(), spec.dtype, &spec.dims, &device)
+    buffer::from_elements(copy.sexp(), spec.dtype, &spec.dims, HostOrder::RowMajor, &device)
 }
 
 /// The attributes of a call as a named list; not protected.
 fn attribute_list(attributes: &[(String, AttributeValue)]) -> SEXP {
-    let empty: Vec<(&str, SEXP)> = attributes.iter().map(|(name, _)| (name.as_str(), sexp::nil())).collect();
-    let list = Protected::new(sexp::named_list(&empty));
-    for (i, (_, value)) in attributes.iter().enumerate() {
-        let value = Protected::new(attribute(value));
-        sexp::set_at(list.sexp(), i, value.sexp());
-    }
-    list.sexp()
+    sexp::named(attributes.iter().map(|(name, _)| name.as_str()), attributes.iter().map(|(_, value)| attribute(value)))
 }
 
 /// An attribute as an R value; not protected.
@@ -236,7 +227,7 @@ fn elements_of(dtype: DType, bytes: &[u8]) -> Result<SEXP> {
     };
     let vector = Protected::new(transfer::new_array(&spec, host_type)?);
     transfer::fill_from(vector.sexp(), &spec, host_type, false, bytes)?;
-    sexp::remove_dims(vector.sexp());
+    sexp::set_dims(vector.sexp(), sexp::nil());
     Ok(vector.sexp())
 }
 
@@ -268,10 +259,6 @@ fn finish(call: &HostCall, value: SEXP) -> pjrt_base::error::Result<Ended> {
         }
     }
     Ok(Ended::Done)
-}
-
-fn is_list(x: SEXP) -> bool {
-    sexp::kind(x) == SEXPTYPE::VECSXP && !sexp::is_object(x)
 }
 
 /// Writes a result, counted from 1, to the memory of the program.
@@ -339,9 +326,4 @@ fn shaped(x: SEXP) -> String {
     }
     let dims: Vec<_> = dims.iter().map(i32::to_string).collect();
     format!("{} with dimensions ({})", describe(x), dims.join(", "))
-}
-
-extendr_module! {
-    mod r_call;
-    fn r_call_register;
 }

@@ -4,7 +4,6 @@ use crate::clients::device;
 use crate::memory;
 use crate::plugins::plugin::attributes_to_r;
 use crate::r::conditions::Result;
-use crate::r::entry::entry;
 use crate::r::{handle, progress, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
@@ -14,29 +13,25 @@ use pjrt_core::{Client, Plugin, PluginValue};
 use std::ffi::{c_char, CStr};
 use std::time::Duration;
 
-owned!(Client, c"PJRTClient");
+owned!(Client, c"PJRTClient", const ARGUMENT: &'static str = "client";);
 
 /// Creates a client of a plugin, with options of these names, types and values.
-#[extendr]
-fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: List) -> Result<Robj> {
+pub fn client_create(plugin: &&'static Plugin, names: Vec<String>, types: Vec<String>, values: List) -> Result<Robj> {
     handle::release_forgotten();
-    let plugin = *handle::get::<&'static Plugin>(sexp::of(&plugin), "plugin")?;
     let options = options_of(names, &types, &values)?;
     let client = memory::with_retry(|| "a client's threads".into(), || Client::create(plugin, &options))?;
     Ok(handle::object(client))
 }
 
 /// The same together with other processes. `place` is a list of rank, size, store, job, name and timeout.
-#[extendr]
-fn client_create_distributed(
-    plugin: Robj,
+pub fn client_create_distributed(
+    plugin: &&'static Plugin,
     names: Vec<String>,
     types: Vec<String>,
     values: List,
     place: List,
 ) -> Result<Robj> {
     handle::release_forgotten();
-    let plugin = *handle::get::<&'static Plugin>(sexp::of(&plugin), "plugin")?;
     let options = options_of(names, &types, &values)?;
     let of = |index: usize| place.elt(index).unwrap_or_default();
     let text = |index: usize| of(index).as_str().unwrap_or_default().to_owned();
@@ -58,8 +53,7 @@ fn client_create_distributed(
 }
 
 /// A store's address without its password.
-#[extendr]
-fn store_shown(address: &str) -> Result<Robj> {
+pub fn store_shown(address: &str) -> Result<Robj> {
     Ok(SharedStore::read(address)?.to_string().into())
 }
 
@@ -90,15 +84,12 @@ fn option_value(kind: &str, value: &Robj) -> Option<PluginValue> {
 }
 
 /// The platform's name as the plugin spells it.
-#[extendr]
-fn client_platform(client: Robj) -> Result<Robj> {
-    Ok(get(&client)?.platform().into())
+pub fn client_platform(client: &Client) -> Result<Robj> {
+    Ok(client.platform().into())
 }
 
 /// Information about the client.
-#[extendr]
-fn client_info(client: Robj) -> Result<Robj> {
-    let client = get(&client)?;
+pub fn client_info(client: &Client) -> Result<List> {
     let (major, minor) = client.plugin().api().version();
     Ok(list!(
         platform = client.platform(),
@@ -106,23 +97,22 @@ fn client_info(client: Robj) -> Result<Robj> {
         api_version = format!("{major}.{minor}"),
         process_index = client.process_index(),
         attributes = attributes_to_r(client.plugin().attributes())
-    )
-    .into())
+    ))
 }
 
 /// `client_devices(client)`: the devices that this process can use, always the same R objects.
-pub extern "C-unwind" fn client_devices(client: SEXP) -> SEXP {
-    entry(|| Ok(device::addressable(handle::get(client, "client")?)))
+pub fn client_devices(client: SEXP) -> Result<SEXP> {
+    Ok(device::addressable(handle::get(client, "client")?))
 }
 
 /// `client_all_devices(client)`: the devices of all processes.
-pub extern "C-unwind" fn client_all_devices(client: SEXP) -> SEXP {
-    entry(|| Ok(device::all(handle::get(client, "client")?)))
+pub fn client_all_devices(client: SEXP) -> Result<SEXP> {
+    Ok(device::all(handle::get(client, "client")?))
 }
 
 /// `default_platform()`: the name of the platform that is used if none is named.
-pub extern "C-unwind" fn default_platform() -> SEXP {
-    entry(|| Ok(sexp::new_string(&default_name().to_string_lossy())))
+pub fn default_platform() -> Result<SEXP> {
+    Ok(sexp::new_string(&default_name().to_string_lossy()))
 }
 
 /// The client of the default platform, if it exists: the element of `the$clients` in R with the platform's name.
@@ -144,13 +134,4 @@ extern "C" {
 /// The client of a handle.
 pub fn get(client: &Robj) -> Result<&Client> {
     handle::get(sexp::of(client), "client")
-}
-
-extendr_module! {
-    mod client;
-    fn client_create;
-    fn client_create_distributed;
-    fn client_info;
-    fn client_platform;
-    fn store_shown;
 }

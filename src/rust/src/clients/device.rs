@@ -10,7 +10,7 @@ use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_core::client::device::Description;
 use pjrt_core::{Client, Device};
 
-owned!(Device, c"PJRTDevice");
+owned!(Device, c"PJRTDevice", const ARGUMENT: &'static str = "device";);
 
 thread_local! {
     static DEVICES: ClientLists = const { ClientLists::new(Vec::new()) };
@@ -38,26 +38,19 @@ pub fn addressable(client: &Client) -> SEXP {
     if sexp::len(known.sexp()) == count {
         return known.sexp();
     }
-    select(known.sexp(), 0..count)
+    sexp::list((0..count).map(|position| sexp::at(known.sexp(), position)))
 }
 
 /// The list of the devices of all processes, in the plugin's order; not protected.
 pub fn all(client: &Client) -> SEXP {
     let known = Protected::new(known(client));
-    select(known.sexp(), client.all_devices().map(|device| device.index()))
+    let order: Vec<usize> = client.all_devices().map(|device| device.index()).collect();
+    sexp::over_jumps(order, |order| sexp::list(order.iter().map(|&position| sexp::at(known.sexp(), position))))
 }
 
 /// Releases the objects of a closed client.
 pub fn forget(client: &Client) {
     handle::forget(&DEVICES, client);
-}
-
-fn select(known: SEXP, positions: impl Iterator<Item = usize>) -> SEXP {
-    let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, positions.size_hint().0));
-    for (i, position) in positions.enumerate() {
-        sexp::set_at(list.sexp(), i, sexp::at(known, position));
-    }
-    list.sexp()
 }
 
 /// The R object of a client's device; not protected.
@@ -82,21 +75,17 @@ pub fn resolve<'a>(x: SEXP) -> Result<&'a Device> {
 }
 
 /// The plugin's string for the device.
-#[extendr]
-fn device_label(device: Robj) -> Result<Robj> {
-    Ok(get(&device)?.label().into())
+pub fn device_label(device: &Device) -> Result<Robj> {
+    Ok(device.label().into())
 }
 
 /// The platform of the device's client.
-#[extendr]
-fn device_platform(device: Robj) -> Result<Robj> {
-    Ok(get(&device)?.client().platform().into())
+pub fn device_platform(device: &Device) -> Result<Robj> {
+    Ok(device.client().platform().into())
 }
 
 /// Information about the device.
-#[extendr]
-fn device_info(device: Robj) -> Result<Robj> {
-    let device = get(&device)?;
+pub fn device_info(device: &Device) -> Result<List> {
     let Description { id, process_index, kind, label, debug_label, attributes } = device.description();
     Ok(list!(
         platform = device.client().platform(),
@@ -108,17 +97,5 @@ fn device_info(device: Robj) -> Result<Robj> {
         local_hardware_id = device.local_hardware_id(),
         addressable = device.is_addressable(),
         attributes = attributes_to_r(attributes)
-    )
-    .into())
-}
-
-fn get(device: &Robj) -> Result<&Device> {
-    handle::get(sexp::of(device), "device")
-}
-
-extendr_module! {
-    mod device;
-    fn device_info;
-    fn device_label;
-    fn device_platform;
+    ))
 }

@@ -9,7 +9,7 @@ use extendr_ffi::SEXP;
 use pjrt_base::error::UNIMPLEMENTED;
 use pjrt_core::{Buffer, Client, Device, MemorySpace};
 
-owned!(MemorySpace, c"PJRTMemory");
+owned!(MemorySpace, c"PJRTMemory", const ARGUMENT: &'static str = "memory";);
 
 thread_local! {
     static MEMORIES: ClientLists = const { ClientLists::new(Vec::new()) };
@@ -40,38 +40,29 @@ fn object(memory: Option<MemorySpace>) -> Robj {
 }
 
 /// The memory space of a buffer, or NULL if the plugin does not say.
-#[extendr]
-fn buffer_memory(buffer: Robj) -> Result<Robj> {
+pub fn buffer_memory(buffer: Robj) -> Result<Robj> {
     let buffer: &Buffer = handle::get(sexp::of(&buffer), "x")?;
     Ok(object(buffer.memory()?))
 }
 
 /// The memory spaces of a client.
-#[extendr]
-fn client_memories(client: Robj) -> Result<Robj> {
-    let client: &Client = handle::get(sexp::of(&client), "client")?;
+pub fn client_memories(client: &Client) -> Result<Robj> {
     Ok(sexp::robj(all(client)))
 }
 
 /// The memory spaces that a device can use.
-#[extendr]
-fn device_memories(device: Robj) -> Result<Robj> {
-    let device: &Device = handle::get(sexp::of(&device), "device")?;
+pub fn device_memories(device: &Device) -> Result<Robj> {
     let memories: Vec<_> = device.memories().map(|memory| object(Some(memory))).collect();
     Ok(List::from_values(memories).into())
 }
 
 /// The default memory space of a device's buffers, or NULL.
-#[extendr]
-fn device_default_memory(device: Robj) -> Result<Robj> {
-    let device: &Device = handle::get(sexp::of(&device), "device")?;
+pub fn device_default_memory(device: &Device) -> Result<Robj> {
     Ok(object(device.default_memory()))
 }
 
 /// Information about a memory space.
-#[extendr]
-fn memory_info(memory: Robj) -> Result<Robj> {
-    let memory: &MemorySpace = handle::get(sexp::of(&memory), "memory")?;
+pub fn memory_info(memory: &MemorySpace) -> Result<List> {
     let object = |d: Device| sexp::robj(device::object(d.client(), d.index()));
     let devices: Vec<_> = memory.devices().map(object).collect();
     Ok(list!(
@@ -80,28 +71,15 @@ fn memory_info(memory: Robj) -> Result<Robj> {
         label = memory.label(),
         debug = memory.debug_label(),
         devices = List::from_values(devices)
-    )
-    .into())
+    ))
 }
 
 /// Statistics of a device's memory allocator.
-#[extendr]
-fn device_memory_stats(device: Robj) -> Result<Robj> {
-    let device: &Device = handle::get(sexp::of(&device), "device")?;
+pub fn device_memory_stats(device: &Device) -> Result<Robj> {
     let stats = device.memory_stats().map_err(|error| match error.code() {
         Some(UNIMPLEMENTED) => error.hint("pjrt_memory_stats() shows how much memory your buffers use."),
         _ => error,
     })?;
     let values = stats.iter().map(|&(_, value)| value as f64).collect::<Vec<_>>();
     Ok(list!(names = stats.iter().map(|&(name, _)| name).collect::<Vec<_>>(), values = values).into())
-}
-
-extendr_module! {
-    mod memory_space;
-    fn buffer_memory;
-    fn client_memories;
-    fn device_default_memory;
-    fn device_memories;
-    fn device_memory_stats;
-    fn memory_info;
 }

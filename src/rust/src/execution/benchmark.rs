@@ -1,11 +1,12 @@
 //! Timed runs of programs.
 
+use crate::arrays::buffer;
 use crate::calls::custom_call;
 use crate::execution::inputs::{self, Given};
 use crate::execution::{execute, operators};
 use crate::memory;
 use crate::r::conditions::Result;
-use crate::r::handle::{self, EmptyHandle};
+use crate::r::handle;
 use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXPTYPE;
@@ -70,8 +71,7 @@ fn timed<T>(
 }
 
 /// The seconds of each of `times` runs, each awaited. Donated inputs are copied for each run, or fed back from the outputs.
-#[extendr]
-fn benchmark_runs(executable: Robj, inputs: Robj, options: Robj, times: f64, feeds_back: bool) -> Result<Robj> {
+pub fn benchmark_runs(executable: Robj, inputs: Robj, options: Robj, times: f64, feeds_back: bool) -> Result<Robj> {
     let donated = if feeds_back { Donated::FedBack } else { Donated::Copied };
     let run = |e: &Executable, inputs: &[&Buffer], options: &ExecuteOptions, copy: timing::CopyInput| {
         e.time_runs(inputs, options, copy, donated, times as usize)
@@ -80,8 +80,7 @@ fn benchmark_runs(executable: Robj, inputs: Robj, options: Robj, times: f64, fee
 }
 
 /// The seconds of `times` runs, of which up to `depth` are in flight at any time.
-#[extendr]
-fn benchmark_in_flight(executable: Robj, inputs: Robj, options: Robj, times: f64, depth: f64) -> Result<Robj> {
+pub fn benchmark_in_flight(executable: Robj, inputs: Robj, options: Robj, times: f64, depth: f64) -> Result<Robj> {
     let run = |e: &Executable, inputs: &[&Buffer], options: &ExecuteOptions, copy: timing::CopyInput| {
         e.time_in_flight(inputs, options, copy, times as usize, depth as usize)
     };
@@ -89,27 +88,14 @@ fn benchmark_in_flight(executable: Robj, inputs: Robj, options: Robj, times: f64
 }
 
 /// The inputs in the program's order, with copies of those that a run takes over.
-#[extendr]
-fn benchmark_inputs(executable: Robj, inputs: Robj, options: Robj) -> Result<Robj> {
+pub fn benchmark_inputs(executable: Robj, inputs: Robj, options: Robj) -> Result<Robj> {
     let subject = subject(&executable, &inputs, &options)?;
     let (executable, values) = (subject.executable, &subject.inputs.values);
     let set = Protected::new(sexp::vector(SEXPTYPE::VECSXP, values.len()));
-    for (i, (&value, buffer)) in values.iter().zip(execute::buffers(executable, values)?).enumerate() {
-        sexp::set_at(set.sexp(), i, value);
-        if executable.donates(i, &subject.options) {
-            let handle = EmptyHandle::<Buffer>::new();
-            sexp::set_at(set.sexp(), i, handle.sexp());
-            let copy = memory::with_retry(|| crate::arrays::buffer::needs(buffer.spec()), || subject.copy(i, buffer))?;
-            // SAFETY: the list protects it.
-            unsafe { handle.fill(copy) };
-        }
+    for (i, (&value, given)) in values.iter().zip(execute::buffers(executable, values)?).enumerate() {
+        let is_copied = executable.donates(i, &subject.options);
+        let copy = || buffer::made(|| buffer::needs(given.spec()), || subject.copy(i, given));
+        sexp::set_at(set.sexp(), i, if is_copied { copy()? } else { value });
     }
     Ok(sexp::robj(set.sexp()))
-}
-
-extendr_module! {
-    mod benchmark;
-    fn benchmark_in_flight;
-    fn benchmark_inputs;
-    fn benchmark_runs;
 }

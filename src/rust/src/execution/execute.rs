@@ -118,8 +118,7 @@ pub fn position(names: &[&str], wanted: &str) -> std::result::Result<usize, Stri
 }
 
 /// Options of an execution.
-#[extendr]
-fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj, kept: Robj) -> Result<Robj> {
+pub fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj, kept: Robj) -> Result<Robj> {
     let device = if device.is_null() { None } else { Some(handle::get(sexp::of(&device), "device")?) };
     check_indices(&non_donatable)?;
     let non_donatable = non_donatable.into_iter().map(i64::from).collect();
@@ -148,8 +147,7 @@ fn check_indices(non_donatable: &[i32]) -> Result<()> {
 }
 
 /// The options of an execution.
-#[extendr]
-fn execute_options_describe(options: Robj) -> Result<Robj> {
+pub fn execute_options_describe(options: Robj) -> Result<Robj> {
     let ExecutionOptions { options, kept } = handle::get(sexp::of(&options), "options")?;
     let kept = match kept {
         KeptInputs::Names(names) => names.clone(),
@@ -352,12 +350,6 @@ pub unsafe fn move_weights(executable: &Executable, inputs: &[SEXP], options: &E
             unsafe { handle::move_weight(inputs[input], outputs.handle(output)) };
         }
     }
-}
-
-extendr_module! {
-    mod execute;
-    fn execute_options_new;
-    fn execute_options_describe;
 }
 
 #[cfg(test)]

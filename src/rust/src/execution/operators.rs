@@ -6,7 +6,6 @@ use crate::memory;
 use crate::programs::{cache, compile};
 use crate::r::conditions::{Failure, Result};
 use crate::r::describe::describe;
-use crate::r::entry::entry;
 use crate::r::handle;
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::{SEXP, SEXPTYPE};
@@ -19,6 +18,7 @@ use pjrt_core::operators::{Operators, Request};
 use pjrt_core::{Buffer, Client, Executable};
 use pjrt_data::convert::{Check, LossReport, NA_INTEGER};
 use pjrt_data::dtype::{DType, HostType};
+use pjrt_data::layout::format_dims;
 use pjrt_program::eager::Operation;
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -35,47 +35,36 @@ thread_local! {
 type Operands<'a> = SmallVec<[Cow<'a, Buffer>; 2]>;
 
 /// `operator_1(name, x, parameters)`: a function of a buffer, with whole numbers as parameters, or nil for none.
-pub extern "C-unwind" fn operator_1(name: SEXP, x: SEXP, parameters: SEXP) -> SEXP {
-    entry(|| {
-        let operation = operation(name)?;
-        if sexp::is_nil(parameters) {
-            return compute(operation, &[handle::get(x, "x")?], &[]);
-        }
-        let parameters = ManuallyDrop::new(numbers(parameters)?);
-        let outcome = compute(operation, &[handle::get(x, "x")?], &parameters);
-        drop(ManuallyDrop::into_inner(parameters));
-        outcome
-    })
+pub fn operator_1(name: SEXP, x: SEXP, parameters: SEXP) -> Result<SEXP> {
+    let operation = operation(name)?;
+    if sexp::is_nil(parameters) {
+        return compute(operation, &[handle::get(x, "x")?], &[]);
+    }
+    let x = handle::get(x, "x")?;
+    sexp::over_jumps(numbers(parameters)?, |parameters| compute(operation, &[x], parameters))
 }
 
 /// `operator_2(name, x, y)`: an operator whose operands have one shape, except for scalars. One of them, at least, is a buffer.
-pub extern "C-unwind" fn operator_2(name: SEXP, x: SEXP, y: SEXP) -> SEXP {
-    entry(|| {
-        let operation = operation(name)?;
-        if let (Some(x), Some(y)) = (handle::find::<Buffer>(x), handle::find::<Buffer>(y)) {
-            return compute(operation, &[x, y], &[]);
+pub fn operator_2(name: SEXP, x: SEXP, y: SEXP) -> Result<SEXP> {
+    let operation = operation(name)?;
+    if let (Some(x), Some(y)) = (handle::find::<Buffer>(x), handle::find::<Buffer>(y)) {
+        return compute(operation, &[x, y], &[]);
+    }
+    // As R does: a product is exact.
+    if let (Operation::Power, Some(x), Some(2.0)) = (operation, handle::find::<Buffer>(x), sexp::number(y)) {
+        if x.dtype().is_float() {
+            return compute(Operation::Multiply, &[x, x], &[]);
         }
-        // As R does: a product is exact.
-        if let (Operation::Power, Some(x), Some(2.0)) = (operation, handle::find::<Buffer>(x), sexp::number(y)) {
-            if x.dtype().is_float() {
-                return compute(Operation::Multiply, &[x, x], &[]);
-            }
-        }
-        with_data(operation, &[x, y], &[], true)
-    })
+    }
+    with_data(operation, &[x, y], &[], true)
 }
 
 /// `operator_n(name, operands, parameters)`: a function of the elements of a list, of which one at least is a buffer. Arrays may
 /// have any shape.
-pub extern "C-unwind" fn operator_n(name: SEXP, operands: SEXP, parameters: SEXP) -> SEXP {
-    entry(|| {
-        let operation = operation(name)?;
-        let owned =
-            ManuallyDrop::new((numbers(parameters)?, sexp::elements(operands).collect::<SmallVec<[SEXP; 8]>>()));
-        let outcome = with_data(operation, &owned.1, &owned.0, false);
-        drop(ManuallyDrop::into_inner(owned));
-        outcome
-    })
+pub fn operator_n(name: SEXP, operands: SEXP, parameters: SEXP) -> Result<SEXP> {
+    let operation = operation(name)?;
+    let owned = (numbers(parameters)?, sexp::elements(operands).collect::<SmallVec<[SEXP; 8]>>());
+    sexp::over_jumps(owned, |(parameters, operands)| with_data(operation, operands, parameters, false))
 }
 
 /// Drops what is kept for a closed client.
@@ -85,15 +74,13 @@ pub fn forget(client: &Client) {
 }
 
 /// `operator_counts()`: how many programs are kept, were made, and made room for others.
-pub extern "C-unwind" fn operator_counts() -> SEXP {
-    entry(|| {
-        let counts = OPERATORS.with(|operators| operators.borrow().counts());
-        let number = |count: f64| Protected::new(sexp::new_doubles(&[count]));
-        let (kept, made) = (number(counts.kept as f64), number(counts.made as f64));
-        let evicted = number(counts.evictions as f64);
-        let fields = [("operators", &kept), ("operators_made", &made), ("operators_evicted", &evicted)];
-        Ok(sexp::named_list(&fields.map(|(name, count)| (name, count.sexp()))))
-    })
+pub fn operator_counts() -> Result<SEXP> {
+    let counts = OPERATORS.with(|operators| operators.borrow().counts());
+    Ok(sexp::record(&[
+        ("operators", &|| sexp::new_doubles(&[counts.kept as f64])),
+        ("operators_made", &|| sexp::new_doubles(&[counts.made as f64])),
+        ("operators_evicted", &|| sexp::new_doubles(&[counts.evictions as f64])),
+    ]))
 }
 
 fn operation(name: SEXP) -> Result<Operation> {
@@ -125,28 +112,23 @@ fn compute(operation: Operation, operands: &[&Buffer], parameters: &[i64]) -> Re
     let float = if all_float { DType::F32 } else { default_dtype(HostType::Double)? };
     let executable = program(&Request { operation, operands, parameters, float })?;
     memory::collect_under_pressure(executable.client())?;
-    // R may jump while it makes objects: nothing may wait to be dropped meanwhile.
-    let executable = ManuallyDrop::new(executable);
-    let outputs = NewOutputs::new(&executable, true);
-    let _protected = Protected::new(outputs.value());
-    let made = match run(&executable, operands) {
-        Err(Failure(error)) if is_by_layout(&error, &executable, operands) => {
-            drop(error);
-            let relaid = relaid(&executable, operands).map(Protected::new);
-            let executable = ManuallyDrop::into_inner(executable);
-            let relaid = relaid?;
-            let operands: Result<SmallVec<[&Buffer; 8]>> =
-                sexp::elements(relaid.sexp()).map(|x| handle::get(x, "x")).collect();
-            run(&executable, &operands?)?
-        }
-        made => {
-            drop(ManuallyDrop::into_inner(executable));
-            made?
-        }
-    };
-    // SAFETY: protected above.
-    unsafe { outputs.fill(made) };
-    Ok(outputs.value())
+    sexp::over_jumps(executable, |executable| {
+        let outputs = NewOutputs::new(executable, true);
+        let _protected = Protected::new(outputs.value());
+        let made = match run(executable, operands) {
+            Err(Failure(error)) if is_by_layout(&error, executable, operands) => {
+                drop(error);
+                let relaid = Protected::new(relaid(executable, operands)?);
+                let operands: Result<SmallVec<[&Buffer; 8]>> =
+                    sexp::elements(relaid.sexp()).map(|x| handle::get(x, "x")).collect();
+                run(executable, &operands?)?
+            }
+            made => made?,
+        };
+        // SAFETY: protected above.
+        unsafe { outputs.fill(made) };
+        Ok(outputs.value())
+    })
 }
 
 /// The program for a request. R may leave this by a long jump.
@@ -164,12 +146,11 @@ pub fn layout_program(buffer: &Buffer) -> Result<Option<Executable>> {
     if buffer.spec().minor_to_major.is_none() {
         return Ok(None);
     }
-    let copy = ManuallyDrop::new(buffer.duplicate()?);
-    let orders = ManuallyDrop::new([copy.spec(), buffer.spec()].map(|spec| spec.order()).concat());
-    let request = Request { operation: Operation::Layout, operands: &[&*copy], parameters: &orders, float: DType::F32 };
-    let made = program(&request);
-    drop((ManuallyDrop::into_inner(copy), ManuallyDrop::into_inner(orders)));
-    made.map(Some)
+    let copy = buffer.duplicate()?;
+    let orders = [copy.spec(), buffer.spec()].map(|spec| spec.order()).concat();
+    sexp::over_jumps((copy, orders), |(copy, parameters)| {
+        program(&Request { operation: Operation::Layout, operands: &[copy], parameters, float: DType::F32 }).map(Some)
+    })
 }
 
 fn run(executable: &Executable, operands: &[&Buffer]) -> Result<Outputs> {
@@ -195,30 +176,21 @@ pub fn laid_out(executable: &Executable, inputs: Inputs<'_>) -> Result<Option<SE
     if are_laid_out(executable, &inputs) {
         return Ok(None);
     }
-    let inputs = ManuallyDrop::new(inputs);
-    let list = relaid(executable, &inputs);
-    drop(ManuallyDrop::into_inner(inputs));
-    list.map(Some)
+    sexp::over_jumps(inputs, |inputs| relaid(executable, inputs)).map(Some)
 }
 
 /// The buffers in the layouts that a program expects: a list of handles, in which those of other layouts are copies. The
 /// number of inputs is right. Not protected. R may leave this by a long jump.
 #[cold]
 pub fn relaid(executable: &Executable, inputs: &[&Buffer]) -> Result<SEXP> {
-    let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, inputs.len()));
-    for (i, (input, want)) in inputs.iter().zip(&executable.signature().inputs).enumerate() {
+    sexp::try_list(inputs.iter().zip(&executable.signature().inputs).map(|(input, want)| {
         let is_other = input.is_dead() || input.dtype() != want.spec.dtype || input.dims() != &*want.spec.dims;
-        let x = if !is_other && input.spec().minor_to_major != want.spec.minor_to_major {
-            let orders = ManuallyDrop::new([input.spec(), &want.spec].map(|spec| spec.order()).concat());
-            let copy = compute(Operation::Layout, &[input], &orders);
-            drop(ManuallyDrop::into_inner(orders));
-            copy?
-        } else {
-            handle::wrap((*input).clone())
-        };
-        sexp::set_at(list.sexp(), i, x);
-    }
-    Ok(list.sexp())
+        if is_other || input.spec().minor_to_major == want.spec.minor_to_major {
+            return Ok(handle::wrap((*input).clone()));
+        }
+        let orders = [input.spec(), &want.spec].map(|spec| spec.order()).concat();
+        sexp::over_jumps(orders, |orders| compute(Operation::Layout, &[input], orders))
+    }))
 }
 
 /// Makes a program, and keeps it. R may leave this by a long jump.
@@ -252,8 +224,7 @@ fn with_data(operation: Operation, given: &[SEXP], parameters: &[i64], has_one_s
             }
         }
     }
-    let mut operands = ManuallyDrop::new(Operands::new());
-    let outcome = (|| {
+    sexp::over_jumps(Operands::new(), |operands| {
         for (i, &x) in given.iter().enumerate() {
             let made = sexp::at(uploaded.sexp(), i);
             operands.push(if let Some(buffer) = handle::find::<Buffer>(x) {
@@ -265,13 +236,8 @@ fn with_data(operation: Operation, given: &[SEXP], parameters: &[i64], has_one_s
             });
         }
         let all: SmallVec<[&Buffer; 8]> = operands.iter().map(|operand| &**operand).collect();
-        let all = ManuallyDrop::new(all);
-        let outcome = compute(operation, &all, parameters);
-        drop(ManuallyDrop::into_inner(all));
-        outcome
-    })();
-    drop(ManuallyDrop::into_inner(operands));
-    outcome
+        sexp::over_jumps(all, |all| compute(operation, all, parameters))
+    })
 }
 
 #[cold]
@@ -387,20 +353,15 @@ fn upload(operation: Operation, x: SEXP, beside: &Buffer, has_one_shape: bool) -
         dims = if fits { beside.dims().into() } else { [sexp::len(x) as i64].into_iter().collect() };
     }
     if has_one_shape && !beside.dims().is_empty() && *dims != *beside.dims() {
-        let given = if own.is_empty() { describe(x) } else { format!("an array of {}", shown(&dims)) };
+        let given = if own.is_empty() { describe(x) } else { format!("an array of {}", format_dims(&dims)) };
         let message =
             format!("`{}` cannot combine {} with {given}: only scalars are recycled.", operation.name(), beside.spec());
         return Err(refusal(Error::new(Kind::ShapeMismatch, message)));
     }
-    // R may jump while it makes the buffer's object.
-    let dims = ManuallyDrop::new(dims);
-    let made = buffer::uploaded_or_lost(x, host_type, dtype, &beside.device(), &dims, check_for(dtype));
-    drop(ManuallyDrop::into_inner(dims));
+    let made = sexp::over_jumps(dims, |dims| {
+        buffer::uploaded_or_lost(x, host_type, dtype, &beside.device(), dims, check_for(dtype))
+    });
     made.map_err(|Failure(error)| refused(error))?.map_err(|lost| misfit(operation, x, dtype, lost))
-}
-
-fn shown(dims: &[i64]) -> String {
-    dims.iter().map(i64::to_string).collect::<Vec<_>>().join("x")
 }
 
 #[cold]

@@ -4,21 +4,18 @@ use crate::arrays::buffer::{self, needs};
 use crate::execution::execute::position;
 use crate::files::safetensors::OpenFile;
 use crate::memory;
-use crate::programs::executable;
 use crate::r::conditions::Result;
-use crate::r::handle::{self, EmptyHandle};
-use crate::r::sexp::{self, Protected};
+use crate::r::sexp;
 use extendr_api::prelude::*;
 use pjrt_core::buffer::shard::Share;
 use pjrt_core::safetensors::load_part;
-use pjrt_core::{Buffer, Device};
+use pjrt_core::{Buffer, Device, Executable};
 use pjrt_data::array::Spec;
+use std::ops::Range;
 
 /// The sharding of an input or output, counted from 1. `starts` and `sizes` have an element for each partition, and are
 /// NULL if that is not known. `positions` are those of this process's devices among all, replica by replica.
-#[extendr]
-fn executable_array(executable: Robj, is_input: bool, index: i32) -> Result<Robj> {
-    let executable = executable::get(&executable)?;
+pub fn executable_array(executable: &Executable, is_input: bool, index: i32) -> Result<Robj> {
     let (signature, shardings) = (executable.signature(), executable.shardings());
     let index = index as usize - 1;
     let (spec, shardings) = if is_input {
@@ -37,49 +34,51 @@ fn executable_array(executable: Robj, is_input: bool, index: i32) -> Result<Robj
         positions = executable.positions().iter().map(|&position| position as i32 + 1).collect::<Vec<_>>()
     );
     let mut found: Vec<(&str, Robj)> = reported.iter().collect();
-    if partitions == 1 {
-        // Every device has all of its replica's.
-        found.push(("whole", numbers(&spec.dims)));
-        found.push(("starts", List::from_values([numbers(&vec![0; spec.dims.len()])]).into()));
-        found.push(("sizes", List::from_values([numbers(&spec.dims)]).into()));
-        found.push(("is_first", true.into()));
-    } else if let Some(sharding) = shardings.get(index).and_then(Option::as_ref) {
-        let parts: Vec<_> = (0..partitions as usize).map(|partition| sharding.part_of(partition)).collect();
-        let starts = parts.iter().map(|part| numbers(&part.iter().map(|range| range.start).collect::<Vec<_>>()));
-        let sizes =
-            parts.iter().map(|part| numbers(&part.iter().map(|range| range.end - range.start).collect::<Vec<_>>()));
-        found.push(("whole", numbers(&sharding.whole)));
-        found.push(("starts", List::from_values(starts).into()));
-        found.push(("sizes", List::from_values(sizes).into()));
-        let is_first = (0..parts.len()).map(|partition| sharding.is_first(partition));
-        found.push(("is_first", is_first.collect::<Logicals>().into()));
+    // Of each partition: its part of the whole, and whether it is the first with this part. A single one has all of its replica's.
+    let all = || spec.dims.iter().map(|&dim| 0..dim).collect();
+    let known = match shardings.get(index).and_then(Option::as_ref) {
+        _ if partitions == 1 => Some((&spec.dims[..], vec![(all(), true)])),
+        Some(sharding) => {
+            let of = |partition| (sharding.part_of(partition), sharding.is_first(partition));
+            Some((&sharding.whole[..], (0..partitions as usize).map(of).collect()))
+        }
+        None => None,
+    };
+    if let Some((whole, parts)) = known {
+        let by_part = |number: fn(&Range<i64>) -> i64| {
+            List::from_values(parts.iter().map(|(part, _)| numbers(&part.iter().map(number).collect::<Vec<_>>())))
+        };
+        found.push(("whole", numbers(whole)));
+        found.push(("starts", by_part(|range| range.start).into()));
+        found.push(("sizes", by_part(|range| range.end - range.start).into()));
+        found.push(("is_first", parts.iter().map(|(_, is_first)| *is_first).collect::<Logicals>().into()));
     }
     Ok(List::from_pairs(found).into())
 }
 
 /// The number of an executable's input, from 1, by its name in any spelling; NULL if there is no such input.
-#[extendr]
-fn executable_input(executable: Robj, name: &str) -> Result<Robj> {
-    let signature = executable::get(&executable)?.signature();
+pub fn executable_input(executable: &Executable, name: &str) -> Result<Robj> {
+    let signature = executable.signature();
     let names: Vec<&str> = signature.inputs.iter().map(|input| input.name.as_str()).collect();
     Ok(position(&names, name).map_or_else(|_| ().into(), |index| (index as i32 + 1).into()))
 }
 
 /// A part of a buffer for a device, where it has the dimensions `dims`.
-#[extendr]
-fn buffer_share(source: Robj, start: Robj, size: Robj, dims: Robj, device: Robj) -> Result<Robj> {
-    let source: &Buffer = buffer::get(sexp::of(&source))?;
-    let device: &Device = handle::get(sexp::of(&device), "device")?;
+pub fn buffer_share(source: &Buffer, start: Robj, size: Robj, dims: Robj, device: &Device) -> Result<Robj> {
     let share = share(&start, &size, &dims)?;
     let needed = || Spec::new(source.dtype(), &share.dims).map_or_else(|_| String::new(), |spec| needs(&spec));
     filled(device, needed, || source.share(&share, device))
 }
 
 /// The same for a tensor in an open model, given by its position from 1.
-#[extendr]
-fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims: Robj, device: Robj) -> Result<Robj> {
-    let open: &OpenFile = handle::get(sexp::of(&file), "x")?;
-    let device: &Device = handle::get(sexp::of(&device), "device")?;
+pub fn safetensors_share(
+    open: &OpenFile,
+    tensor: i32,
+    start: Robj,
+    size: Robj,
+    dims: Robj,
+    device: &Device,
+) -> Result<Robj> {
     let model = open.model()?;
     let share = share(&start, &size, &dims)?;
     let needed = || "a part of a tensor".into();
@@ -87,9 +86,7 @@ fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims: Rob
 }
 
 /// The type and shape of a tensor in an open model.
-#[extendr]
-fn safetensors_tensor(file: Robj, tensor: i32) -> Result<Robj> {
-    let open: &OpenFile = handle::get(sexp::of(&file), "x")?;
+pub fn safetensors_tensor(open: &OpenFile, tensor: i32) -> Result<Robj> {
     let model = open.model()?;
     let tensor = model.tensor(tensor as usize - 1)?;
     let shape = sexp::robj(sexp::new_whole_numbers(&tensor.dims));
@@ -103,12 +100,7 @@ fn filled(
     make: impl FnMut() -> pjrt_base::error::Result<Buffer>,
 ) -> Result<Robj> {
     memory::collect_under_pressure(device.client())?;
-    let handle = EmptyHandle::<Buffer>::new();
-    let protected = Protected::new(handle.sexp());
-    let made = memory::with_retry(needed, make)?;
-    // SAFETY: protected above.
-    unsafe { handle.fill(made) };
-    Ok(sexp::robj(protected.sexp()))
+    Ok(sexp::robj(buffer::made(needed, make)?))
 }
 
 fn share(start: &Robj, size: &Robj, dims: &Robj) -> Result<Share> {
@@ -118,13 +110,4 @@ fn share(start: &Robj, size: &Robj, dims: &Robj) -> Result<Share> {
     };
     let range = |(&start, &size): (&i64, &i64)| start as usize..(start + size) as usize;
     Ok(Share { ranges: start.iter().zip(&size).map(range).collect(), dims })
-}
-
-extendr_module! {
-    mod shard;
-    fn executable_array;
-    fn executable_input;
-    fn buffer_share;
-    fn safetensors_share;
-    fn safetensors_tensor;
 }

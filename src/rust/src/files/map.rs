@@ -4,7 +4,6 @@ use crate::arrays::dtype;
 use crate::files::stored;
 use crate::memory;
 use crate::r::conditions::Result;
-use crate::r::handle;
 use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXPTYPE;
@@ -15,17 +14,15 @@ use std::path::Path;
 
 /// Maps an array of a file. `shape` is NULL or checked whole numbers, of which number `unknown`, from 1, is to be found
 /// out, or none if it is 0. A NULL `dtype` means a `.npy` file.
-#[extendr]
-fn map_array(
+pub fn map_array(
     path: &str,
     dtype: Robj,
     shape: Robj,
     unknown: i32,
     offset: f64,
     row_major: bool,
-    device: Robj,
+    device: &Device,
 ) -> Result<Robj> {
-    let device: &Device = handle::get(sexp::of(&device), "device")?;
     let dtype = if dtype.is_null() { None } else { Some(dtype::parse(sexp::of(&dtype), None)?) };
     memory::collect_under_pressure(device.client())?;
     let part = Part {
@@ -40,9 +37,4 @@ fn map_array(
     let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, 1));
     stored::load(list.sexp(), 0, &loading, device, &mut |_| {})?;
     Ok(sexp::robj(sexp::at(list.sexp(), 0)))
-}
-
-extendr_module! {
-    mod map;
-    fn map_array;
 }

@@ -4,12 +4,12 @@ use crate::arrays::dtype;
 use crate::files::stored;
 use crate::memory;
 use crate::r::conditions::Result;
-use crate::r::handle;
 use crate::r::progress::Bar;
 use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXPTYPE;
 use pjrt_base::counted::counted;
+use pjrt_base::error::{self, Error, Kind};
 use pjrt_base::mmap;
 use pjrt_core::numpy::{ArrayFile, NpyArray};
 use pjrt_core::stored::{Loading, Stored};
@@ -25,22 +25,16 @@ const WORTH_A_FILE: usize = 32 << 10;
 
 /// Loads the array of a file, or the arrays of an archive with these names or all. Names are NULL for a file with one
 /// array.
-#[extendr]
-fn npy_load(path: &str, device: Robj, names: Robj, dtype: Robj, show: bool, columns: i32) -> Result<Robj> {
-    let device: &Device = handle::get(sexp::of(&device), "device")?;
+pub fn npy_load(path: &str, device: &Device, names: Robj, dtype: Robj, show: bool, columns: i32) -> Result<Robj> {
     let dtype = if dtype.is_null() { None } else { Some(dtype::parse(sexp::of(&dtype), None)?) };
     memory::collect_under_pressure(device.client())?;
     let file = ArrayFile::open(Path::new(path))?;
     let chosen = positions(&file, path, names.as_str_vector())?;
-    let arrays = chosen.iter().map(|&i| file.array(i, dtype)).collect::<pjrt_base::error::Result<Vec<_>>>()?;
+    let arrays = chosen.iter().map(|&i| file.array(i, dtype)).collect::<error::Result<Vec<_>>>()?;
     check_type(&arrays, dtype)?;
     let loading = Loading::new(arrays.iter().map(|array| array.stored(true)).collect(), device)?;
-    let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, arrays.len()));
-    let total = loading.moved_bytes();
-    let mut bar = Bar::of_long_work("loading", show, usize::try_from(columns).unwrap_or(0));
-    let loaded = stored::load(list.sexp(), 0, &loading, device, &mut |done| bar.show(done, Some(total)));
-    bar.finish();
-    loaded?;
+    let bar = Bar::of_long_work("loading", show, usize::try_from(columns).unwrap_or(0));
+    let list = Protected::new(stored::load_all(&loading, device, bar)?);
     let known: Vec<&str> = file.names().collect();
     let names: Robj =
         if file.is_archive() { chosen.iter().map(|&i| known[i]).collect::<Vec<_>>().into() } else { ().into() };
@@ -49,9 +43,7 @@ fn npy_load(path: &str, device: Robj, names: Robj, dtype: Robj, show: bool, colu
 }
 
 /// Loads the arrays of many files with one array each.
-#[extendr]
-fn npy_load_files(paths: Vec<String>, device: Robj, show: bool, columns: i32) -> Result<Robj> {
-    let device: &Device = handle::get(sexp::of(&device), "device")?;
+pub fn npy_load_files(paths: Vec<String>, device: &Device, show: bool, columns: i32) -> Result<Robj> {
     memory::collect_under_pressure(device.client())?;
     let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, paths.len()));
     let total: u64 = paths.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len()).sum();
@@ -65,7 +57,7 @@ fn npy_load_files(paths: Vec<String>, device: Robj, show: bool, columns: i32) ->
             }
             file.array(0, None)
         };
-        let arrays = paths.iter().map(array).collect::<pjrt_base::error::Result<Vec<_>>>()?;
+        let arrays = paths.iter().map(array).collect::<error::Result<Vec<_>>>()?;
         let loading = Loading::new(arrays.iter().map(in_place_if_large).collect(), device)?;
         stored::load(list.sexp(), i * TOGETHER, &loading, device, &mut |moved| bar.show(done + moved, Some(total)))?;
         done += arrays.iter().map(|array| array.spec().bytes() as u64).sum::<u64>();
@@ -93,12 +85,9 @@ fn positions(file: &ArrayFile, path: &str, names: Option<Vec<&str>>) -> Result<V
 }
 
 #[cold]
-fn unknown(name: &str, known: &[&str]) -> pjrt_base::error::Error {
+fn unknown(name: &str, known: &[&str]) -> Error {
     const SHOWN: usize = 10;
-    let error = pjrt_base::error::Error::new(
-        pjrt_base::error::Kind::InvalidInput,
-        format!("The file has no array \"{name}\"."),
-    );
+    let error = Error::new(Kind::InvalidInput, format!("The file has no array \"{name}\"."));
     let mut shown: Vec<String> = known.iter().take(SHOWN).map(|name| format!("\"{name}\"")).collect();
     if known.len() > SHOWN {
         shown.push("...".into());
@@ -119,10 +108,4 @@ fn check_type(arrays: &[NpyArray], dtype: Option<DType>) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-extendr_module! {
-    mod npy;
-    fn npy_load;
-    fn npy_load_files;
 }

@@ -4,7 +4,6 @@ use crate::arrays::buffer;
 use crate::files::stored;
 use crate::memory;
 use crate::r::conditions::{flag, Result};
-use crate::r::entry::entry;
 use crate::r::handle;
 use crate::r::progress::Bar;
 use crate::r::sexp::{self, Protected};
@@ -37,35 +36,26 @@ impl OpenFile {
     }
 }
 
-fn get(file: &Robj) -> Result<&OpenFile> {
-    handle::get(sexp::of(file), "x")
-}
-
 /// Opens a model for a device, or for none.
-#[extendr]
-fn safetensors_open(path: &str, device: Robj) -> Result<Robj> {
-    let device: Option<&Device> = if device.is_null() { None } else { Some(handle::get(sexp::of(&device), "device")?) };
+pub fn safetensors_open(path: &str, device: Option<&Device>) -> Result<Robj> {
     let model = Model::open(Path::new(path))?;
     Ok(handle::object(OpenFile { model: RefCell::new(Some(Rc::new(model))), device: device.cloned() }))
 }
 
 /// Closes it. Loaded tensors stay.
-#[extendr]
-fn safetensors_close(file: Robj) -> Result<Robj> {
-    drop(get(&file)?.model.take());
+pub fn safetensors_close(file: &OpenFile) -> Result<Robj> {
+    drop(file.model.take());
     Ok(().into())
 }
 
 /// The names of its tensors.
-#[extendr]
-fn safetensors_names(file: Robj) -> Result<Robj> {
-    Ok(get(&file)?.model()?.names().collect::<Vec<_>>().into())
+pub fn safetensors_names(file: &OpenFile) -> Result<Robj> {
+    Ok(file.model()?.names().collect::<Vec<_>>().into())
 }
 
 /// Its metadata as names and values, or NULL.
-#[extendr]
-fn safetensors_metadata(file: Robj) -> Result<Robj> {
-    let model = get(&file)?.model()?;
+pub fn safetensors_metadata(file: &OpenFile) -> Result<Robj> {
+    let model = file.model()?;
     let Some(metadata) = model.metadata() else { return Ok(().into()) };
     let (names, values): (Vec<_>, Vec<_>) =
         metadata.iter().map(|(name, value)| (name.as_str(), value.as_str())).unzip();
@@ -73,9 +63,7 @@ fn safetensors_metadata(file: Robj) -> Result<Robj> {
 }
 
 /// Information about it, as a list; NULL if it is closed.
-#[extendr]
-fn safetensors_summary(file: Robj) -> Result<Robj> {
-    let open = get(&file)?;
+pub fn safetensors_summary(open: &OpenFile) -> Result<Robj> {
     let Ok(model) = open.model() else { return Ok(().into()) };
     Ok(list!(
         path = model.path().to_string_lossy().as_ref(),
@@ -87,9 +75,8 @@ fn safetensors_summary(file: Robj) -> Result<Robj> {
 }
 
 /// The contents of its headers, as columns; `file` is NULL unless there is an index.
-#[extendr]
-fn safetensors_describe(file: Robj) -> Result<Robj> {
-    let model = get(&file)?.model()?;
+pub fn safetensors_describe(file: &OpenFile) -> Result<List> {
+    let model = file.model()?;
     let tensors = (0..model.len()).map(|i| Ok(model.tensor(i)?)).collect::<Result<Vec<_>>>()?;
     let shape = |dims: &[i64]| sexp::robj(sexp::new_whole_numbers(dims));
     let files = || (0..model.len()).map(|i| model.file_name(i)).collect::<Vec<_>>();
@@ -100,35 +87,28 @@ fn safetensors_describe(file: Robj) -> Result<Robj> {
         bytes = tensors.iter().map(|tensor| tensor.bytes as f64).collect::<Vec<_>>(),
         offset = tensors.iter().map(|tensor| tensor.start as f64).collect::<Vec<_>>(),
         file = if model.is_index() { Robj::from(files()) } else { ().into() }
-    )
-    .into())
+    ))
 }
 
 /// `safetensors_load(file, positions, show, columns)`: tensors, given by their positions from 1, as a list of buffers.
 /// With `show`, long work shows its progress on a console of `columns`.
-pub extern "C-unwind" fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, columns: SEXP) -> SEXP {
-    entry(|| {
-        let open: &OpenFile = handle::get(file, "x")?;
-        let Some(device) = &open.device else { bail!(Internal, "The file was opened without a device.") };
-        let show = flag(show, "show")?;
-        let columns = sexp::number(columns).unwrap_or(0.0) as usize;
-        memory::collect_under_pressure(device.client())?;
-        let all = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(positions)));
+pub fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, columns: SEXP) -> Result<SEXP> {
+    let open: &OpenFile = handle::get(file, "x")?;
+    let Some(device) = &open.device else { bail!(Internal, "The file was opened without a device.") };
+    let show = flag(show, "show")?;
+    let columns = sexp::number(columns).unwrap_or(0.0) as usize;
+    memory::collect_under_pressure(device.client())?;
+    let all = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(positions)));
 
-        let model = open.model()?;
-        // SAFETY: R protects the argument.
-        let tensors = unsafe { sexp::integers(positions) };
-        let (stored, places) = distinct(tensors.iter().map(|&position| model.stored_at(position as usize - 1)));
-        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, stored.len()));
-        let loading = Loading::new(model.stored(&stored)?, device)?;
-        let total = loading.moved_bytes();
-        let mut bar = Bar::of_long_work("loading", show, columns);
-        let loaded = stored::load(list.sexp(), 0, &loading, device, &mut |done| bar.show(done, Some(total)));
-        bar.finish();
-        loaded?;
-        places.iter().enumerate().for_each(|(i, &place)| sexp::set_at(all.sexp(), i, sexp::at(list.sexp(), place)));
-        Ok(all.sexp())
-    })
+    let model = open.model()?;
+    // SAFETY: R protects the argument.
+    let tensors = unsafe { sexp::integers(positions) };
+    let (stored, places) = distinct(tensors.iter().map(|&position| model.stored_at(position as usize - 1)));
+    let loading = Loading::new(model.stored(&stored)?, device)?;
+    let bar = Bar::of_long_work("loading", show, columns);
+    let list = Protected::new(stored::load_all(&loading, device, bar)?);
+    places.iter().enumerate().for_each(|(i, &place)| sexp::set_at(all.sexp(), i, sexp::at(list.sexp(), place)));
+    Ok(all.sexp())
 }
 
 /// Positions without duplicates, and for each position its place among them.
@@ -145,9 +125,8 @@ fn distinct(positions: impl Iterator<Item = usize>) -> (Vec<usize>, Vec<usize>) 
 }
 
 /// Saves buffers by name, and returns the path to load them from. A negative limit of a file's size means no limit.
-#[extendr]
 #[allow(clippy::too_many_arguments)]
-fn safetensors_save(
+pub fn safetensors_save(
     tensors: List,
     names: Vec<String>,
     path: &str,
@@ -172,15 +151,4 @@ fn safetensors_save(
     let saved = save(&buffers, &saving, &mut |done| bar.show(done, Some(total)));
     bar.finish();
     Ok(saved?.to_string_lossy().as_ref().into())
-}
-
-extendr_module! {
-    mod safetensors;
-    fn safetensors_open;
-    fn safetensors_close;
-    fn safetensors_names;
-    fn safetensors_metadata;
-    fn safetensors_summary;
-    fn safetensors_describe;
-    fn safetensors_save;
 }

@@ -3,8 +3,9 @@
 use crate::memory;
 use crate::r::conditions::Result;
 use crate::r::handle::EmptyHandle;
+use crate::r::progress::Bar;
 use crate::r::sexp::{self, Protected};
-use extendr_ffi::SEXP;
+use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, RESOURCE_EXHAUSTED};
 use pjrt_base::room;
@@ -13,6 +14,15 @@ use pjrt_core::{Buffer, Device};
 
 /// R does not count buffers above this size by a vector of the same size: it would collect all garbage first.
 const WEIGHED: usize = 8 << 20;
+
+/// Loads arrays as a list, and shows the progress; not protected.
+pub fn load_all(loading: &Loading, device: &Device, mut bar: Bar) -> Result<SEXP> {
+    let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, loading.len()));
+    let total = loading.moved_bytes();
+    let loaded = load(list.sexp(), 0, loading, device, &mut |done| bar.show(done, Some(total)));
+    bar.finish();
+    loaded.map(|()| list.sexp())
+}
 
 /// Loads arrays as elements of a list, from position `first` on.
 pub fn load(list: SEXP, first: usize, loading: &Loading, device: &Device, progress: &mut Progress) -> Result<()> {

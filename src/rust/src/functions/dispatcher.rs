@@ -10,7 +10,6 @@ mod run;
 use crate::functions::tree;
 use crate::r::conditions::{flag, Failure, Result};
 use crate::r::describe::describe;
-use crate::r::entry::entry;
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::sexp::{self, Protected};
 use entry::CompiledCall;
@@ -20,7 +19,7 @@ use pjrt_core::Device;
 use request::Request;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::mem::ManuallyDrop;
 use std::os::raw::c_int;
@@ -62,33 +61,29 @@ const PARTS: usize = 7;
 
 /// `dispatcher_new(capacity, functions, static, backend, move_inputs)`: `functions` are `compile`, `default_device`,
 /// `extractor` and `context`.
-pub extern "C-unwind" fn dispatcher_new(
+pub fn dispatcher_new(
     capacity: SEXP,
     functions: SEXP,
     statics: SEXP,
     backend: SEXP,
     move_inputs: SEXP,
-) -> SEXP {
-    entry(|| {
-        let parts = Protected::new(sexp::vector(SEXPTYPE::VECSXP, PARTS));
-        (COMPILE..BACKEND).for_each(|i| sexp::set_at(parts.sexp(), i, sexp::at(functions, i)));
-        sexp::set_at(parts.sexp(), BACKEND, backend);
-        sexp::set_at(parts.sexp(), ENTRIES, sexp::vector(SEXPTYPE::VECSXP, 0));
-        sexp::set_at(parts.sexp(), DEVICES, sexp::vector(SEXPTYPE::VECSXP, 0));
-        let handle = EmptyHandle::<Dispatcher>::over(parts.sexp());
-        let _protected = Protected::new(handle.sexp());
-
+) -> Result<SEXP> {
+    let parts = Protected::new(sexp::vector(SEXPTYPE::VECSXP, PARTS));
+    (COMPILE..BACKEND).for_each(|i| sexp::set_at(parts.sexp(), i, sexp::at(functions, i)));
+    sexp::set_at(parts.sexp(), BACKEND, backend);
+    sexp::set_at(parts.sexp(), ENTRIES, sexp::vector(SEXPTYPE::VECSXP, 0));
+    sexp::set_at(parts.sexp(), DEVICES, sexp::vector(SEXPTYPE::VECSXP, 0));
+    EmptyHandle::over(parts.sexp()).filled(|| {
         let Some(capacity) = sexp::number(capacity).filter(|&capacity| capacity >= 1.0) else {
             bail!(InvalidType, "capacity must be a positive count, not {}.", describe(capacity));
         };
-        let names = tree::Texts::of(statics, "static")?;
         // SAFETY: R protects the argument.
         let Some(backend) = (unsafe { sexp::string(backend) }) else {
             bail!(InvalidType, "`backend` must be one string, not {}.", describe(backend));
         };
-        let dispatcher = Dispatcher {
+        Ok(Dispatcher {
             capacity: capacity as usize,
-            statics: names.all()?.into_iter().map(ToOwned::to_owned).collect(),
+            statics: tree::texts(statics, "static")?,
             backend: backend.to_owned(),
             move_inputs: flag(move_inputs, "move_inputs")?,
             is_newer: !sexp::is_nil(sexp::at(functions, CONTEXT)),
@@ -96,56 +91,50 @@ pub extern "C-unwind" fn dispatcher_new(
             free: RefCell::default(),
             clock: Cell::new(0),
             devices: Cell::new(0),
-        };
-        // SAFETY: protected above.
-        Ok(unsafe { handle.fill(dispatcher) })
+        })
     })
 }
 
 /// `dispatcher_size(dispatcher)`: the number of entries.
-pub extern "C-unwind" fn dispatcher_size(dispatcher: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_whole_numbers(&[get(dispatcher)?.len() as i64])))
+pub fn dispatcher_size(dispatcher: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_whole_numbers(&[get(dispatcher)?.len() as i64]))
 }
 
 /// `dispatch(dispatcher, args)`: runs what was compiled for arguments like these.
-pub extern "C-unwind" fn dispatch(dispatcher: SEXP, args: SEXP) -> SEXP {
-    entry(|| {
-        let parts = parts_of(dispatcher)?;
-        let dispatcher = get(dispatcher)?;
-        if sexp::kind(args) != SEXPTYPE::VECSXP || sexp::is_object(args) {
-            bail!(InvalidType, "`args` must be a list of arguments, not {}.", describe(args));
+pub fn dispatch(dispatcher: SEXP, args: SEXP) -> Result<SEXP> {
+    let parts = parts_of(dispatcher)?;
+    let dispatcher = get(dispatcher)?;
+    if sexp::kind(args) != SEXPTYPE::VECSXP || sexp::is_object(args) {
+        bail!(InvalidType, "`args` must be a list of arguments, not {}.", describe(args));
+    }
+    // Made by the first call, while nothing is owned.
+    request::keep_names();
+    let context = Protected::new(context(parts)?);
+    let extracted = Protected::new(extracted(dispatcher, parts, args)?);
+    let mut call = Call { dispatcher, parts, args, context: context.sexp(), extracted: extracted.sexp(), device: None };
+    let device = Protected::new(sexp::vector(SEXPTYPE::VECSXP, 1));
+    let mut outcome = call.attempt(sexp::nil())?;
+    if let Outcome::NeedsDevice = outcome {
+        sexp::set_at(device.sexp(), 0, default_device(dispatcher, parts)?);
+        call.device = Some(sexp::at(device.sexp(), 0));
+        outcome = call.attempt(sexp::nil())?;
+    }
+    if let Outcome::Missing(info) = outcome {
+        let info = Protected::new(info);
+        let compiled = Protected::new(evaluate((c"compile", sexp::at(parts, COMPILE)), Some((c"info", info.sexp()))));
+        outcome = call.attempt(compiled.sexp())?;
+    }
+    match outcome {
+        Outcome::Done(value) => Ok(value),
+        Outcome::Function(function, inputs) => {
+            let inputs = Protected::new(inputs);
+            let function = Protected::new(function);
+            Ok(evaluate((c"r_fun", function.sexp()), Some((c"inputs", inputs.sexp()))))
         }
-        // Made by the first call, while nothing is owned.
-        request::keep_names();
-        let context = Protected::new(context(parts)?);
-        let extracted = Protected::new(extracted(dispatcher, parts, args)?);
-        let mut call =
-            Call { dispatcher, parts, args, context: context.sexp(), extracted: extracted.sexp(), device: None };
-        let device = Protected::new(sexp::vector(SEXPTYPE::VECSXP, 1));
-        let mut outcome = call.attempt(sexp::nil())?;
-        if let Outcome::NeedsDevice = outcome {
-            sexp::set_at(device.sexp(), 0, default_device(dispatcher, parts)?);
-            call.device = Some(sexp::at(device.sexp(), 0));
-            outcome = call.attempt(sexp::nil())?;
+        Outcome::NeedsDevice | Outcome::Missing(_) => {
+            bail!(Internal, "The dispatcher did not keep what was compiled.")
         }
-        if let Outcome::Missing(info) = outcome {
-            let info = Protected::new(info);
-            let compiled =
-                Protected::new(evaluate((c"compile", sexp::at(parts, COMPILE)), Some((c"info", info.sexp()))));
-            outcome = call.attempt(compiled.sexp())?;
-        }
-        match outcome {
-            Outcome::Done(value) => Ok(value),
-            Outcome::Function(function, inputs) => {
-                let inputs = Protected::new(inputs);
-                let function = Protected::new(function);
-                Ok(evaluate((c"r_fun", function.sexp()), Some((c"inputs", inputs.sexp()))))
-            }
-            Outcome::NeedsDevice | Outcome::Missing(_) => {
-                bail!(Internal, "The dispatcher did not keep what was compiled.")
-            }
-        }
-    })
+    }
 }
 
 /// One call of `dispatch()`; the caller protects all of it.
@@ -179,10 +168,7 @@ impl Call<'_> {
             return Ok(Outcome::NeedsDevice);
         }
         // R may jump from here on: nothing may wait to be dropped.
-        let mut request = ManuallyDrop::new(request);
-        let outcome = self.serve(&mut request, compiled);
-        drop(ManuallyDrop::into_inner(request));
-        outcome
+        sexp::over_jumps(request, |request| self.serve(request, compiled))
     }
 
     fn serve(&self, request: &mut Request, compiled: SEXP) -> Result<Outcome> {
@@ -195,12 +181,11 @@ impl Call<'_> {
             None if sexp::is_nil(compiled) => return Ok(Outcome::Missing(request::info(self, request))),
             None => self.dispatcher.insert(self, request, compiled)?,
         };
-        let entry = ManuallyDrop::new(entry);
-        entry.touch(&self.dispatcher.clock);
-        let kept = Protected::new(entry.kept());
-        let outcome = run::run(self, request, &entry, kept.sexp());
-        drop(ManuallyDrop::into_inner(entry));
-        outcome
+        sexp::over_jumps(entry, |entry| {
+            entry.touch(&self.dispatcher.clock);
+            let kept = Protected::new(entry.kept);
+            run::run(self, request, entry, kept.sexp())
+        })
     }
 
     /// The entry for a request. R may leave this by a long jump.
@@ -208,17 +193,16 @@ impl Call<'_> {
         let alike: SmallVec<[Rc<CompiledCall>; 4]> =
             self.dispatcher.entries.borrow().get(&request.hash()).into_iter().flatten().cloned().collect();
         // A comparison may translate strings, for which R allocates.
-        let alike = ManuallyDrop::new(alike);
-        let found = alike.iter().find(|entry| {
-            // R's finalizers, which run during a comparison, may dispatch, too.
-            entry.is_live() && {
-                let _kept = Protected::new(entry.kept());
-                entry.is_for(request, self.context)
-            }
-        });
-        let found = found.cloned();
-        drop(ManuallyDrop::into_inner(alike));
-        found
+        sexp::over_jumps(alike, |alike| {
+            let found = alike.iter().find(|entry| {
+                // R's finalizers, which run during a comparison, may dispatch, too.
+                entry.is_live.get() && {
+                    let _kept = Protected::new(entry.kept);
+                    entry.is_for(request, self.context)
+                }
+            });
+            found.cloned()
+        })
     }
 }
 
@@ -229,10 +213,6 @@ impl Dispatcher {
 
     fn len(&self) -> usize {
         self.entries.borrow().values().map(Vec::len).sum()
-    }
-
-    fn statics(&self) -> HashSet<&str> {
-        self.statics.iter().map(String::as_str).collect()
     }
 
     /// Adds an entry, after removing the ones that were used least recently.
@@ -254,14 +234,15 @@ impl Dispatcher {
 
     fn evict(&self, parts: SEXP) {
         let mut entries = self.entries.borrow_mut();
-        let oldest = entries.iter().flat_map(|(&hash, alike)| alike.iter().map(move |entry| (entry.last_use(), hash)));
+        let oldest =
+            entries.iter().flat_map(|(&hash, alike)| alike.iter().map(move |entry| (entry.last_use.get(), hash)));
         let Some((last_use, hash)) = oldest.min() else { return };
         let Some(alike) = entries.get_mut(&hash) else { return };
-        if let Some(i) = alike.iter().position(|entry| entry.last_use() == last_use) {
+        if let Some(i) = alike.iter().position(|entry| entry.last_use.get() == last_use) {
             let entry = alike.swap_remove(i);
-            entry.end();
-            sexp::set_at(sexp::at(parts, ENTRIES), entry.place(), sexp::nil());
-            self.free.borrow_mut().push(entry.place());
+            entry.is_live.set(false);
+            sexp::set_at(sexp::at(parts, ENTRIES), entry.place, sexp::nil());
+            self.free.borrow_mut().push(entry.place);
         }
         if alike.is_empty() {
             entries.remove(&hash);
@@ -302,13 +283,11 @@ impl Dispatcher {
 
 /// Makes one of a dispatcher's lists this long, at least. R may leave this by a long jump.
 fn grow(parts: SEXP, which: usize, len: usize) {
-    let larger = Protected::new(sexp::vector(SEXPTYPE::VECSXP, len));
-    let old = sexp::at(parts, which);
-    if sexp::len(old) >= len {
-        return;
+    // R's finalizers may replace the list meanwhile.
+    let larger = Protected::new(sexp::list((0..len).map(|i| sexp::at(sexp::at(parts, which), i))));
+    if sexp::len(sexp::at(parts, which)) < len {
+        sexp::set_at(parts, which, larger.sexp());
     }
-    (0..sexp::len(old)).for_each(|i| sexp::set_at(larger.sexp(), i, sexp::at(old, i)));
-    sexp::set_at(parts, which, larger.sexp());
 }
 
 /// Whether R's `identical()` finds two objects the same, numbers by their bits. R may leave this by a long jump.
@@ -379,13 +358,12 @@ fn extracted(dispatcher: &Dispatcher, parts: SEXP, args: SEXP) -> Result<SEXP> {
     }
     let function = sexp::at(parts, EXTRACTOR);
     let leaves = Protected::new(tree::leaves(args)?);
-    let facts = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(leaves.sexp())));
-    for (i, leaf) in sexp::elements(leaves.sexp()).enumerate() {
-        if request::is_array(leaf) && request::has_backend(leaf, &dispatcher.backend) {
-            sexp::set_at(facts.sexp(), i, evaluate((c"extractor", function), Some((c"array", leaf))));
+    Ok(sexp::list(sexp::elements(leaves.sexp()).map(|leaf| {
+        match request::is_array(leaf) && request::has_backend(leaf, &dispatcher.backend) {
+            true => evaluate((c"extractor", function), Some((c"array", leaf))),
+            false => sexp::nil(),
         }
-    }
-    Ok(facts.sexp())
+    })))
 }
 
 fn get<'a>(dispatcher: SEXP) -> Result<&'a Dispatcher> {

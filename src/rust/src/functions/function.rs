@@ -1,7 +1,7 @@
 //! Functions of programs: a call from R with arrays and nested lists becomes one execution.
 
 mod arguments;
-mod description;
+pub mod description;
 
 use crate::arrays::buffer;
 use crate::calls::custom_call;
@@ -11,11 +11,9 @@ use crate::functions::tree;
 use crate::memory;
 use crate::r::conditions::{Failure, Result};
 use crate::r::describe::describe;
-use crate::r::entry::entry;
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::sexp::{self, Protected};
 use arguments::Arguments;
-use extendr_api::prelude::*;
 use extendr_ffi::{R_ExternalPtrProtected, SEXP, SEXPTYPE};
 use pjrt_base::error::{Error, Kind};
 use pjrt_core::executable::execute::ExecuteOptions;
@@ -23,6 +21,7 @@ use pjrt_core::executable::Placement;
 use pjrt_core::{Buffer, Device, Executable};
 use pjrt_data::array::Spec;
 use pjrt_data::convert::Check;
+use pjrt_data::layout::format_dims;
 use pjrt_program::callable::Callable as Description;
 use pjrt_program::names;
 use smallvec::SmallVec;
@@ -72,49 +71,42 @@ const MOST: usize = 64;
 
 /// `function_new(function, description)`: `function` is the environment of the R function, `description` the text of what is
 /// known of it.
-pub extern "C-unwind" fn function_new(function: SEXP, description: SEXP) -> SEXP {
-    entry(|| {
-        let parts = Protected::new(sexp::vector(SEXPTYPE::VECSXP, PARTS));
-        sexp::set_at(parts.sexp(), FUNCTION, function);
-        sexp::set_at(parts.sexp(), EXECUTABLES, sexp::vector(SEXPTYPE::VECSXP, 0));
-        let handle = EmptyHandle::<Callable>::over(parts.sexp());
-        let _protected = Protected::new(handle.sexp());
+pub fn function_new(function: SEXP, description: SEXP) -> Result<SEXP> {
+    let parts = Protected::new(sexp::vector(SEXPTYPE::VECSXP, PARTS));
+    sexp::set_at(parts.sexp(), FUNCTION, function);
+    sexp::set_at(parts.sexp(), EXECUTABLES, sexp::vector(SEXPTYPE::VECSXP, 0));
+    let handle = EmptyHandle::<Callable>::over(parts.sexp());
+    let _protected = Protected::new(handle.sexp());
 
-        // SAFETY: the caller protects the text.
-        let Some(text) = (unsafe { sexp::string(description) }) else {
-            bail!(InvalidInput, "The function of a program is damaged: it has no description.");
-        };
-        let description = Description::of_text(text)?;
-        let callable = Callable {
-            arguments: Arguments::new(&description),
-            outputs: description.result.as_ref().map(|result| result.rows.clone()),
-            symbolic: description.symbolic(),
-            is_sharded: description.devices > 1,
-            known: RefCell::default(),
-        };
-        let tree = description.result.map(|result| result.tree);
-        // R may jump while it makes the tree's handle: nothing may wait to be dropped meanwhile.
-        let callable = ManuallyDrop::new(callable);
-        if let Some(tree) = tree {
-            sexp::set_at(parts.sexp(), TREE, tree::handle_of_tree(tree));
-        }
-        // SAFETY: protected above.
-        Ok(unsafe { handle.fill(ManuallyDrop::into_inner(callable)) })
-    })
+    // SAFETY: the caller protects the text.
+    let Some(text) = (unsafe { sexp::string(description) }) else {
+        bail!(InvalidInput, "The function of a program is damaged: it has no description.");
+    };
+    let description = Description::of_text(text)?;
+    let callable = Callable {
+        arguments: Arguments::new(&description),
+        outputs: description.result.as_ref().map(|result| result.rows.clone()),
+        symbolic: description.symbolic(),
+        is_sharded: description.devices > 1,
+        known: RefCell::default(),
+    };
+    let tree = description.result.map(|result| result.tree);
+    // R may jump while it makes the tree's handle: nothing may wait to be dropped meanwhile.
+    let callable = ManuallyDrop::new(callable);
+    if let Some(tree) = tree {
+        sexp::set_at(parts.sexp(), TREE, tree::handle_of_tree(tree));
+    }
+    // SAFETY: protected above.
+    Ok(unsafe { handle.fill(ManuallyDrop::into_inner(callable)) })
 }
 
 /// `function_call(callable, args)`: runs the program with these arguments, a list with one element for each formal.
-pub extern "C-unwind" fn function_call(callable: SEXP, args: SEXP) -> SEXP {
-    entry(|| {
-        let made = Protected::new(if handle::is_null(callable) { made_again(callable) } else { callable });
-        let callable = made.sexp();
-        let (callable, parts) = (handle::get::<Callable>(callable, "f")?, parts_of(callable));
-        let given = ManuallyDrop::new(callable.arguments.inputs(args, parts, NAMES)?);
-        // R may jump while it makes objects: nothing may wait to be dropped meanwhile.
-        let outcome = callable.run(parts, &given.values);
-        drop(ManuallyDrop::into_inner(given));
-        outcome
-    })
+pub fn function_call(callable: SEXP, args: SEXP) -> Result<SEXP> {
+    let made = Protected::new(if handle::is_null(callable) { made_again(callable) } else { callable });
+    let callable = made.sexp();
+    let (callable, parts) = (handle::get::<Callable>(callable, "f")?, parts_of(callable));
+    let given = callable.arguments.inputs(args, parts, NAMES)?;
+    sexp::over_jumps(given, |given| callable.run(parts, &given.values))
 }
 
 /// The handle of a function that R has read, as `make_callable()` in R/function.R makes it again; not protected. R may leave
@@ -144,31 +136,20 @@ impl Callable {
         let executable: &Executable = handle::get(held.sexp(), "executable")?;
         memory::collect_under_pressure(executable.client())?;
         custom_call::read_limits(executable);
-        // R may jump while it makes objects: nothing may wait to be dropped meanwhile.
-        let mut call = ManuallyDrop::new(Call::default());
-        let outcome = self.launch(parts, executable, values, &mut call);
-        drop(ManuallyDrop::into_inner(call));
+        let outcome = sexp::over_jumps(Call::default(), |call| self.launch(parts, executable, values, call));
         outcome.map_err(|failure| self.renamed(executable, failure))
     }
 
     /// Runs the program on several devices, as `execute_on_devices()` in R/function.R does. R may leave this by a long jump.
     fn run_on_devices(&self, parts: SEXP, executable: SEXP, values: &InputObjects) -> Result<SEXP> {
-        let inputs = Protected::new(tree::list_of(values));
-        let call = [sexp::at(parts, FUNCTION), executable, inputs.sexp()];
-        let call = Protected::new(tree::list_of(&call));
+        let inputs = Protected::new(sexp::list(values.iter().copied()));
+        let call = Protected::new(sexp::list([sexp::at(parts, FUNCTION), executable, inputs.sexp()]));
         let outputs = Protected::new(sexp::call_ours(c"execute_on_devices", call.sexp()));
-        let Some(chosen) = &self.outputs else {
-            let is_single = sexp::len(outputs.sexp()) == 1;
-            return Ok(if is_single { sexp::at(outputs.sexp(), 0) } else { outputs.sexp() });
-        };
-        if chosen.iter().any(|&output| output >= sexp::len(outputs.sexp())) {
-            bail!(Internal, "The result has an array that is not an output of the program.");
+        let count = sexp::len(outputs.sexp());
+        match &self.outputs {
+            Some(chosen) => assembled(parts, chosen, count, |output| sexp::at(outputs.sexp(), output)),
+            None => Ok(if count == 1 { sexp::at(outputs.sexp(), 0) } else { outputs.sexp() }),
         }
-        let tree = sexp::at(parts, TREE);
-        let mut leaves = chosen.iter();
-        Ok(tree::assemble(tree::get(tree, "tree")?, tree::names_of_lists(tree), || {
-            leaves.next().map_or(sexp::nil(), |&output| sexp::at(outputs.sexp(), output))
-        }))
     }
 
     /// An error that names an argument of the program names it as the function does.
@@ -216,27 +197,20 @@ impl Callable {
 
     /// Whether the result is one buffer, not a list.
     fn is_single(&self, parts: SEXP, executable: &Executable) -> Result<bool> {
-        let outputs = executable.signature().outputs.len();
-        let Some(chosen) = &self.outputs else { return Ok(true) };
-        if chosen.iter().any(|&output| output >= outputs) {
-            bail!(Internal, "The result has an array that is not an output of the program.");
-        }
-        Ok(outputs == 1 && !tree::get(sexp::at(parts, TREE), "tree")?.root().is_list())
+        let has_one = executable.signature().outputs.len() == 1;
+        Ok(self.outputs.is_none() || has_one && !tree::get(sexp::at(parts, TREE), "tree")?.root().is_list())
     }
 
     /// The result with new outputs in it; not protected. R may leave this by a long jump.
     fn result(&self, parts: SEXP, executable: &Executable, outputs: NewOutputs) -> Result<SEXP> {
-        let Some(chosen) = &self.outputs else {
-            if let Some(names) = &executable.signature().output_names {
-                outputs.set_names(names);
-            }
-            return Ok(outputs.value());
-        };
-        let tree = sexp::at(parts, TREE);
-        let mut leaves = chosen.iter();
-        Ok(tree::assemble(tree::get(tree, "tree")?, tree::names_of_lists(tree), || {
-            leaves.next().map_or(sexp::nil(), |&output| outputs.handle(output))
-        }))
+        let signature = executable.signature();
+        if let Some(chosen) = &self.outputs {
+            return assembled(parts, chosen, signature.outputs.len(), |output| outputs.handle(output));
+        }
+        if let Some(names) = &signature.output_names {
+            outputs.set_names(names);
+        }
+        Ok(outputs.value())
     }
 
     /// The executable for these inputs; not protected. R may leave this by a long jump.
@@ -250,10 +224,8 @@ impl Callable {
         if let Some(i) = found {
             return Ok(sexp::at(sexp::at(parts, EXECUTABLES), i));
         }
-        let inputs = Protected::new(tree::list_of(values));
-        let pair = Protected::new(sexp::vector(SEXPTYPE::VECSXP, 2));
-        sexp::set_at(pair.sexp(), 0, sexp::at(parts, FUNCTION));
-        sexp::set_at(pair.sexp(), 1, inputs.sexp());
+        let inputs = Protected::new(sexp::list(values.iter().copied()));
+        let pair = Protected::new(sexp::list([sexp::at(parts, FUNCTION), inputs.sexp()]));
         let executable = Protected::new(sexp::call_ours(c"executable_for_call", pair.sexp()));
         let taken = handle::get::<Executable>(executable.sexp(), "executable")?.signature().inputs.len();
         if taken != values.len() {
@@ -277,23 +249,33 @@ impl Callable {
             self.known.borrow_mut().clear();
             sexp::set_at(parts, EXECUTABLES, sexp::vector(SEXPTYPE::VECSXP, 0));
         }
-        let list = sexp::vector(SEXPTYPE::VECSXP, self.known.borrow().len() + 1);
-        let known = sexp::at(parts, EXECUTABLES);
-        (0..sexp::len(known).min(sexp::len(list))).for_each(|i| sexp::set_at(list, i, sexp::at(known, i)));
-        list
+        let count = self.known.borrow().len() + 1;
+        sexp::list((0..count).map(|i| sexp::at(sexp::at(parts, EXECUTABLES), i)))
     }
 
     fn dims(&self, values: &InputObjects) -> Dims {
         let mut all = Dims::new();
         for &i in &self.symbolic {
             let Some(&x) = values.get(i) else { continue };
-            let dims =
-                handle::get::<Buffer>(x, "x").map_or_else(|_| own_dims(x), |buffer| Dims::from_slice(buffer.dims()));
+            let of_buffer = |buffer: &Buffer| Dims::from_slice(buffer.dims());
+            let dims = handle::get(x, "x").map_or_else(|_| buffer::own_dims(x), of_buffer);
             all.push(dims.len() as i64);
             all.extend(dims);
         }
         all
     }
+}
+
+/// The result with the chosen ones of the program's outputs in it; not protected. R may leave this by a long jump.
+fn assembled(parts: SEXP, chosen: &[usize], count: usize, output: impl Fn(usize) -> SEXP) -> Result<SEXP> {
+    if chosen.iter().any(|&output| output >= count) {
+        bail!(Internal, "The result has an array that is not an output of the program.");
+    }
+    let tree = sexp::at(parts, TREE);
+    let mut leaves = chosen.iter();
+    Ok(tree::assemble(tree::get(tree, "tree")?, tree::names_of_lists(tree), || {
+        leaves.next().map_or(sexp::nil(), |&leaf| output(leaf))
+    }))
 }
 
 /// Whether an input is passed as it is; `upload` refuses what is neither this nor R data.
@@ -344,17 +326,6 @@ fn fits(x: SEXP, dims: &[i64]) -> bool {
     own.len() == dims.len() && own.iter().zip(dims).all(|(&own, &want)| i64::from(own) == want)
 }
 
-/// The dimensions of R data; those of a vector are its length.
-fn own_dims(x: SEXP) -> Dims {
-    // SAFETY: the caller protects the array and so its attributes.
-    let own = unsafe { sexp::dim(x) };
-    if own.is_empty() {
-        Dims::from_slice(&[sexp::len(x) as i64])
-    } else {
-        own.iter().map(|&d| i64::from(d)).collect()
-    }
-}
-
 /// `hint` is an R string.
 #[cold]
 fn no_array(executable: &Executable, index: usize, x: SEXP, hint: SEXP) -> Failure {
@@ -373,7 +344,7 @@ fn no_array(executable: &Executable, index: usize, x: SEXP, hint: SEXP) -> Failu
 #[cold]
 fn wrong_shape(executable: &Executable, index: usize, x: SEXP) -> Failure {
     let want: &Spec = &executable.signature().inputs[index].spec;
-    let dims = own_dims(x).iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
+    let dims = format_dims(&buffer::own_dims(x));
     // SAFETY: the caller protects the array and so its attributes.
     let is_vector = unsafe { sexp::dim(x) }.is_empty();
     let got = if is_vector { format!("a vector of length {dims}") } else { format!("an array of {dims}") };
@@ -394,9 +365,4 @@ fn about(argument: &str, Failure(error): Failure) -> Failure {
 fn refusal(message: String, hint: &str) -> Failure {
     let error = Error::new(Kind::InvalidInput, message);
     Failure(if hint.is_empty() { error } else { error.hint(hint) })
-}
-
-extendr_module! {
-    mod function;
-    use description;
 }

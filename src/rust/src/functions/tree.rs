@@ -5,7 +5,6 @@
 
 use crate::r::conditions::{Failure, Result};
 use crate::r::describe::{self, describe};
-use crate::r::entry::entry;
 use crate::r::handle::{self, EmptyHandle};
 use crate::r::lists::{is_list, plain_text, utf8, PreservedObject, Step, Walk};
 use crate::r::sexp::{self, Protected};
@@ -19,189 +18,154 @@ use std::mem::ManuallyDrop;
 owned!(Tree, c"RTree");
 
 /// `tree_flatten(x)`: the list of the leaves.
-pub extern "C-unwind" fn tree_flatten(x: SEXP) -> SEXP {
-    entry(|| leaves(x))
+pub fn tree_flatten(x: SEXP) -> Result<SEXP> {
+    leaves(x)
 }
 
 /// The list of the leaves; not protected.
 pub fn leaves(x: SEXP) -> Result<SEXP> {
-    let walked = ManuallyDrop::new(walk::<false>(x)?);
-    let leaves = list_of(&walked.leaves);
-    drop(ManuallyDrop::into_inner(walked));
-    Ok(leaves)
+    Ok(sexp::over_jumps(walk::<false>(x)?, |walked| sexp::list(walked.leaves.iter().copied())))
 }
 
 /// `tree_build(x)`: the structure.
-pub extern "C-unwind" fn tree_build(x: SEXP) -> SEXP {
-    entry(|| Ok(handle_of_walked(walk::<true>(x)?)))
+pub fn tree_build(x: SEXP) -> Result<SEXP> {
+    Ok(handle_of_walked(walk::<true>(x)?))
 }
 
 /// `tree_take_apart(x)`: the list of structure and leaves.
-pub extern "C-unwind" fn tree_take_apart(x: SEXP) -> SEXP {
-    entry(|| {
-        let walked = ManuallyDrop::new(walk::<true>(x)?);
-        let parts = Protected::new(sexp::vector(SEXPTYPE::VECSXP, 2));
-        sexp::set_at(parts.sexp(), 1, list_of(&walked.leaves));
-        sexp::set_at(parts.sexp(), 0, handle_of_walked(ManuallyDrop::into_inner(walked)));
-        Ok(parts.sexp())
-    })
+pub fn tree_take_apart(x: SEXP) -> Result<SEXP> {
+    let walked = ManuallyDrop::new(walk::<true>(x)?);
+    let leaves = Protected::new(sexp::list(walked.leaves.iter().copied()));
+    let tree = Protected::new(handle_of_walked(ManuallyDrop::into_inner(walked)));
+    Ok(sexp::list([tree.sexp(), leaves.sexp()]))
 }
 
 /// `tree_unflatten(tree, leaves)`: the nested list.
-pub extern "C-unwind" fn tree_unflatten(tree: SEXP, leaves: SEXP) -> SEXP {
-    entry(|| {
-        let structure = get(tree, "tree")?;
-        if sexp::kind(leaves) != SEXPTYPE::VECSXP {
-            bail!(InvalidType, "`x` must be a list of leaves, not {}.", describe(leaves));
-        }
-        let (got, size) = (sexp::len(leaves), structure.size());
-        if got != size {
-            bail!(InvalidInput, "unflatten(): got {got} leaves but the tree has {size}.");
-        }
-        let mut next = 0;
-        Ok(assemble(structure, names_of_lists(tree), || {
-            next += 1;
-            // SAFETY: a list with an element for each leaf.
-            unsafe { VECTOR_ELT(leaves, next - 1) }
-        }))
-    })
+pub fn tree_unflatten(tree: SEXP, leaves: SEXP) -> Result<SEXP> {
+    let structure = get(tree, "tree")?;
+    if sexp::kind(leaves) != SEXPTYPE::VECSXP {
+        bail!(InvalidType, "`x` must be a list of leaves, not {}.", describe(leaves));
+    }
+    let (got, size) = (sexp::len(leaves), structure.size());
+    if got != size {
+        bail!(InvalidInput, "unflatten(): got {got} leaves but the tree has {size}.");
+    }
+    let mut next = 0;
+    Ok(assemble(structure, names_of_lists(tree), || {
+        next += 1;
+        // SAFETY: a list with an element for each leaf.
+        unsafe { VECTOR_ELT(leaves, next - 1) }
+    }))
 }
 
 /// `tree_size(tree)`: the number of leaves.
-pub extern "C-unwind" fn tree_size(tree: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_whole_numbers(&[get(tree, "tree")?.size() as i64])))
+pub fn tree_size(tree: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_whole_numbers(&[get(tree, "tree")?.size() as i64]))
 }
 
 /// `tree_equal(a, b)`: whether the trees have the same structure and names.
-pub extern "C-unwind" fn tree_equal(a: SEXP, b: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_flag(get(a, "a")? == get(b, "b")?)))
+pub fn tree_equal(a: SEXP, b: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_flag(get(a, "a")? == get(b, "b")?))
 }
 
 /// `tree_hash(tree)`: the hash in decimal digits.
-pub extern "C-unwind" fn tree_hash(tree: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_string(&get(tree, "tree")?.hash().to_string())))
+pub fn tree_hash(tree: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_string(&get(tree, "tree")?.hash().to_string()))
 }
 
 /// `tree_root_kind(tree)`: "leaf", "list" or "null".
-pub extern "C-unwind" fn tree_root_kind(tree: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_string(get(tree, "tree")?.root().name())))
+pub fn tree_root_kind(tree: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_string(get(tree, "tree")?.root().name()))
 }
 
 /// `tree_child_names(tree)`: the names of the root's children, or NULL.
-pub extern "C-unwind" fn tree_child_names(tree: SEXP) -> SEXP {
-    entry(|| {
-        let is_named = get(tree, "tree")?.root() == Kind::NamedList;
-        Ok(if is_named { sexp::at(names_of_lists(tree), 0) } else { sexp::nil() })
-    })
+pub fn tree_child_names(tree: SEXP) -> Result<SEXP> {
+    let is_named = get(tree, "tree")?.root() == Kind::NamedList;
+    Ok(if is_named { sexp::at(names_of_lists(tree), 0) } else { sexp::nil() })
 }
 
 /// `tree_child_kinds(tree)`: the kinds of the root's children.
-pub extern "C-unwind" fn tree_child_kinds(tree: SEXP) -> SEXP {
-    entry(|| {
-        let tree = get_list(tree, "tree_child_kinds()")?;
-        let out = Protected::new(sexp::vector(SEXPTYPE::STRSXP, tree.children().count()));
-        tree.children().enumerate().for_each(|(i, (child, _))| sexp::set_text(out.sexp(), i, child.kind.name()));
-        Ok(out.sexp())
-    })
+pub fn tree_child_kinds(tree: SEXP) -> Result<SEXP> {
+    let tree = get_list(tree, "tree_child_kinds()")?;
+    let out = Protected::new(sexp::vector(SEXPTYPE::STRSXP, tree.children().count()));
+    tree.children().enumerate().for_each(|(i, (child, _))| sexp::set_text(out.sexp(), i, child.kind.name()));
+    Ok(out.sexp())
 }
 
 /// `tree_child_sizes(tree)`: the numbers of leaves of the root's children.
-pub extern "C-unwind" fn tree_child_sizes(tree: SEXP) -> SEXP {
-    entry(|| {
-        let tree = get_list(tree, "tree_child_sizes()")?;
-        let out = sexp::vector(SEXPTYPE::INTSXP, tree.children().count());
-        // SAFETY: an integer vector with an element for each child.
-        tree.children().enumerate().for_each(|(i, (_, size))| unsafe { *INTEGER(out).add(i) = size as i32 });
-        Ok(out)
-    })
+pub fn tree_child_sizes(tree: SEXP) -> Result<SEXP> {
+    let tree = get_list(tree, "tree_child_sizes()")?;
+    let out = sexp::vector(SEXPTYPE::INTSXP, tree.children().count());
+    // SAFETY: an integer vector with an element for each child.
+    tree.children().enumerate().for_each(|(i, (_, size))| unsafe { *INTEGER(out).add(i) = size as i32 });
+    Ok(out)
 }
 
 /// `tree_path(tree, i)`: the path of a leaf, from 1.
-pub extern "C-unwind" fn tree_path(tree: SEXP, i: SEXP) -> SEXP {
-    entry(|| {
-        let tree = get(tree, "tree")?;
-        let Some(index) = sexp::number(i).filter(|index| index.fract() == 0.0) else {
-            bail!(InvalidType, "`i` must be one whole number, not {}.", describe(i));
-        };
-        let path = if index >= 1.0 { tree.path(index as usize - 1) } else { None };
-        match path {
-            Some(path) => Ok(sexp::new_string(&path)),
-            None => bail!(
-                InvalidInput,
-                "The tree has no leaf with index {}: it has {} leaves.",
-                describe::number(index),
-                tree.size()
-            ),
-        }
-    })
+pub fn tree_path(tree: SEXP, i: SEXP) -> Result<SEXP> {
+    let tree = get(tree, "tree")?;
+    let Some(index) = sexp::number(i).filter(|index| index.fract() == 0.0) else {
+        bail!(InvalidType, "`i` must be one whole number, not {}.", describe(i));
+    };
+    let path = if index >= 1.0 { tree.path(index as usize - 1) } else { None };
+    match path {
+        Some(path) => Ok(sexp::new_string(&path)),
+        None => bail!(
+            InvalidInput,
+            "The tree has no leaf with index {}: it has {} leaves.",
+            describe::number(index),
+            tree.size()
+        ),
+    }
 }
 
 /// `tree_filter(tree, names)`: the tree with only these children of the root.
-pub extern "C-unwind" fn tree_filter(tree: SEXP, names: SEXP) -> SEXP {
-    entry(|| {
-        let (tree, names) = (get(tree, "tree")?, Texts::of(names, "names")?);
-        let filtered = tree.filter(&names.set()?)?;
-        drop(names);
-        Ok(handle_of_tree(filtered))
-    })
+pub fn tree_filter(tree: SEXP, names: SEXP) -> Result<SEXP> {
+    let filtered = get(tree, "tree")?.filter(&set(&texts(names, "names")?))?;
+    Ok(handle_of_tree(filtered))
 }
 
 /// `tree_concat(children, names)`: a list of these trees.
-pub extern "C-unwind" fn tree_concat(children: SEXP, names: SEXP) -> SEXP {
-    entry(|| {
-        if sexp::kind(children) != SEXPTYPE::VECSXP || sexp::is_object(children) {
-            bail!(InvalidType, "`children` must be a list of trees, not {}.", describe(children));
-        }
-        let child = |(i, child): (usize, SEXP)| get(child, &format!("children[[{}]]", i + 1));
-        let trees = sexp::elements(children).enumerate().map(child).collect::<Result<Vec<_>>>()?;
-        let tree = if sexp::is_nil(names) {
-            Tree::concat(&trees, None)?
-        } else {
-            let texts = Texts::of(names, "names")?;
-            let names = texts.all()?;
-            Tree::concat(&trees, Some(&names))?
-        };
-        drop(trees);
-        Ok(handle_of_tree(tree))
-    })
+pub fn tree_concat(children: SEXP, names: SEXP) -> Result<SEXP> {
+    if sexp::kind(children) != SEXPTYPE::VECSXP || sexp::is_object(children) {
+        bail!(InvalidType, "`children` must be a list of trees, not {}.", describe(children));
+    }
+    let child = |(i, child): (usize, SEXP)| get(child, &format!("children[[{}]]", i + 1));
+    let trees = sexp::elements(children).enumerate().map(child).collect::<Result<Vec<_>>>()?;
+    let given = if sexp::is_nil(names) { None } else { Some(texts(names, "names")?) };
+    let names: Option<Vec<&str>> = given.as_ref().map(|names| names.iter().map(String::as_str).collect());
+    let tree = Tree::concat(&trees, names.as_deref())?;
+    drop((trees, names));
+    drop(given);
+    Ok(handle_of_tree(tree))
 }
 
 /// `tree_leaf_mask(tree, groups)`: which leaves are below children of the root with these names.
-pub extern "C-unwind" fn tree_leaf_mask(tree: SEXP, groups: SEXP) -> SEXP {
-    entry(|| {
-        let (tree, groups) = (get(tree, "tree")?, Texts::of(groups, "groups")?);
-        let mask = ManuallyDrop::new(tree.leaf_mask(&groups.set()?));
-        drop(groups);
+pub fn tree_leaf_mask(tree: SEXP, groups: SEXP) -> Result<SEXP> {
+    let mask = get(tree, "tree")?.leaf_mask(&set(&texts(groups, "groups")?));
+    Ok(sexp::over_jumps(mask, |mask| {
         let out = sexp::vector(SEXPTYPE::LGLSXP, mask.len());
         // SAFETY: a logical vector with an element for each leaf.
         mask.iter().enumerate().for_each(|(i, &is_chosen)| unsafe { *LOGICAL(out).add(i) = is_chosen.into() });
-        drop(ManuallyDrop::into_inner(mask));
-        Ok(out)
-    })
+        out
+    }))
 }
 
 /// `tree_repr(tree)`: the tree as text.
-pub extern "C-unwind" fn tree_repr(tree: SEXP) -> SEXP {
-    entry(|| {
-        let text = ManuallyDrop::new(get(tree, "tree")?.repr());
-        let out = sexp::new_string(&text);
-        drop(ManuallyDrop::into_inner(text));
-        Ok(out)
-    })
+pub fn tree_repr(tree: SEXP) -> Result<SEXP> {
+    Ok(sexp::over_jumps(get(tree, "tree")?.repr(), |text| sexp::new_string(text)))
 }
 
 /// `tree_diff(a, b)`: where two trees differ first, or NULL.
-pub extern "C-unwind" fn tree_diff(a: SEXP, b: SEXP) -> SEXP {
-    entry(|| {
-        let Some(found) = get(a, "a")?.difference(get(b, "b")?) else { return Ok(sexp::nil()) };
-        let found = ManuallyDrop::new(found);
-        let prefix = Protected::new(sexp::new_string(&found.prefix));
-        let a = Protected::new(sexp::new_string(&found.a));
-        let b = Protected::new(sexp::new_string(&found.b));
-        let out = sexp::named_list(&[("prefix", prefix.sexp()), ("a", a.sexp()), ("b", b.sexp())]);
-        drop(ManuallyDrop::into_inner(found));
-        Ok(out)
-    })
+pub fn tree_diff(a: SEXP, b: SEXP) -> Result<SEXP> {
+    let Some(found) = get(a, "a")?.difference(get(b, "b")?) else { return Ok(sexp::nil()) };
+    Ok(sexp::over_jumps(found, |found| {
+        sexp::record(&[
+            ("prefix", &|| sexp::new_string(&found.prefix)),
+            ("a", &|| sexp::new_string(&found.a)),
+            ("b", &|| sexp::new_string(&found.b)),
+        ])
+    }))
 }
 
 /// The tree of a handle.
@@ -293,60 +257,40 @@ pub fn walk<const STRUCTURE: bool>(x: SEXP) -> Result<Walked> {
 }
 
 /// The strings of an argument.
-pub struct Texts<'a> {
-    vector: SEXP,
-    argument: &'a str,
-    _made: Option<PreservedObject>,
-}
-
-impl<'a> Texts<'a> {
-    /// # Errors
-    /// `InvalidInput` for anything but a character vector.
-    pub fn of(x: SEXP, argument: &'a str) -> Result<Self> {
-        if sexp::kind(x) != SEXPTYPE::STRSXP || sexp::is_object(x) {
-            bail!(InvalidType, "`{argument}` must be a character vector, not {}.", describe(x));
+///
+/// # Errors
+/// `InvalidType` for anything but a character vector; `InvalidInput` for NA and for strings that are not valid text.
+pub fn texts(x: SEXP, argument: &str) -> Result<Vec<String>> {
+    if sexp::kind(x) != SEXPTYPE::STRSXP || sexp::is_object(x) {
+        bail!(InvalidType, "`{argument}` must be a character vector, not {}.", describe(x));
+    }
+    let (vector, _made) = plain_text(x)?;
+    let text = |i| {
+        // SAFETY: the argument or `_made` holds the vector.
+        let element = unsafe { STRING_ELT(vector, i as R_xlen_t) };
+        // SAFETY: as above; R has set its NA before it loads the package.
+        if element == unsafe { R_NaString } {
+            bail!(InvalidInput, "{argument} must not be NA.");
         }
-        let (vector, made) = plain_text(x)?;
-        Ok(Texts { vector, argument, _made: made })
-    }
-
-    /// # Errors
-    /// `InvalidInput` for NA and for strings that are not valid text.
-    pub fn all(&self) -> Result<Vec<&str>> {
-        let text = |i| {
-            // SAFETY: this object or the argument holds the vector.
-            let text = unsafe {
-                let element = STRING_ELT(self.vector, i as R_xlen_t);
-                if element == R_NaString {
-                    bail!(InvalidInput, "{} must not be NA.", self.argument);
-                }
-                utf8(element)
-            };
-            match text {
-                Some(text) => Ok(text),
-                None => bail!(InvalidInput, "An element of `{}` is not valid text.", self.argument),
-            }
-        };
-        (0..sexp::len(self.vector)).map(text).collect()
-    }
-
-    fn set(&self) -> Result<HashSet<&str>> {
-        Ok(self.all()?.into_iter().collect())
-    }
+        // SAFETY: as above.
+        match unsafe { utf8(element) } {
+            Some(text) => Ok(text.to_owned()),
+            None => bail!(InvalidInput, "An element of `{argument}` is not valid text."),
+        }
+    };
+    (0..sexp::len(vector)).map(text).collect()
 }
 
-/// A list of these objects, which the caller protects; not protected.
-pub fn list_of(values: &[SEXP]) -> SEXP {
-    let list = sexp::vector(SEXPTYPE::VECSXP, values.len());
-    values.iter().enumerate().for_each(|(i, &value)| sexp::set_at(list, i, value));
-    list
+/// The different ones of these strings.
+pub fn set(texts: &[String]) -> HashSet<&str> {
+    texts.iter().map(String::as_str).collect()
 }
 
 /// The handle of a walk's tree; not protected.
 fn handle_of_walked(walked: Walked) -> SEXP {
     // R may jump: nothing may wait to be dropped meanwhile.
     let walked = ManuallyDrop::new(walked);
-    let names = Protected::new(list_of(&walked.names));
+    let names = Protected::new(sexp::list(walked.names.iter().copied()));
     let handle = EmptyHandle::<Tree>::over(names.sexp());
     let walked = ManuallyDrop::into_inner(walked);
     // SAFETY: nothing was allocated since it was made.
@@ -355,7 +299,7 @@ fn handle_of_walked(walked: Walked) -> SEXP {
 
 /// The same for a copy of the tree.
 pub fn handle_of_copy(walked: &Walked) -> SEXP {
-    let names = Protected::new(list_of(&walked.names));
+    let names = Protected::new(sexp::list(walked.names.iter().copied()));
     let handle = EmptyHandle::<Tree>::over(names.sexp());
     // SAFETY: nothing was allocated since it was made.
     unsafe { handle.fill(walked.tree.clone()) }
@@ -395,8 +339,7 @@ pub fn assemble(tree: &Tree, names: SEXP, mut next_leaf: impl FnMut() -> SEXP) -
         sexp::set_at(*list, *next, value);
         *next += 1;
         if node.kind == Kind::NamedList {
-            // SAFETY: a list that its holder protects, and as many names.
-            unsafe { Rf_setAttrib(value, R_NamesSymbol, sexp::at(names, named)) };
+            sexp::set_names(value, sexp::at(names, named));
             named += 1;
         }
         if node.kind.is_list() {

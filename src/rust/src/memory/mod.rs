@@ -49,18 +49,12 @@ const IMMEDIATE: usize = 64 << 20;
 /// # Errors
 /// `Interrupted` when the user interrupts that.
 pub fn collect_under_pressure(client: &Client) -> pjrt_base::error::Result<()> {
-    if is_scarce(client, MANY_BYTES) {
-        collect()?;
-    }
-    Ok(())
+    collect_from(client, MANY_BYTES)
 }
 
 /// The same for calls that should return at once: only when memory is scarce.
 pub fn collect_if_scarce(client: &Client) -> pjrt_base::error::Result<()> {
-    if is_scarce(client, usize::MAX) {
-        collect()?;
-    }
-    Ok(())
+    collect_from(client, usize::MAX)
 }
 
 /// Has R collect garbage before much host memory is taken from the system afresh, so that a loop which drops its results
@@ -117,14 +111,17 @@ pub fn prepare(upload: &Upload) -> Result<()> {
 /// The number of new bytes at which somebody next asks how much memory is free, which takes longer than a small program.
 static NEXT_LOOK: AtomicUsize = AtomicUsize::new(FEW_BYTES);
 
-/// Whether new buffers have taken `many` bytes or a quarter of what is free.
-fn is_scarce(client: &Client, many: usize) -> bool {
+/// Collects garbage when new buffers have taken `many` bytes or a quarter of what is free.
+fn collect_from(client: &Client, many: usize) -> pjrt_base::error::Result<()> {
     let new = client.usage().new_bytes();
     if new < NEXT_LOOK.load(Ordering::Relaxed) {
-        return false;
+        return Ok(());
     }
     NEXT_LOOK.store(new + FEW_BYTES / 2, Ordering::Relaxed);
-    new >= room::available_memory().map_or(MANY_BYTES, |free| (free / 4).min(many))
+    match room::available_memory().map_or(MANY_BYTES, |free| (free / 4).min(many)) {
+        limit if new >= limit => collect(),
+        _ => Ok(()),
+    }
 }
 
 /// Collects garbage, finalizers included.
@@ -252,7 +249,7 @@ fn apply_limit() -> Result<()> {
 }
 
 /// The live bytes of a client over time: seconds since 1970, and the bytes in each span of time.
-fn history(client: &Client, now: Duration) -> Robj {
+fn history(client: &Client, now: Duration) -> List {
     let (spans, age) = client.usage().history();
     let column = |value: &dyn Fn(&Span) -> f64| spans.iter().map(value).collect::<Vec<_>>();
     let start = now.saturating_sub(age);
@@ -263,12 +260,10 @@ fn history(client: &Client, now: Duration) -> Robj {
         highest = column(&|span| span.highest as f64),
         live_bytes = column(&|span| span.last as f64)
     )
-    .into()
 }
 
 /// What the clients and the pool hold, in bytes, and how many objects R holds.
-#[extendr]
-fn memory_stats() -> Result<Robj> {
+pub fn memory_stats() -> Result<List> {
     pins::drain();
     dlpack::release_pending();
     apply_limit()?;
@@ -290,11 +285,5 @@ fn memory_stats() -> Result<Robj> {
         staging_kept = pool::kept() as f64,
         staging_max = pool::limit() as f64,
         pinned = pins::count() as f64
-    )
-    .into())
-}
-
-extendr_module! {
-    mod memory;
-    fn memory_stats;
+    ))
 }

@@ -5,43 +5,31 @@ use pjrt_plugins::cuda::{self, Driver, LibraryOrigin, Report};
 use std::path::{Path, PathBuf};
 
 /// The driver, and the libraries for the plugin at `plugin`; only the driver if that is empty.
-#[extendr]
-fn cuda_report(plugin: &str) -> Robj {
+pub fn cuda_report(plugin: &str) -> List {
     let Report { driver, needs, libraries } = cuda::report((!plugin.is_empty()).then(|| Path::new(plugin)));
     let (version, module) = match driver {
         Driver::Absent { module } => (None, module),
         Driver::Present { cuda, module } => (Some(cuda.to_string()), module),
     };
-    let path = |place: &LibraryOrigin| match place {
-        LibraryOrigin::File(file) => Some(file.to_string_lossy().into_owned()),
-        LibraryOrigin::Loaded | LibraryOrigin::Missing => None,
+    let place = |place: &LibraryOrigin| match place {
+        LibraryOrigin::Loaded => ("loaded", None),
+        LibraryOrigin::File(file) => ("file", Some(file.to_string_lossy().into_owned())),
+        LibraryOrigin::Missing => ("missing", None),
     };
-    let kind = |place: &LibraryOrigin| match place {
-        LibraryOrigin::Loaded => "loaded",
-        LibraryOrigin::File(_) => "file",
-        LibraryOrigin::Missing => "missing",
-    };
+    let (places, paths): (Vec<_>, Vec<_>) = libraries.iter().map(|library| place(&library.1)).unzip();
     list!(
         cuda = version,
         module = module,
         needs = needs.map(|needs| needs.to_string()),
         name = libraries.iter().map(|(wanted, ..)| wanted.name).collect::<Vec<_>>(),
-        place = libraries.iter().map(|(_, place, _)| kind(place)).collect::<Vec<_>>(),
-        path = libraries.iter().map(|(_, place, _)| path(place)).collect::<Vec<_>>(),
+        place = places,
+        path = paths,
         only_for = libraries.iter().map(|(wanted, ..)| wanted.only_for.map(str::to_owned)).collect::<Vec<_>>(),
         problem = libraries.iter().map(|(.., problem)| problem.clone()).collect::<Vec<_>>()
     )
-    .into()
 }
 
 /// Adds folders of Python packages to the search for CUDA's libraries.
-#[extendr]
-fn cuda_look_in(folders: Vec<String>) {
+pub fn cuda_look_in(folders: Vec<String>) {
     cuda::libraries::look_in(folders.into_iter().map(PathBuf::from).collect());
-}
-
-extendr_module! {
-    mod cuda;
-    fn cuda_report;
-    fn cuda_look_in;
 }

@@ -19,18 +19,16 @@ fn store<'a>(folder: &'a str, package: &'a str) -> Store<'a> {
 }
 
 /// The library of a platform's plugin in the cache, or in a site's folder, or NULL.
-#[extendr]
-fn plugin_installed(name: &str, folder: &str, manifest: &str, package: &str) -> Result<Robj> {
+pub fn plugin_installed(name: &str, folder: &str, manifest: &str, package: &str) -> Result<Robj> {
     let manifest = Manifest::read(Path::new(manifest))?;
     let found = installed(name, store(folder, package), &manifest);
-    Ok(found.map_or(().into(), |found| text(found.library())))
+    Ok(found.map_or(().into(), |found| text(&found.library)))
 }
 
 /// Installs a platform's plugin into the cache; with `show`, shows the progress on a console of `columns`. `""` stands
 /// for an absent argument.
-#[extendr]
 #[allow(clippy::too_many_arguments)]
-fn plugin_install(
+pub fn plugin_install(
     name: &str,
     cache_dir: &str,
     manifest: &str,
@@ -66,41 +64,35 @@ fn plugin_install(
     };
     let result = install(&request, &Manifest::read(Path::new(manifest))?, &mut progress);
     bar.finish();
-    Ok(text(result?.library()))
+    Ok(text(&result?.library))
 }
 
 /// The plugins in the cache or in a site's folder that others could have changed, as columns.
-#[extendr]
-fn plugins_refused(folder: &str, package: &str) -> Robj {
+pub fn plugins_refused(folder: &str, package: &str) -> List {
     let all = refused(store(folder, package));
     list!(
-        platform = all.iter().map(|one| one.platform.as_str()).collect::<Vec<_>>(),
-        path = all.iter().map(|one| one.library.to_string_lossy().into_owned()).collect::<Vec<_>>(),
-        reason = all.iter().map(|one| one.reason.as_str()).collect::<Vec<_>>()
+        platform = all.iter().map(|(one, _)| one.record.platform.as_str()).collect::<Vec<_>>(),
+        path = all.iter().map(|(one, _)| one.library.to_string_lossy().into_owned()).collect::<Vec<_>>(),
+        reason = all.iter().map(|(_, reason)| reason.as_str()).collect::<Vec<_>>()
     )
-    .into()
 }
 
 /// The plugins in the cache or in a site's folder, as columns.
-#[extendr]
-fn plugins_cached(folder: &str, package: &str) -> Robj {
+pub fn plugins_cached(folder: &str, package: &str) -> List {
     let all = all_installed(store(folder, package));
-    let column =
-        |of: &dyn Fn(&pjrt_plugins::install::Installed) -> Option<String>| all.iter().map(of).collect::<Vec<_>>();
+    let records = || all.iter().map(|one| &one.record);
     list!(
-        platform = column(&|one| Some(one.platform().to_string())),
-        path = column(&|one| Some(one.library().to_string_lossy().into_owned())),
-        source = column(&|one| Some(one.source().to_string())),
-        version = column(&|one| Some(one.version().to_string()).filter(|version| !version.is_empty())),
-        api_version = column(&|one| one.api().map(str::to_string)),
-        size = all.iter().map(|one| one.bytes() as f64).collect::<Vec<_>>()
+        platform = records().map(|one| one.platform.as_str()).collect::<Vec<_>>(),
+        path = all.iter().map(|one| one.library.to_string_lossy().into_owned()).collect::<Vec<_>>(),
+        source = records().map(|one| one.source.as_str()).collect::<Vec<_>>(),
+        version = records().map(|one| Some(&*one.version).filter(|text| !text.is_empty())).collect::<Vec<_>>(),
+        api_version = records().map(|one| one.api.as_deref()).collect::<Vec<_>>(),
+        size = records().map(|one| one.bytes as f64).collect::<Vec<_>>()
     )
-    .into()
 }
 
 /// Removes a platform's plugins from the cache, all versions if `version` is `""`, and returns their folders and sizes.
-#[extendr]
-fn plugin_uninstall(name: &str, version: &str, cache_dir: &str, manifest: &str) -> Result<Robj> {
+pub fn plugin_uninstall(name: &str, version: &str, cache_dir: &str, manifest: &str) -> Result<Robj> {
     let version = Some(version).filter(|version| !version.is_empty());
     let gone = uninstall(name, version, Path::new(cache_dir), &Manifest::read(Path::new(manifest))?, &mut |_, _| {
         !interrupt_pending()
@@ -110,39 +102,26 @@ fn plugin_uninstall(name: &str, version: &str, cache_dir: &str, manifest: &str) 
 }
 
 /// The plugins that can be downloaded for this machine: names, and the size of the download in bytes.
-#[extendr]
-fn plugins_fetchable(manifest: &str) -> Result<Robj> {
+pub fn plugins_fetchable(manifest: &str) -> Result<Robj> {
     let (names, bytes): (Vec<_>, Vec<_>) = Manifest::read(Path::new(manifest))?.fetchable().into_iter().unzip();
     let bytes: Vec<_> = bytes.into_iter().map(|bytes| bytes.map(|bytes| bytes as f64)).collect();
     Ok(list!(name = names, bytes = bytes).into())
 }
 
 /// All plugins that can be downloaded for this machine, as columns.
-#[extendr]
-fn plugins_available(manifest: &str) -> Result<Robj> {
-    let all = Manifest::read(Path::new(manifest))?.available();
+pub fn plugins_available(manifest: &str) -> Result<List> {
+    let manifest = Manifest::read(Path::new(manifest))?;
+    let all = manifest.available();
     Ok(list!(
-        platform = all.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(),
-        version = all.iter().map(|one| one.version.as_str()).collect::<Vec<_>>(),
-        source = all.iter().map(|one| one.source).collect::<Vec<_>>(),
-        api_version = all.iter().map(|one| one.api.as_deref()).collect::<Vec<_>>(),
-        stablehlo = all.iter().map(|one| one.stablehlo.as_deref()).collect::<Vec<_>>(),
-        size = all.iter().map(|one| one.bytes.map(|bytes| bytes as f64)).collect::<Vec<_>>()
-    )
-    .into())
+        platform = all.iter().map(|(one, _)| one.name()).collect::<Vec<_>>(),
+        version = all.iter().map(|(one, _)| one.version.as_str()).collect::<Vec<_>>(),
+        source = all.iter().map(|(one, _)| one.source()).collect::<Vec<_>>(),
+        api_version = all.iter().map(|(one, _)| one.api.as_deref()).collect::<Vec<_>>(),
+        stablehlo = all.iter().map(|(one, _)| one.stablehlo.as_deref()).collect::<Vec<_>>(),
+        size = all.iter().map(|(_, bytes)| bytes.map(|bytes| bytes as f64)).collect::<Vec<_>>()
+    ))
 }
 
 fn text(path: &Path) -> Robj {
     path.to_string_lossy().as_ref().into()
-}
-
-extendr_module! {
-    mod install;
-    fn plugin_installed;
-    fn plugin_install;
-    fn plugins_cached;
-    fn plugins_refused;
-    fn plugin_uninstall;
-    fn plugins_fetchable;
-    fn plugins_available;
 }

@@ -1,49 +1,43 @@
 //! Plugins: loading, version, attributes, extensions.
 
 use crate::r::conditions::Result;
-use crate::r::{handle, sexp};
+use crate::r::handle;
 use extendr_api::prelude::*;
 use pjrt_core::executable::serialized;
 use pjrt_core::{Plugin, PluginValue};
 use std::path::Path;
 
-owned!(&'static Plugin, c"PJRTPlugin");
+owned!(&'static Plugin, c"PJRTPlugin", const ARGUMENT: &'static str = "plugin";);
 
 /// Loads the plugin library at `path`.
-#[extendr]
-fn plugin_load(path: &str) -> Result<Robj> {
+pub fn plugin_load(path: &str) -> Result<Robj> {
     Ok(handle::object(Plugin::load(Path::new(path))?))
 }
 
 /// The file that the plugin was loaded from.
-#[extendr]
-fn plugin_file(plugin: Robj) -> Result<Robj> {
-    Ok(get(&plugin)?.path().to_string_lossy().as_ref().into())
+pub fn plugin_file(plugin: &&'static Plugin) -> Result<Robj> {
+    Ok(plugin.path().to_string_lossy().as_ref().into())
 }
 
 /// Whether the plugin's first client could not be created, because its hardware is absent.
-#[extendr]
-fn plugin_is_absent(plugin: Robj) -> Result<Robj> {
-    Ok(get(&plugin)?.is_absent().into())
+pub fn plugin_is_absent(plugin: &&'static Plugin) -> Result<Robj> {
+    Ok(plugin.is_absent().into())
 }
 
 /// Major and minor version of the plugin's C API.
-#[extendr]
-fn plugin_version(plugin: Robj) -> Result<Robj> {
-    let (major, minor) = get(&plugin)?.api().version();
+pub fn plugin_version(plugin: &&'static Plugin) -> Result<Robj> {
+    let (major, minor) = plugin.api().version();
     Ok(list!(major = major, minor = minor).into())
 }
 
 /// The plugin's attributes, as a named list.
-#[extendr]
-fn plugin_attributes(plugin: Robj) -> Result<Robj> {
-    Ok(attributes_to_r(get(&plugin)?.attributes()))
+pub fn plugin_attributes(plugin: &&'static Plugin) -> Result<Robj> {
+    Ok(attributes_to_r(plugin.attributes()))
 }
 
 /// The plugin's extensions: the number, the name and the size of each.
-#[extendr]
-fn plugin_extensions(plugin: Robj) -> Result<Robj> {
-    let extensions = get(&plugin)?.extensions();
+pub fn plugin_extensions(plugin: &&'static Plugin) -> Result<Robj> {
+    let extensions = plugin.extensions();
     let numbers: Vec<f64> = extensions.iter().map(|e| e.number.into()).collect();
     let names: Strings = extensions.iter().map(|e| e.name().map_or_else(Rstr::na, Rstr::from)).collect();
     let sizes: Vec<f64> = extensions.iter().map(|e| e.size as f64).collect();
@@ -51,22 +45,19 @@ fn plugin_extensions(plugin: Robj) -> Result<Robj> {
 }
 
 /// The functions of PJRT by name, and whether the plugin has each.
-#[extendr]
-fn plugin_functions(plugin: Robj) -> Result<Robj> {
-    let (names, present): (Vec<&str>, Vec<bool>) = get(&plugin)?.api().functions().unzip();
+pub fn plugin_functions(plugin: &&'static Plugin) -> Result<Robj> {
+    let (names, present): (Vec<&str>, Vec<bool>) = plugin.api().functions().unzip();
     Ok(list!(name = names, present = present).into())
 }
 
 /// Writes a report on a plugin to a file, completely or not at all.
-#[extendr]
-fn plugin_report_write(report: &str, path: &str) -> Result<()> {
+pub fn plugin_report_write(report: &str, path: &str) -> Result<()> {
     Ok(serialized::write(Path::new(path), report.as_bytes())?)
 }
 
 /// The oldest and the newest version of StableHLO that the plugin reads, or nothing.
-#[extendr]
-fn plugin_stablehlo_versions(plugin: Robj) -> Result<Robj> {
-    let versions = get(&plugin)?.stablehlo_versions();
+pub fn plugin_stablehlo_versions(plugin: &&'static Plugin) -> Result<Robj> {
+    let versions = plugin.stablehlo_versions();
     Ok(versions.map_or(().into(), |v| list!(minimum = v.minimum.to_string(), current = v.current.to_string()).into()))
 }
 
@@ -75,10 +66,6 @@ pub fn attributes_to_r(attributes: &[(String, PluginValue)]) -> Robj {
     let names = attributes.iter().map(|(name, _)| name.as_str());
     let values = attributes.iter().map(|(_, value)| value_to_r(value));
     List::from_names_and_values(names, values).map_or(().into(), Robj::from)
-}
-
-pub fn get(plugin: &Robj) -> Result<&'static Plugin> {
-    Ok(handle::get::<&'static Plugin>(sexp::of(plugin), "plugin")?)
 }
 
 fn value_to_r(value: &PluginValue) -> Robj {
@@ -104,17 +91,4 @@ fn whole_numbers_to_r(numbers: &[i64]) -> Robj {
     // Only an invalid name of a class could fail.
     let _ = bits.set_class(["integer64"]);
     bits
-}
-
-extendr_module! {
-    mod plugin;
-    fn plugin_load;
-    fn plugin_file;
-    fn plugin_is_absent;
-    fn plugin_version;
-    fn plugin_attributes;
-    fn plugin_extensions;
-    fn plugin_functions;
-    fn plugin_report_write;
-    fn plugin_stablehlo_versions;
 }

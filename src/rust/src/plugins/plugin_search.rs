@@ -9,8 +9,7 @@ use pjrt_plugins::library::inspect;
 use std::path::Path;
 
 /// The plugins on this machine, those that were skipped, and the places searched: three lists of columns.
-#[extendr]
-fn plugins_find() -> Robj {
+pub fn plugins_find() -> List {
     let findings = find();
     let shown = |path: &Path| path.to_string_lossy().into_owned();
     let found = &findings.found;
@@ -34,12 +33,10 @@ fn plugins_find() -> Robj {
             source = places.iter().map(|place| place.source.as_str()).collect::<Vec<_>>()
         )
     )
-    .into()
 }
 
 /// Checks that the library at `path` is a plugin, without loading it, and returns the path without links.
-#[extendr]
-fn plugin_check(path: &str) -> Result<Robj> {
+pub fn plugin_check(path: &str) -> Result<Robj> {
     let path = Path::new(path);
     if !inspect(path)?.is_plugin {
         bail!(PluginInvalid, "'{}' is not a PJRT plugin: it has no GetPjrtApi().", path.display());
@@ -50,16 +47,8 @@ fn plugin_check(path: &str) -> Result<Robj> {
 }
 
 /// The environment variables, as two columns. Invalid text is repaired.
-#[extendr]
-fn variables() -> Robj {
+pub fn variables() -> Robj {
     let all = std::env::vars_os().map(|(name, value)| [name, value].map(|text| text.to_string_lossy().into_owned()));
     let (names, values): (Vec<_>, Vec<_>) = all.map(|[name, value]| (name, value)).unzip();
     list!(name = names, value = values).into()
-}
-
-extendr_module! {
-    mod plugin_search;
-    fn variables;
-    fn plugins_find;
-    fn plugin_check;
 }

@@ -6,37 +6,25 @@ use extendr_api::prelude::*;
 use pjrt_plugins::install::{index_in_use, redacted};
 
 /// The version of the PJRT C API that this package was made for.
-#[extendr]
-fn api_version_bound() -> String {
+pub fn api_version_bound() -> String {
     let (major, minor) = pjrt_core::API_VERSION;
     format!("{major}.{minor}")
 }
 
 /// The Python package index in use, without login, and its origin.
-#[extendr]
-fn index_found(index_url: &str) -> Result<Robj> {
+pub fn index_found(index_url: &str) -> Result<Robj> {
     let given = Some(index_url).filter(|url| !url.is_empty());
     let (url, origin) = index_in_use(given, &mut |_, _| !interrupt_pending())?;
     Ok(list!(url = url, origin = origin).into())
 }
 
 /// The number of processors that this process may use, and the variable that says so, or NULL.
-#[extendr]
-fn processors_allowed() -> Robj {
+pub fn processors_allowed() -> Robj {
     let allowed = pjrt_base::processors::allowed();
     list!(count = i32::try_from(allowed.count).unwrap_or(i32::MAX), variable = allowed.variable).into()
 }
 
 /// Texts without secrets, if they are URLs.
-#[extendr]
-fn redact(texts: Vec<String>) -> Vec<String> {
+pub fn redact(texts: Vec<String>) -> Vec<String> {
     texts.iter().map(|text| redacted(text)).collect()
-}
-
-extendr_module! {
-    mod sitrep;
-    fn api_version_bound;
-    fn index_found;
-    fn processors_allowed;
-    fn redact;
 }

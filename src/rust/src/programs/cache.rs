@@ -38,8 +38,7 @@ pub fn get(settings: &Robj) -> Result<Option<Cache>> {
 }
 
 /// The cache's size on disk, and statistics of this session's use.
-#[extendr]
-fn cache_info(settings: Robj) -> Result<Robj> {
+pub fn cache_info(settings: Robj) -> Result<List> {
     let cache = get(&settings)?;
     let (entries, bytes) = cache.as_ref().map_or((0, 0), |cache| cache.size());
     let counts = in_process().counts();
@@ -53,13 +52,11 @@ fn cache_info(settings: Robj) -> Result<Robj> {
         evictions = counts.evictions as f64,
         errors = counts.errors as f64,
         saved_seconds = counts.saved.as_secs_f64()
-    )
-    .into())
+    ))
 }
 
 /// The entries, as columns.
-#[extendr]
-fn cache_list(settings: Robj) -> Result<Robj> {
+pub fn cache_list(settings: Robj) -> Result<List> {
     let entries = get(&settings)?.map_or_else(Vec::new, |cache| cache.list());
     let headers = || entries.iter().map(|entry| entry.header.as_ref());
     let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
@@ -72,38 +69,25 @@ fn cache_list(settings: Robj) -> Result<Robj> {
         created = headers().map(|header| number(header.map(|h| h.created as f64))).collect::<Doubles>(),
         last_used = entries.iter().map(|entry| seconds(entry.used)).collect::<Vec<_>>(),
         compile_seconds = headers().map(|header| number(header.map(|h| h.compile_seconds))).collect::<Doubles>()
-    )
-    .into())
+    ))
 }
 
 /// Removes everything. Returns the number of entries and their size in bytes.
-#[extendr]
-fn cache_clear(settings: Robj) -> Result<Robj> {
+pub fn cache_clear(settings: Robj) -> Result<Robj> {
     Ok(removed(get(&settings)?.map_or_else(|| Ok(Removed::default()), |cache| cache.clear())?))
 }
 
 /// Removes entries that are unused for `max_age` seconds, or exceed the limit.
-#[extendr]
-fn cache_prune(settings: Robj, max_age: f64) -> Result<Robj> {
+pub fn cache_prune(settings: Robj, max_age: f64) -> Result<Robj> {
     let max_age = Duration::try_from_secs_f64(max_age).ok();
     Ok(removed(get(&settings)?.map_or_else(Removed::default, |cache| cache.prune(max_age))))
 }
 
 /// The failures since the last call, a line each.
-#[extendr]
-fn cache_messages() -> Vec<String> {
+pub fn cache_messages() -> Vec<String> {
     in_process().take_messages()
 }
 
 fn removed(removed: Removed) -> Robj {
     list!(entries = removed.entries as f64, bytes = removed.bytes as f64).into()
-}
-
-extendr_module! {
-    mod cache;
-    fn cache_info;
-    fn cache_list;
-    fn cache_clear;
-    fn cache_prune;
-    fn cache_messages;
 }

@@ -1,7 +1,7 @@
 //! Compilation.
 
 use crate::memory;
-use crate::programs::{cache, compile_options, executable, program};
+use crate::programs::{cache, compile_options, executable};
 use crate::r::conditions::Result;
 use crate::r::describe::describe;
 use crate::r::{handle, progress, sexp};
@@ -12,59 +12,52 @@ use pjrt_core::client::holdings;
 use pjrt_core::executable::apart::is_possible;
 use pjrt_core::executable::execute::Dispatch;
 use pjrt_core::executable::options::CompileOptions;
-use pjrt_core::{Compiling, Device};
+use pjrt_core::{Client, Compiling, Device};
 use pjrt_program::program::Program;
 use std::path::Path;
 use std::time::Duration;
 
-owned!(Compiling, c"PJRTCompiling");
+owned!(Compiling, c"PJRTCompiling", const ARGUMENT: &'static str = "promise";);
 
 /// Compiles a program for a list of devices. If it is empty, for those of the options on the default device's client.
 /// Waits on R's thread, which checks for interrupts, while another thread compiles.
-#[extendr]
-fn executable_compile(
-    program: Robj,
+pub fn executable_compile(
+    program: &Program,
     options: Robj,
     devices: Robj,
     default: Robj,
     cache: Robj,
     place: Robj,
 ) -> Result<Robj> {
-    let (cache, program) = (cache::get(&cache)?, program::get(&program)?);
+    let cache = cache::get(&cache)?;
     let (options, devices) = arguments(program, &options, &devices, &default, &place)?;
     let start = || Compiling::start(cache.as_ref(), &devices, program, &options);
-    let compiling = memory::with_retry(needs, start)?;
-    let compiled = progress::doing("compiling", || compiling.wait());
-    Ok(executable::object(compiled.map_err(|error| holdings::explain(error, needs))?))
+    compiling_value(&memory::with_retry(needs, start)?)
 }
 
 /// The same without waiting.
-#[extendr]
-fn compiling_start(
-    program: Robj,
+pub fn compiling_start(
+    program: &Program,
     options: Robj,
     devices: Robj,
     default: Robj,
     cache: Robj,
     place: Robj,
 ) -> Result<Robj> {
-    let (cache, program) = (cache::get(&cache)?, program::get(&program)?);
+    let cache = cache::get(&cache)?;
     let (options, devices) = arguments(program, &options, &devices, &default, &place)?;
     let start = || Compiling::enqueue(cache.as_ref(), &devices, program, &options);
     Ok(handle::object(memory::with_retry(needs, start)?))
 }
 
 /// Whether a compilation has ended.
-#[extendr]
-fn compiling_is_ready(compiling: Robj) -> Result<Robj> {
+pub fn compiling_is_ready(compiling: &Compiling) -> Result<Robj> {
     callbacks::serve()?;
-    Ok(get(&compiling)?.is_ready()?.into())
+    Ok(compiling.is_ready()?.into())
 }
 
 /// Waits for an executable.
-#[extendr]
-fn compiling_value(compiling: Robj) -> Result<Robj> {
-    let compiling = get(&compiling)?;
+pub fn compiling_value(compiling: &Compiling) -> Result<Robj> {
     let compiled = progress::doing("compiling", || compiling.wait());
     Ok(executable::object(compiled.map_err(|error| holdings::explain(error, needs))?))
 }
@@ -106,26 +99,20 @@ pub fn place_of(place: &Robj) -> Place {
 }
 
 /// Names the program that compiles in a process of its own. Returns whether it is there.
-#[extendr]
-fn compile_helper(path: &str) -> bool {
+pub fn compile_helper(path: &str) -> bool {
     apart::set_helper(Path::new(path));
     apart::has_helper()
 }
 
 /// Whether the client's programs can be compiled in processes of their own.
-#[extendr]
-fn compiles_apart(client: Robj) -> Result<Robj> {
-    Ok(is_possible(handle::get(sexp::of(&client), "client")?).into())
+pub fn compiles_apart(client: &Client) -> bool {
+    is_possible(client)
 }
 
 /// The devices in an R list.
 pub fn device_list(devices: &Robj) -> Result<Vec<Device>> {
     let devices = sexp::of(devices);
     sexp::elements(devices).map(|device| handle::get(device, "devices").cloned()).collect()
-}
-
-fn get(compiling: &Robj) -> Result<&Compiling> {
-    handle::get(sexp::of(compiling), "promise")
 }
 
 /// How programs compiled now are launched: `options(pjrt.dispatch = )`. Not looked up at each launch, because R
@@ -144,14 +131,4 @@ pub fn dispatch_option() -> Result<Dispatch> {
             describe(option)
         ),
     }
-}
-
-extendr_module! {
-    mod compile;
-    fn executable_compile;
-    fn compiling_start;
-    fn compiling_is_ready;
-    fn compiling_value;
-    fn compile_helper;
-    fn compiles_apart;
 }

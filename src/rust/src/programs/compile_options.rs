@@ -8,10 +8,8 @@ use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_core::executable::options::{CompileOptions, OptionValue, Propagation};
 
 /// Checks options as a compilation would.
-#[extendr]
-fn compile_options_check(options: Robj) -> Result<Robj> {
-    get(sexp::of(&options))?;
-    Ok(().into())
+pub fn compile_options_check(options: Robj) -> Result<()> {
+    get(sexp::of(&options)).map(drop)
 }
 
 /// The options in an R list.
@@ -43,10 +41,8 @@ const TO_OUTPUT: &str = "allow_spmd_sharding_propagation_to_output";
 /// One flag for all arrays, or one for each.
 fn propagation(x: Option<SEXP>, name: &str) -> Result<Propagation> {
     let Some(x) = x else { return Ok(Propagation::Unsaid) };
-    if let Some(flag) = sexp::flag(x) {
-        return Ok(Propagation::All(flag));
-    }
     match sexp::flags(x) {
+        Some(flags) if flags.len() == 1 => Ok(Propagation::All(flags[0])),
         Some(flags) if flags.len() > 1 => Ok(Propagation::Each(flags)),
         _ => bail!(
             InvalidType,
@@ -119,9 +115,4 @@ fn option_value(x: SEXP) -> Option<OptionValue> {
         Some(&[whole]) => Some(OptionValue::Int(whole)),
         _ => sexp::number(x).filter(|number| number.is_finite()).map(OptionValue::Float),
     }
-}
-
-extendr_module! {
-    mod compile_options;
-    fn compile_options_check;
 }

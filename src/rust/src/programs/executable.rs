@@ -5,7 +5,7 @@ use crate::r::conditions::Result;
 use crate::r::sexp::Protected;
 use crate::r::{handle, sexp};
 use extendr_api::prelude::*;
-use extendr_ffi::{Rboolean, SEXP, SEXPTYPE};
+use extendr_ffi::{Rboolean, SEXP};
 use pjrt_core::executable::inspect::MemoryKinds;
 use pjrt_core::executable::{Origin, Placement, Signature, WeakExecutable};
 use pjrt_core::{Executable, PluginValue};
@@ -13,7 +13,7 @@ use pjrt_data::array::Spec;
 use pjrt_ir::hlo::sharding::{Sharding, Shardings};
 use std::cell::RefCell;
 
-owned!(Executable, c"PJRTLoadedExecutable", sent);
+owned!(Executable, c"PJRTLoadedExecutable", sent, const ARGUMENT: &'static str = "executable";);
 
 thread_local! {
     /// The R objects of executables that R still has, as weak references.
@@ -58,9 +58,7 @@ pub fn note(handle: SEXP) {
 }
 
 /// Name, inputs and outputs, numbers of replicas and partitions. Inputs and outputs count from 1.
-#[extendr]
-fn executable_describe(executable: Robj) -> Result<Robj> {
-    let executable = get(&executable)?;
+pub fn executable_describe(executable: &Executable) -> Result<Robj> {
     let kinds = executable.memory_kinds();
     let found = described(executable.signature(), executable.shardings(), executable.counts(), &kinds);
     Ok(List::from_pairs(found).into())
@@ -109,9 +107,7 @@ pub fn described(
 }
 
 /// Its origin, and the compiler's time in seconds.
-#[extendr]
-fn executable_origin(executable: Robj) -> Result<Robj> {
-    let executable = get(&executable)?;
+pub fn executable_origin(executable: &Executable) -> Result<Robj> {
     let origin = match executable.origin() {
         Origin::Compiled => "compiled",
         Origin::Missed => "missed",
@@ -122,9 +118,8 @@ fn executable_origin(executable: Robj) -> Result<Robj> {
 }
 
 /// Estimates of a run's costs, as named numbers. If they are not the plugin's, an attribute says so.
-#[extendr]
-fn executable_costs(executable: Robj) -> Result<Robj> {
-    let costs = get(&executable)?.costs()?;
+pub fn executable_costs(executable: &Executable) -> Result<Robj> {
+    let costs = executable.costs()?;
     let number = |value: &PluginValue| match value {
         PluginValue::Float(f) => Rfloat::from(f64::from(*f)),
         PluginValue::Int(i) => Rfloat::from(*i as f64),
@@ -139,35 +134,29 @@ fn executable_costs(executable: Robj) -> Result<Robj> {
 }
 
 /// The memory that a run needs, as named numbers of bytes.
-#[extendr]
-fn executable_memory_stats(executable: Robj) -> Result<Robj> {
-    let stats = get(&executable)?.memory_stats()?;
+pub fn executable_memory_stats(executable: &Executable) -> Result<Robj> {
+    let stats = executable.memory_stats()?;
     let number = |bytes: Option<i64>| bytes.map_or(Rfloat::na(), |n| Rfloat::from(n as f64));
     named_numbers(stats.into_iter().map(|(name, bytes)| (name, number(bytes))))
 }
 
 /// The plugin's fingerprint of the executable.
-#[extendr]
-fn executable_fingerprint(executable: Robj) -> Result<Robj> {
-    Ok(get(&executable)?.fingerprint()?.into())
+pub fn executable_fingerprint(executable: &Executable) -> Result<Robj> {
+    Ok(executable.fingerprint()?.into())
 }
 
 /// The size of the machine code in bytes.
-#[extendr]
-fn executable_code_bytes(executable: Robj) -> Result<Robj> {
-    Ok((get(&executable)?.code_bytes()? as f64).into())
+pub fn executable_code_bytes(executable: &Executable) -> Result<Robj> {
+    Ok((executable.code_bytes()? as f64).into())
 }
 
 /// The optimized program as HLO text.
-#[extendr]
-fn executable_optimized_text(executable: Robj) -> Result<Robj> {
-    Ok(get(&executable)?.optimized_module()?.text().into())
+pub fn executable_optimized_text(executable: &Executable) -> Result<Robj> {
+    Ok(executable.optimized_module()?.text().into())
 }
 
 /// The one R object of the first device of this process that runs an executable.
-#[extendr]
-fn executable_device(executable: Robj) -> Result<Robj> {
-    let executable = get(&executable)?;
+pub fn executable_device(executable: &Executable) -> Result<Robj> {
     match executable.placement() {
         Placement::Fixed(devices) => Ok(sexp::robj(device::object(executable.client(), devices[0]))),
         Placement::Portable => bail!(
@@ -180,26 +169,18 @@ fn executable_device(executable: Robj) -> Result<Robj> {
 
 /// The R objects of the devices that an executable runs on, or can run on if it is portable: those of this process, or those
 /// of all processes.
-#[extendr]
-fn executable_devices(executable: Robj, is_addressable: bool) -> Result<Robj> {
-    let executable = get(&executable)?;
+pub fn executable_devices(executable: &Executable, is_addressable: bool) -> Result<Robj> {
     let client = executable.client();
     let devices = match executable.placement() {
         Placement::Portable => return Ok(sexp::robj(device::addressable(client))),
         Placement::Fixed(own) if is_addressable => own,
         Placement::Fixed(_) => executable.assigned(),
     };
-    let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, devices.len()));
-    for (i, &index) in devices.iter().enumerate() {
-        sexp::set_at(list.sexp(), i, device::object(client, index));
-    }
-    Ok(sexp::robj(list.sexp()))
+    Ok(sexp::robj(sexp::list(devices.iter().map(|&index| device::object(client, index)))))
 }
 
 /// The positions, from 1, of this process's devices among all devices of an executable, as `executable_devices()` returns both.
-#[extendr]
-fn executable_own_positions(executable: Robj) -> Result<Robj> {
-    let executable = get(&executable)?;
+pub fn executable_own_positions(executable: &Executable) -> Result<Robj> {
     let own = match executable.placement() {
         Placement::Portable => (0..executable.client().addressable_devices()).collect(),
         Placement::Fixed(_) => executable.positions(),
@@ -208,14 +189,9 @@ fn executable_own_positions(executable: Robj) -> Result<Robj> {
 }
 
 /// For each output the input, from 0, whose memory it takes over; NA for none.
-#[extendr]
-fn executable_aliases(executable: Robj) -> Result<Robj> {
-    let aliases = &get(&executable)?.signature().aliases;
+pub fn executable_aliases(executable: &Executable) -> Result<Robj> {
+    let aliases = &executable.signature().aliases;
     Ok(aliases.iter().map(|alias| alias.map_or(Rint::na(), |i| Rint::from(i as i32))).collect::<Integers>().into())
-}
-
-pub fn get(executable: &Robj) -> Result<&Executable> {
-    handle::get(sexp::of(executable), "executable")
 }
 
 fn dtypes(specs: &[&Spec]) -> Strings {
@@ -259,19 +235,4 @@ fn named_numbers<'a>(values: impl Iterator<Item = (&'a str, Rfloat)>) -> Result<
     // Fails only for another number of names.
     let _ = numbers.set_names(names);
     Ok(numbers)
-}
-
-extendr_module! {
-    mod executable;
-    fn executable_aliases;
-    fn executable_describe;
-    fn executable_device;
-    fn executable_devices;
-    fn executable_origin;
-    fn executable_own_positions;
-    fn executable_costs;
-    fn executable_memory_stats;
-    fn executable_fingerprint;
-    fn executable_code_bytes;
-    fn executable_optimized_text;
 }

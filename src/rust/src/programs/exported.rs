@@ -24,14 +24,12 @@ const WEIGHTS: usize = 1;
 const PARTS: usize = 2;
 
 /// An exported function from the bytes of its file, or its derivative of an order.
-#[extendr]
-fn exported_new(content: &[u8], order: i32) -> Result<Robj> {
+pub fn exported_new(content: &[u8], order: i32) -> Result<Robj> {
     of_jax(content, order)
 }
 
 /// The same from a file.
-#[extendr]
-fn exported_read(path: &str, order: i32) -> Result<Robj> {
+pub fn exported_read(path: &str, order: i32) -> Result<Robj> {
     of_jax(&mmap::read(Path::new(path))?, order)
 }
 
@@ -61,17 +59,15 @@ pub fn weights(function: SEXP) -> SEXP {
 }
 
 /// Keeps the weights of a model, before anything else is asked of it.
-#[extendr]
-fn exported_keep_weights(function: Robj, weights: Robj) -> Result<Robj> {
+pub fn exported_keep_weights(function: Robj, weights: Robj) -> Result<Robj> {
     get(&function, "x")?;
     sexp::set_at(sent::companion(sexp::of(&function)), WEIGHTS, sexp::of(&weights));
     Ok(function)
 }
 
 /// The weights of a model: files in its folder, names, types and shapes.
-#[extendr]
-fn exported_weights(function: Robj) -> Result<Robj> {
-    let exported = &get(&function, "x")?.exported;
+pub fn exported_weights(function: &ExportedProgram) -> Result<List> {
+    let exported = &function.exported;
     let (rows, files): (Vec<usize>, Vec<&str>) =
         exported.weights.iter().map(|(row, file)| (*row, file.as_str())).unzip();
     let values = rows.iter().map(|&row| &exported.inputs[row]);
@@ -80,13 +76,11 @@ fn exported_weights(function: Robj) -> Result<Robj> {
         name = rows.iter().map(|&row| exported.input_names[row].as_str()).collect::<Vec<_>>(),
         dtype = values.clone().map(|value| value.dtype.as_ref()).collect::<Vec<_>>(),
         shape = List::from_values(values.map(|value| shape(&value.shape)))
-    )
-    .into())
+    ))
 }
 
 /// What R shows of a function, always the same list.
-#[extendr]
-fn exported_facts(function: Robj) -> Result<Robj> {
+pub fn exported_facts(function: Robj) -> Result<Robj> {
     let value = get(&function, "x")?;
     let parts = sent::companion(sexp::of(&function));
     let known = sexp::at(parts, FACTS);
@@ -176,8 +170,7 @@ fn has_handler(function: &ExportedProgram, target: &str) -> bool {
 }
 
 /// Refuses a function that cannot be compiled: on any platform, or on this one.
-#[extendr]
-fn exported_check(function: Robj, platform: Robj) -> Result<Robj> {
+pub fn exported_check(function: Robj, platform: Robj) -> Result<Robj> {
     let exported = &get(&function, "program")?.exported;
     exported.check()?;
     if let Some(platform) = platform.as_str() {
@@ -187,15 +180,12 @@ fn exported_check(function: Robj, platform: Robj) -> Result<Robj> {
 }
 
 /// How R calls it, as text.
-#[extendr]
-fn exported_function(function: Robj) -> Result<String> {
-    Ok(get(&function, "x")?.function.clone())
+pub fn exported_function(function: &ExportedProgram) -> Result<String> {
+    Ok(function.function.clone())
 }
 
 /// The lines that show a function; `description` are those of its arguments and result.
-#[extendr]
-fn exported_lines(function: Robj, description: Vec<String>) -> Result<Robj> {
-    let value = get(&function, "x")?;
+pub fn exported_lines(value: &ExportedProgram, description: Vec<String>) -> Result<Robj> {
     let exported = &value.exported;
     let mut lines = vec![format!("<PJRTExported: {}{}>", "vjp of ".repeat(exported.order), exported.function)];
     lines.extend(description);
@@ -266,16 +256,4 @@ fn tree(node: &Tree) -> Robj {
 
 fn unnamed(children: &[Tree]) -> List {
     List::from_values(children.iter().map(tree))
-}
-
-extendr_module! {
-    mod exported;
-    fn exported_new;
-    fn exported_read;
-    fn exported_keep_weights;
-    fn exported_weights;
-    fn exported_facts;
-    fn exported_check;
-    fn exported_function;
-    fn exported_lines;
 }

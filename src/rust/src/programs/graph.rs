@@ -1,6 +1,6 @@
 //! Programs as graphs, and the costs of their operations.
 
-use crate::programs::{executable, program};
+use crate::programs::program;
 use crate::r::conditions::Result;
 use crate::r::{handle, sexp};
 use extendr_api::prelude::*;
@@ -11,8 +11,7 @@ use pjrt_program::graph::{Graph, View};
 
 /// The nodes of a program or an executable, folded to about so many, as columns; `from` and `to` are the edges. Positions
 /// count from 1; the parent of an outermost node is 0.
-#[extendr]
-fn program_graph(x: Robj, max_nodes: f64) -> Result<Robj> {
+pub fn program_graph(x: Robj, max_nodes: f64) -> Result<List> {
     let graph = if x.inherits("PJRTLoadedExecutable") {
         Graph::of_hlo(&handle::get::<Executable>(sexp::of(&x), "executable")?.optimized_module()?)
     } else {
@@ -33,14 +32,12 @@ fn program_graph(x: Robj, max_nodes: f64) -> Result<Robj> {
             source = nodes.iter().map(|node| node.place.as_str()).collect::<Strings>()
         ),
         edges = list!(from = from, to = to)
-    )
-    .into())
+    ))
 }
 
 /// The estimated cost of each operation of the optimized program, as columns.
-#[extendr]
-fn executable_operation_costs(executable: Robj) -> Result<Robj> {
-    let costs = executable::get(&executable)?.optimized_module()?.operation_costs();
+pub fn executable_operation_costs(executable: &Executable) -> Result<List> {
+    let costs = executable.optimized_module()?.operation_costs();
     let strings = |of: fn(&OperationCost) -> &str| costs.iter().map(of).collect::<Strings>();
     let numbers = |of: fn(&OperationCost) -> f64| costs.iter().map(of).collect::<Vec<_>>();
     Ok(list!(
@@ -54,12 +51,5 @@ fn executable_operation_costs(executable: Robj) -> Result<Robj> {
         op_name = strings(|cost| &cost.op_name),
         file = strings(|cost| &cost.file),
         line = costs.iter().map(|cost| cost.line.map_or(Rint::na(), Rint::from)).collect::<Integers>()
-    )
-    .into())
-}
-
-extendr_module! {
-    mod graph;
-    fn program_graph;
-    fn executable_operation_costs;
+    ))
 }

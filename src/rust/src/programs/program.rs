@@ -8,19 +8,17 @@ use pjrt_base::room;
 use pjrt_program::program::{Format, Program};
 use std::path::Path;
 
-owned!(Program, c"PJRTProgram", sent);
+owned!(Program, c"PJRTProgram", sent, const ARGUMENT: &'static str = "program";);
 
 /// A program from the bytes of its code; `format` is "mlir" or "hlo".
-#[extendr]
-fn program_new(code: &[u8], format: &str) -> Result<Robj> {
+pub fn program_new(code: &[u8], format: &str) -> Result<Robj> {
     let format = named(format)?;
     room::check_room(code.len(), "to keep the program")?;
     Ok(handle::object(Program::new(code.to_vec(), format)?))
 }
 
 /// The same from a file.
-#[extendr]
-fn program_read(path: &str, format: &str) -> Result<Robj> {
+pub fn program_read(path: &str, format: &str) -> Result<Robj> {
     let format = named(format)?;
     Ok(handle::object(Program::new(mmap::read(Path::new(path))?, format)?))
 }
@@ -34,17 +32,13 @@ fn named(format: &str) -> Result<Format> {
 }
 
 /// Format, size and readable text of a program.
-#[extendr]
-fn program_describe(program: Robj) -> Result<Robj> {
-    let program = get(&program)?;
+pub fn program_describe(program: &Program) -> Result<Robj> {
     room::check_room(4 * program.code().len(), "to show the program")?;
     Ok(list!(format = program.format().name(), code_size = program.code().len() as f64, text = program.text()).into())
 }
 
 /// The whole text of a program.
-#[extendr]
-fn program_text(program: Robj) -> Result<String> {
-    let program = get(&program)?;
+pub fn program_text(program: &Program) -> Result<String> {
     room::check_room(4 * program.code().len(), "to write the program as text")?;
     Ok(program.whole_text()?)
 }
@@ -52,12 +46,4 @@ fn program_text(program: Robj) -> Result<String> {
 /// The program of a handle.
 pub fn get(program: &Robj) -> Result<&Program> {
     handle::get(sexp::of(program), "program")
-}
-
-extendr_module! {
-    mod program;
-    fn program_new;
-    fn program_read;
-    fn program_describe;
-    fn program_text;
 }

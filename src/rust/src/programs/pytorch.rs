@@ -18,8 +18,7 @@ const EXPORT: &str =
     "In Python, torch_xla.stablehlo.save_torch_model_as_stablehlo(model, args, \"folder\") writes such folders.";
 
 /// The exported function in a folder, by its name if there are several, without its weights.
-#[extendr]
-fn pytorch_read(folder: &str, name: Robj) -> Result<Robj> {
+pub fn pytorch_read(folder: &str, name: Robj) -> Result<Robj> {
     let functions = Path::new(folder).join("functions");
     let name = choose(folder, &functions, name.as_str())?;
     let file = |extension: &str| functions.join(format!("{name}.{extension}"));
@@ -67,9 +66,4 @@ fn choose(folder: &str, functions: &Path, name: Option<&str>) -> Result<String> 
         None => format!("'{folder}' has several functions: choose one by `name`."),
     };
     Err(Error::new(Kind::InvalidInput, message).hint(format!("Its functions are {names}.")).into())
-}
-
-extendr_module! {
-    mod pytorch;
-    fn pytorch_read;
 }

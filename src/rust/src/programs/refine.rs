@@ -1,7 +1,7 @@
 //! A program for certain shapes, and that of an exported function for a platform: a function for several platforms takes the
 //! platform's number as an argument, and symbolic dimensions have no size.
 
-use crate::programs::{exported, program};
+use crate::programs::exported;
 use crate::r::conditions::Result;
 use crate::r::{handle, sexp};
 use extendr_api::prelude::*;
@@ -16,8 +16,7 @@ use pjrt_program::refine::refine;
 
 /// The program of a function that can be compiled, with the sizes that follow from `given`: numbers with the names of inputs or
 /// dimensions.
-#[extendr]
-fn exported_program(function: Robj, platform: &str, names: Vec<String>, given: Robj) -> Result<Robj> {
+pub fn exported_program(function: Robj, platform: &str, names: Vec<String>, given: Robj) -> Result<Robj> {
     let function = exported::get(&function, "program")?;
     let number = function.exported.platform_number(platform)?;
     let given = whole_shapes(&given)?;
@@ -44,22 +43,17 @@ fn fixed(function: &ExportedProgram, number: Option<usize>, shapes: &[Vec<i64>])
 
 /// The inputs of a program: the names by which their shapes can be given, types, and shapes, which are text if some dimensions
 /// have no size.
-#[extendr]
-fn program_inputs(program: Robj) -> Result<Robj> {
-    let program = program::get(&program)?;
+pub fn program_inputs(program: &Program) -> Result<List> {
     let inputs = program.annotations().inputs.as_deref().unwrap_or_default();
     Ok(list!(
         name = program.argument_names(),
         dtype = inputs.iter().map(|input| input.dtype.map_or("", DType::name)).collect::<Vec<_>>(),
         shape = List::from_values(inputs.iter().map(|input| exported::shape(&input.shape())))
-    )
-    .into())
+    ))
 }
 
 /// The program for arguments of the shapes in `given`, with these names.
-#[extendr]
-fn program_of_shapes(program: Robj, names: Vec<String>, given: Robj) -> Result<Robj> {
-    let program = program::get(&program)?;
+pub fn program_of_shapes(program: &Program, names: Vec<String>, given: Robj) -> Result<Robj> {
     room::check_room(8 * program.code().len(), "to fix the shapes of the program")?;
     let given = whole_shapes(&given)?;
     Ok(handle::object(program.with_shapes(&with_names(&names, &given))?))
@@ -73,11 +67,4 @@ fn whole_shapes(given: &Robj) -> Result<Vec<Vec<i64>>> {
 
 fn with_names<'a>(names: &'a [String], shapes: &'a [Vec<i64>]) -> Vec<Given<'a>> {
     names.iter().zip(shapes).map(|(name, dims)| Given { name, dims }).collect()
-}
-
-extendr_module! {
-    mod refine;
-    fn program_inputs;
-    fn program_of_shapes;
-    fn exported_program;
 }

@@ -1,13 +1,13 @@
 //! Executables as bytes and in files; buffers, programs and exported functions as bytes; and what R's serialize() writes for all of
 //! them.
 
-use crate::arrays::buffer;
 use crate::programs::compile::{device_list, dispatch_option};
-use crate::programs::{compile_options, executable, exported, program};
+use crate::programs::{compile_options, executable, exported};
 use crate::r::conditions::Result;
 use crate::r::handle::{sent, Owned};
 use crate::r::{handle, sexp};
 use extendr_api::prelude::*;
+use extendr_ffi::SEXP;
 use pjrt_base::mmap;
 use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::executable::serialized::{self, Destination, Serialized};
@@ -15,33 +15,27 @@ use pjrt_core::stored::contained::{self, Contained};
 use pjrt_core::{Buffer, Client, Device, Executable, HostOrder};
 use pjrt_program::program::exported_program::ExportedProgram;
 use pjrt_program::program::Program;
-use std::ffi::CStr;
 use std::path::Path;
 
 /// The bytes of an executable. `kept` is the folder that keeps the hashes of plugins' files, or "".
-#[extendr]
-fn executable_serialize(executable: Robj, kept: &str) -> Result<Robj> {
-    Ok(Raw::from_bytes(&executable::get(&executable)?.serialize(folder(kept))?).into())
+pub fn executable_serialize(executable: &Executable, kept: &str) -> Result<Robj> {
+    Ok(Raw::from_bytes(&executable.serialize(folder(kept))?).into())
 }
 
 /// Writes the bytes of an executable to a file.
-#[extendr]
-fn executable_save(executable: Robj, path: &str, kept: &str) -> Result<Robj> {
-    let content = executable::get(&executable)?.serialize(folder(kept))?;
-    serialized::write(Path::new(path), &content)?;
-    Ok(().into())
+pub fn executable_save(executable: &Executable, path: &str, kept: &str) -> Result<()> {
+    let content = executable.serialize(folder(kept))?;
+    Ok(serialized::write(Path::new(path), &content)?)
 }
 
 /// An executable from bytes, for these devices. If the list is empty, for those that it was compiled for, of the
 /// default device's client.
-#[extendr]
-fn executable_deserialize(content: &[u8], devices: Robj, default: Robj, options: Robj, kept: &str) -> Result<Robj> {
+pub fn executable_deserialize(content: &[u8], devices: Robj, default: Robj, options: Robj, kept: &str) -> Result<Robj> {
     load(content, &devices, &default, &options, kept)
 }
 
 /// The same from a file.
-#[extendr]
-fn executable_load(path: &str, devices: Robj, default: Robj, options: Robj, kept: &str) -> Result<Robj> {
+pub fn executable_load(path: &str, devices: Robj, default: Robj, options: Robj, kept: &str) -> Result<Robj> {
     load(&mmap::read(Path::new(path))?, &devices, &default, &options, kept)
 }
 
@@ -61,9 +55,8 @@ fn load(content: &[u8], devices: &Robj, default: &Robj, options: &Robj, kept: &s
 }
 
 /// The bytes of a buffer. Waits for its content.
-#[extendr]
-fn buffer_serialize(buffer: Robj) -> Result<Robj> {
-    buffer_bytes(buffer::get(sexp::of(&buffer))?)
+pub fn buffer_serialize(buffer: &Buffer) -> Result<Robj> {
+    buffer_bytes(buffer)
 }
 
 fn buffer_bytes(buffer: &Buffer) -> Result<Robj> {
@@ -75,15 +68,13 @@ fn buffer_bytes(buffer: &Buffer) -> Result<Robj> {
 }
 
 /// The bytes of a program.
-#[extendr]
-fn program_serialize(program: Robj) -> Result<Robj> {
-    Ok(Raw::from_bytes(&contained::contain_program(program::get(&program)?)?).into())
+pub fn program_serialize(program: &Program) -> Result<Robj> {
+    Ok(Raw::from_bytes(&contained::contain_program(program)?).into())
 }
 
 /// What bytes contain: a program, an exported function, or dtype, shape and bytes of a buffer; nil for those of an executable and
 /// others.
-#[extendr]
-fn contained_read(content: &[u8]) -> Result<Robj> {
+pub fn contained_read(content: &[u8]) -> Result<Robj> {
     if !contained::is_contained(content) {
         return Ok(().into());
     }
@@ -99,8 +90,7 @@ fn contained_read(content: &[u8]) -> Result<Robj> {
 
 /// What R's serialize() writes for a handle: its bytes and the name of its device, "" for none. Nil if the bytes are more than
 /// `most`, or if it has no such value. An exported function comes with its weights.
-#[extendr]
-fn sent_parts(x: Robj, kept: &str, most: f64) -> Result<Robj> {
+pub fn sent_parts(x: Robj, kept: &str, most: f64) -> Result<Robj> {
     let x = sexp::of(&x);
     let at = |client: &Client, index: usize| format!("{}:{index}", client.platform());
     let parts = if let Some(buffer) = handle::find::<Buffer>(x) {
@@ -123,57 +113,38 @@ fn sent_parts(x: Robj, kept: &str, most: f64) -> Result<Robj> {
 }
 
 /// What came with a null pointer: see `sent_content()` in R/serialize.R. Nil for nothing.
-#[extendr]
-fn sent_content(x: Robj) -> Robj {
+pub fn sent_content(x: Robj) -> Robj {
     sexp::robj(sent::content(sexp::of(&x)).unwrap_or(sexp::nil()))
 }
 
 /// The handle whose content the failed call needs; nil for none.
-#[extendr]
-fn sent_needed() -> Robj {
+pub fn sent_needed() -> Robj {
     sexp::robj(sent::take_needed())
 }
 
 /// Moves the value of a new handle to a null pointer of the same class, which came with content. Returns whether the classes are
 /// the same.
-#[extendr]
-fn sent_adopt(x: Robj, from: Robj) -> Robj {
+pub fn sent_adopt(x: Robj, from: Robj) -> Robj {
     let (to, from) = (sexp::of(&x), sexp::of(&from));
-    let is_for = |class: &CStr| sent::content(to).is_some() && sexp::inherits(to, class);
-    // SAFETY: R protects the arguments; `find` says that `from` has a value of the type, and only null pointers have content.
-    unsafe {
-        if handle::find::<Buffer>(from).is_some() && is_for(Buffer::CLASS) {
-            sent::adopt::<Buffer>(to, from);
-        } else if handle::find::<Program>(from).is_some() && is_for(Program::CLASS) {
-            sent::adopt::<Program>(to, from);
-        } else if handle::find::<ExportedProgram>(from).is_some() && is_for(ExportedProgram::CLASS) {
-            sent::adopt::<ExportedProgram>(to, from);
-        } else if handle::find::<Executable>(from).is_some() && is_for(Executable::CLASS) {
-            sent::adopt::<Executable>(to, from);
-            executable::note(to);
-        } else {
-            return false.into();
-        }
+    if is_adopted::<Executable>(to, from) {
+        executable::note(to);
+        return true.into();
     }
-    true.into()
+    let is_other = is_adopted::<Buffer>(to, from) || is_adopted::<Program>(to, from);
+    (is_other || is_adopted::<ExportedProgram>(to, from)).into()
+}
+
+/// Moves the value if both handles are of this type. The caller protects them; R may leave this by a long jump.
+fn is_adopted<T: Owned>(to: SEXP, from: SEXP) -> bool {
+    let is_one = handle::find::<T>(from).is_some() && sent::content(to).is_some() && sexp::inherits(to, T::CLASS);
+    if is_one {
+        // SAFETY: `from` has a value of the type, and only null pointers have content.
+        unsafe { sent::adopt::<T>(to, from) };
+    }
+    is_one
 }
 
 /// The folder that keeps the hashes of plugins' files; none for an empty name.
 pub fn folder(kept: &str) -> Option<&Path> {
     Some(Path::new(kept)).filter(|path| !path.as_os_str().is_empty())
-}
-
-extendr_module! {
-    mod serialize;
-    fn executable_serialize;
-    fn executable_save;
-    fn executable_deserialize;
-    fn executable_load;
-    fn buffer_serialize;
-    fn program_serialize;
-    fn contained_read;
-    fn sent_parts;
-    fn sent_content;
-    fn sent_needed;
-    fn sent_adopt;
 }

@@ -1,10 +1,9 @@
 //! Topologies: a plugin's description of the whole system.
 
 use crate::clients::client;
-use crate::plugins::plugin;
 use crate::plugins::plugin::attributes_to_r;
 use crate::programs::serialize::folder;
-use crate::programs::{compile_options, executable, program};
+use crate::programs::{compile_options, executable};
 use crate::r::conditions::Result;
 use crate::r::{handle, progress, sexp};
 use extendr_api::prelude::*;
@@ -14,21 +13,21 @@ use pjrt_core::client::topology::{AbsentTopology, System, Topology};
 use pjrt_core::compile::queue::compile_for;
 use pjrt_core::executable::inspect::MemoryKinds;
 use pjrt_core::executable::serialized;
+use pjrt_core::{Client, Plugin};
+use pjrt_program::program::Program;
 use std::path::Path;
 use std::sync::Arc;
 
 owned!(System, c"PJRTSystem");
 
 /// The system that the client is part of.
-#[extendr]
-fn client_topology(client: Robj) -> Result<Robj> {
-    Ok(described(&client::get(&client)?.topology()?))
+pub fn client_topology(client: &Client) -> Result<List> {
+    Ok(described(&client.topology()?))
 }
 
 /// A system without a client, with options of these names, types and values: its description, and its handle as `system`.
-#[extendr]
-fn topology_create(
-    plugin: Robj,
+pub fn topology_create(
+    plugin: &&'static Plugin,
     platform: &str,
     name: &str,
     names: Vec<String>,
@@ -36,17 +35,16 @@ fn topology_create(
     values: List,
 ) -> Result<Robj> {
     let options = client::options_of(names, &types, &values)?;
-    let created = AbsentTopology::create(plugin::get(&plugin)?, platform, name, &options)?;
-    let mut found: Vec<_> = described(created.topology()).as_list().into_iter().flatten().collect();
+    let created = AbsentTopology::create(plugin, platform, name, &options)?;
+    let described = described(created.topology());
+    let mut found: Vec<_> = described.iter().collect();
     found.push(("system", handle::object(System::Absent(Arc::new(created)))));
     Ok(List::from_pairs(found).into())
 }
 
 /// Compiles a program for a system: its client, or the handle of one without a client. `kept` is the folder that keeps the
 /// hashes of plugins' files. What [`executable::describe`] tells, the target, and the executable's bytes.
-#[extendr]
-fn topology_compile(system: Robj, program: Robj, options: Robj, kept: &str) -> Result<Robj> {
-    let program = program::get(&program)?;
+pub fn topology_compile(system: Robj, program: &Program, options: Robj, kept: &str) -> Result<Robj> {
     let options = compile_options::get(sexp::of(&options))?;
     let system = if sexp::inherits(sexp::of(&system), c"PJRTClient") {
         System::OfClient(client::get(&system)?.clone())
@@ -67,14 +65,12 @@ fn topology_compile(system: Robj, program: Robj, options: Robj, kept: &str) -> R
 }
 
 /// Writes the bytes of an executable to a file, completely or not at all.
-#[extendr]
-fn executable_write(content: &[u8], path: &str) -> Result<Robj> {
+pub fn executable_write(content: &[u8], path: &str) -> Result<()> {
     serialized::Serialized::read(content)?;
-    serialized::write(Path::new(path), content)?;
-    Ok(().into())
+    Ok(serialized::write(Path::new(path), content)?)
 }
 
-fn described(topology: &Topology) -> Robj {
+fn described(topology: &Topology) -> List {
     let device = |device: &Description| {
         list!(
             id = device.id,
@@ -92,13 +88,4 @@ fn described(topology: &Topology) -> Robj {
         attributes = attributes_to_r(&topology.attributes),
         serialized = topology.serialized.as_ref().map_or(().into(), |bytes| Robj::from(Raw::from_bytes(bytes)))
     )
-    .into()
-}
-
-extendr_module! {
-    mod topology;
-    fn client_topology;
-    fn topology_create;
-    fn topology_compile;
-    fn executable_write;
 }

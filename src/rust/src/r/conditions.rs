@@ -1,14 +1,12 @@
 //! Failures on their way to R: each becomes a classed R condition, made by `signal_failure()` in R/conditions.R.
 
 use crate::r::describe::describe;
-use crate::r::sexp::{self, Protected};
+use crate::r::sexp;
 use extendr_api::prelude::*;
 use extendr_ffi::*;
 use pjrt_base::error::{Error, Kind};
 use pjrt_base::reason::{Hint, Reason};
-use std::cell::RefCell;
-use std::ffi::CStr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::cell::{Cell, RefCell};
 
 /// The error type of a bridge function.
 #[derive(Debug)]
@@ -40,26 +38,6 @@ pub fn flag(x: SEXP, argument: &str) -> Result<bool> {
     }
 }
 
-/// The same for an argument that may be nil: then an R option, FALSE by default, says it.
-pub fn flag_or_option(x: SEXP, argument: &str, option: &CStr) -> Result<bool> {
-    if !sexp::is_nil(x) {
-        return flag(x, argument);
-    }
-    let value = sexp::option(option);
-    match sexp::flag(value) {
-        Some(value) => Ok(value),
-        None if sexp::is_nil(value) => Ok(false),
-        None => {
-            bail!(
-                InvalidType,
-                "`options({} = )` must be TRUE or FALSE, not {}.",
-                option.to_string_lossy(),
-                describe(value)
-            )
-        }
-    }
-}
-
 thread_local! {
     /// The failure on its way to R: kept here so that no frame owns anything when R jumps.
     static STAGED: RefCell<Option<Error>> = const { RefCell::new(None) };
@@ -84,29 +62,19 @@ pub fn signal(failure: Error) {
 
 /// The fields of a failure, as `signal_failure()` takes them; not protected.
 fn failure_list(error: &Error) -> SEXP {
-    let class = Protected::new(sexp::new_string(error.kind().class()));
-    let message = Protected::new(sexp::new_string(error.message()));
-    let hints = Protected::new(sexp::vector(SEXPTYPE::VECSXP, error.hints().len()));
-    for (i, hint) in error.hints().iter().enumerate() {
-        let hint = match hint {
-            Hint::Text(text) => sexp::new_string(text),
-            Hint::Reason(reason) => reason_list(reason),
-        };
-        sexp::set_at(hints.sexp(), i, hint);
-    }
-    let text = |value: Option<&str>| Protected::new(value.map_or(sexp::nil(), sexp::new_string));
-    let call_name = text(error.call_name());
-    let platform = text(error.platform());
-    let raised = Protected::new(if error.kind() == Kind::Interrupted { take_raised() } else { sexp::nil() });
-    let code = Protected::new(error.code().map_or(sexp::nil(), |code| sexp::new_whole_numbers(&[i64::from(code)])));
-    sexp::named_list(&[
-        ("class", class.sexp()),
-        ("message", message.sexp()),
-        ("hints", hints.sexp()),
-        ("call_name", call_name.sexp()),
-        ("platform", platform.sexp()),
-        ("code", code.sexp()),
-        ("condition", raised.sexp()),
+    let hint = |hint: &Hint| match hint {
+        Hint::Text(text) => sexp::new_string(text),
+        Hint::Reason(reason) => reason_list(reason),
+    };
+    let text = |value: Option<&str>| value.map_or(sexp::nil(), sexp::new_string);
+    sexp::record(&[
+        ("class", &|| sexp::new_string(error.kind().class())),
+        ("message", &|| sexp::new_string(error.message())),
+        ("hints", &|| sexp::list(error.hints().iter().map(hint))),
+        ("call_name", &|| text(error.call_name())),
+        ("platform", &|| text(error.platform())),
+        ("code", &|| error.code().map_or(sexp::nil(), |code| sexp::new_whole_numbers(&[i64::from(code)]))),
+        ("condition", &|| if error.kind() == Kind::Interrupted { take_raised() } else { sexp::nil() }),
     ])
 }
 
@@ -114,40 +82,24 @@ fn failure_list(error: &Error) -> SEXP {
 fn reason_list(reason: &Reason) -> SEXP {
     let mut fields = reason.fields();
     fields.push(("reason", vec![reason.name().to_owned()]));
-    let empty: Vec<(&str, SEXP)> = fields.iter().map(|(name, _)| (*name, sexp::nil())).collect();
-    let list = Protected::new(sexp::named_list(&empty));
-    for (i, (_, texts)) in fields.iter().enumerate() {
-        let field = sexp::vector(SEXPTYPE::STRSXP, texts.len());
-        sexp::set_at(list.sexp(), i, field);
-        for (j, text) in texts.iter().enumerate() {
-            sexp::set_text(field, j, text);
-        }
-    }
-    list.sexp()
+    let texts = |(_, texts): &(_, Vec<String>)| sexp::new_strings(texts.iter().map(String::as_str));
+    sexp::named(fields.iter().map(|(name, _)| *name), fields.iter().map(texts))
 }
 
-/// The R error that ended a wait; nil if the user interrupted it.
-static RAISED: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
+thread_local! {
+    /// The R error that ended a wait; none if the user interrupted it.
+    static RAISED: Cell<Option<SEXP>> = const { Cell::new(None) };
+}
 
 /// Keeps the R error that ended a wait until the failure is raised.
 pub fn keep_raised(error: SEXP) {
     sexp::preserve(error);
-    drop_raised(RAISED.swap(error, Ordering::Relaxed));
+    RAISED.replace(Some(error)).into_iter().for_each(sexp::release);
 }
 
 /// Takes that error, which only R owns from now on; not protected.
 fn take_raised() -> SEXP {
-    let raised = RAISED.swap(std::ptr::null_mut(), Ordering::Relaxed);
-    drop_raised(raised);
-    if raised.is_null() {
-        sexp::nil()
-    } else {
-        raised
-    }
-}
-
-fn drop_raised(raised: SEXP) {
-    if !raised.is_null() {
-        sexp::release(raised);
-    }
+    let raised = RAISED.take();
+    raised.into_iter().for_each(sexp::release);
+    raised.unwrap_or_else(sexp::nil)
 }

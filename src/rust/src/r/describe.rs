@@ -1,6 +1,6 @@
 //! Short descriptions of R values, for messages that say what an argument must be.
 
-use crate::r::entry::entry;
+use crate::r::conditions::Result;
 use crate::r::sexp;
 use extendr_ffi::*;
 
@@ -8,8 +8,8 @@ use extendr_ffi::*;
 const LONGEST: usize = 40;
 
 /// `given(x)`: the description of `x`.
-pub extern "C-unwind" fn given(x: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_string(&describe(x))))
+pub fn given(x: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_string(&describe(x)))
 }
 
 /// The description of an R value: the value itself if it is short, otherwise its type.
@@ -77,17 +77,9 @@ fn single(x: SEXP) -> Option<String> {
 /// A number approximately as R would write it.
 pub fn number(value: f64) -> String {
     let size = value.abs();
-    if value.is_infinite() {
-        if value > 0.0 {
-            "Inf".into()
-        } else {
-            "-Inf".into()
-        }
-    } else if size >= 1e15 || (size < 1e-5 && size > 0.0) {
-        format!("{value:e}")
-    } else {
-        value.to_string()
-    }
+    let is_short = (1e-5..1e15).contains(&size) || size == 0.0;
+    let text = if is_short { value.to_string() } else { format!("{value:e}") };
+    text.replace("inf", "Inf")
 }
 
 fn short(text: &str) -> String {

@@ -28,6 +28,8 @@ pub trait Owned: Sized + 'static {
     const CLASS: &'static CStr;
     /// A class that it inherits from.
     const PARENT_CLASS: Option<&'static CStr> = None;
+    /// What messages call an argument of typed routines that must be one.
+    const ARGUMENT: &'static str = "x";
     /// Whether R's serialize() writes a handle with its content.
     const IS_SENT: bool = false;
     /// The class attribute, made once.
@@ -131,6 +133,17 @@ impl<T: Owned> EmptyHandle<T> {
     /// The R object.
     pub fn sexp(&self) -> SEXP {
         self.pointer
+    }
+
+    /// Moves a value into the handle, which this protects while `make` makes the value. Not protected.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn filled<E>(self, make: impl FnOnce() -> std::result::Result<T, E>) -> std::result::Result<SEXP, E> {
+        let _protected = Protected::new(self.pointer);
+        let value = make()?;
+        // SAFETY: protected since it was made.
+        Ok(unsafe { self.fill(value) })
     }
 
     /// Moves the value into the handle.

@@ -113,8 +113,7 @@ fn schedule(number: c_int) {
 }
 
 /// Uses the event loops of package later, which is loaded, or stops to use them.
-#[extendr]
-fn idle_connect(is_loaded: bool) -> Robj {
+pub fn idle_connect(is_loaded: bool) -> Robj {
     extern "C-unwind" {
         fn R_GetCCallable(package: *const c_char, name: *const c_char) -> *mut c_void;
     }
@@ -131,9 +130,4 @@ fn idle_connect(is_loaded: bool) -> Robj {
     }
     idle::set_scheduler(if found.is_null() { None } else { Some(schedule) });
     (!found.is_null()).into()
-}
-
-extendr_module! {
-    mod idle;
-    fn idle_connect;
 }

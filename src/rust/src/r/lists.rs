@@ -54,7 +54,7 @@ impl Walk {
         // SAFETY: asks for a mark of an R object.
         if unsafe { ALTREP(list) } != 0 {
             // Its elements may be made as they are asked for.
-            let copy = PreservedObject::made(|| copy_elements(list))?;
+            let copy = PreservedObject::made(|| sexp::list(sexp::elements(list)))?;
             frame.list = copy.0;
             self.made.push(copy);
         }
@@ -202,13 +202,6 @@ impl Drop for PreservedObject {
     fn drop(&mut self) {
         sexp::release(self.0);
     }
-}
-
-/// R may leave this by a long jump.
-fn copy_elements(list: SEXP) -> SEXP {
-    let copy = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(list)));
-    (0..sexp::len(list)).for_each(|i| sexp::set_at(copy.sexp(), i, sexp::at(list, i)));
-    copy.sexp()
 }
 
 /// A character vector whose elements R stores, in UTF-8: this one, or a copy.

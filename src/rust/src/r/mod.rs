@@ -1,8 +1,6 @@
 //! What speaks R: its objects, handles of ours in it, conditions, memory that it shares, and what it does while it waits. Must
 //! not know what the handles own.
 
-use extendr_api::prelude::*;
-
 pub mod sexp;
 
 #[macro_use]
@@ -12,12 +10,9 @@ pub mod conditions;
 pub mod describe;
 pub mod entry;
 pub mod idle;
+pub mod jumps;
 pub mod lists;
 pub mod pins;
 pub mod pooled;
 pub mod progress;
-
-extendr_module! {
-    mod r;
-    use idle;
-}
+pub mod typed;

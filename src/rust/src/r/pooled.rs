@@ -15,13 +15,13 @@ struct PooledMemory {
     len: R_xlen_t,
 }
 
-/// R's class for each kind of vector.
-static CLASSES: [(SEXPTYPE, AtomicPtr<SEXPREC>); 5] = [
-    (SEXPTYPE::RAWSXP, AtomicPtr::new(null_mut())),
-    (SEXPTYPE::LGLSXP, AtomicPtr::new(null_mut())),
-    (SEXPTYPE::INTSXP, AtomicPtr::new(null_mut())),
-    (SEXPTYPE::REALSXP, AtomicPtr::new(null_mut())),
-    (SEXPTYPE::CPLXSXP, AtomicPtr::new(null_mut())),
+/// For each kind of vector: the bytes of a value, and R's class.
+static CLASSES: [(SEXPTYPE, usize, AtomicPtr<SEXPREC>); 5] = [
+    (SEXPTYPE::RAWSXP, 1, AtomicPtr::new(null_mut())),
+    (SEXPTYPE::LGLSXP, 4, AtomicPtr::new(null_mut())),
+    (SEXPTYPE::INTSXP, 4, AtomicPtr::new(null_mut())),
+    (SEXPTYPE::REALSXP, 8, AtomicPtr::new(null_mut())),
+    (SEXPTYPE::CPLXSXP, 16, AtomicPtr::new(null_mut())),
 ];
 
 /// Registers the classes with R when it loads the library.
@@ -31,34 +31,21 @@ static CLASSES: [(SEXPTYPE, AtomicPtr<SEXPREC>); 5] = [
 pub unsafe fn register(library: *mut DllInfo) {
     let name = c"pooled".as_ptr();
     let package = c"pjrt".as_ptr();
-    for (kind, place) in &CLASSES {
+    for (kind, _, place) in &CLASSES {
         let class = match *kind {
-            SEXPTYPE::RAWSXP => {
-                let class = R_make_altraw_class(name, package, library);
-                R_set_altraw_Elt_method(class, Some(element));
-                class
-            }
-            SEXPTYPE::LGLSXP => {
-                let class = R_make_altlogical_class(name, package, library);
-                R_set_altlogical_Elt_method(class, Some(element));
-                class
-            }
-            SEXPTYPE::INTSXP => {
-                let class = R_make_altinteger_class(name, package, library);
-                R_set_altinteger_Elt_method(class, Some(element));
-                class
-            }
-            SEXPTYPE::REALSXP => {
-                let class = R_make_altreal_class(name, package, library);
-                R_set_altreal_Elt_method(class, Some(element));
-                class
-            }
-            _ => {
-                let class = R_make_altcomplex_class(name, package, library);
-                R_set_altcomplex_Elt_method(class, Some(element));
-                class
-            }
+            SEXPTYPE::RAWSXP => R_make_altraw_class(name, package, library),
+            SEXPTYPE::LGLSXP => R_make_altlogical_class(name, package, library),
+            SEXPTYPE::INTSXP => R_make_altinteger_class(name, package, library),
+            SEXPTYPE::REALSXP => R_make_altreal_class(name, package, library),
+            _ => R_make_altcomplex_class(name, package, library),
         };
+        match *kind {
+            SEXPTYPE::RAWSXP => R_set_altraw_Elt_method(class, Some(element)),
+            SEXPTYPE::LGLSXP => R_set_altlogical_Elt_method(class, Some(element)),
+            SEXPTYPE::INTSXP => R_set_altinteger_Elt_method(class, Some(element)),
+            SEXPTYPE::REALSXP => R_set_altreal_Elt_method(class, Some(element)),
+            _ => R_set_altcomplex_Elt_method(class, Some(element)),
+        }
         R_set_altrep_Length_method(class, Some(length));
         R_set_altvec_Dataptr_method(class, Some(address));
         R_set_altvec_Dataptr_or_null_method(class, Some(read_only_address));
@@ -76,14 +63,14 @@ pub struct Pooled {
 impl Pooled {
     /// A vector of length 0, of a numeric type; not protected. R may leave this by a long jump.
     pub fn new(kind: SEXPTYPE) -> Self {
-        let class =
-            CLASSES.iter().find(|(of, _)| *of == kind).map_or(null_mut(), |(_, ptr)| ptr.load(Ordering::Relaxed));
+        let known = CLASSES.iter().find(|(of, ..)| *of == kind);
+        let (width, class) = known.map_or((1, null_mut()), |(_, width, class)| (*width, class.load(Ordering::Relaxed)));
         // SAFETY: on R's main thread, after `register`. The address that `release` takes is null until `fill`.
         unsafe {
             let owner = Protected::new(R_MakeExternalPtr(null_mut(), sexp::nil(), sexp::nil()));
             R_RegisterCFinalizerEx(owner.sexp(), Some(release), Rboolean::FALSE);
             let vector = R_new_altrep(R_altrep_class_t { ptr: class }, owner.sexp(), sexp::nil());
-            Pooled { vector, width: width(kind) }
+            Pooled { vector, width }
         }
     }
 
@@ -107,16 +94,6 @@ impl Pooled {
         // SAFETY: the caller protects the vector, whose owner's finalizer takes the content back.
         unsafe { R_SetExternalPtrAddr(R_altrep_data1(self.vector), Box::into_raw(content).cast()) };
         Ok(self.vector)
-    }
-}
-
-/// Bytes of a value of such a vector.
-fn width(kind: SEXPTYPE) -> usize {
-    match kind {
-        SEXPTYPE::RAWSXP => 1,
-        SEXPTYPE::LGLSXP | SEXPTYPE::INTSXP => 4,
-        SEXPTYPE::REALSXP => 8,
-        _ => 16,
     }
 }
 

@@ -48,9 +48,8 @@ fn end(function: &CStr) {
 fn call(function: &CStr, name: &str, numbers: &[f64]) -> pjrt_base::error::Result<bool> {
     let mut answer = false;
     sexp::guarded(|| {
-        let arguments = Protected::new(sexp::vector(extendr_ffi::SEXPTYPE::VECSXP, 2));
-        sexp::set_at(arguments.sexp(), 0, Protected::new(sexp::new_string(name)).sexp());
-        sexp::set_at(arguments.sexp(), 1, Protected::new(sexp::new_doubles(numbers)).sexp());
+        let name = Protected::new(sexp::new_string(name));
+        let arguments = Protected::new(sexp::list([name.sexp(), sexp::new_doubles(numbers)]));
         answer = sexp::flag(sexp::call_ours(function, arguments.sexp())).unwrap_or(false);
     })?;
     Ok(answer)

@@ -3,9 +3,9 @@
 //! Allocations may leave a function by R's long jump, which "C-unwind" allows. The functions here keep nothing that would need to be dropped
 //! across one, and their callers allocate before they own anything.
 
+pub use crate::r::jumps::{caught, guarded, interruptible, over_jumps};
 use extendr_api::{GetSexp, Robj};
 use extendr_ffi::*;
-use pjrt_base::{error::Error, error::Kind};
 use pjrt_data::convert::NA_INTEGER;
 use std::borrow::Cow;
 use std::ffi::{c_void, CStr};
@@ -203,14 +203,7 @@ pub fn set_class(x: SEXP, class: SEXP) {
     unsafe { Rf_setAttrib(x, R_ClassSymbol, class) };
 }
 
-/// Removes the attribute `dim`. The caller protects the value.
-#[inline]
-pub fn remove_dims(x: SEXP) {
-    // SAFETY: on R's main thread.
-    unsafe { Rf_setAttrib(x, R_DimSymbol, nil()) };
-}
-
-/// Sets the attribute `dim`. The caller protects both; R may leave this by a long jump.
+/// Sets the attribute `dim`, or removes it with nil. The caller protects both; R may leave this by a long jump.
 #[inline]
 pub fn set_dims(x: SEXP, dims: SEXP) {
     // SAFETY: on R's main thread; R checks what it is given.
@@ -367,7 +360,7 @@ unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
 
 /// The elements of a list, which the caller protects.
 #[inline]
-pub fn elements(list: SEXP) -> impl Iterator<Item = SEXP> {
+pub fn elements(list: SEXP) -> impl ExactSizeIterator<Item = SEXP> {
     // SAFETY: there are more than `i` elements; R rejects objects that are not lists.
     (0..len(list)).map(move |i| unsafe { VECTOR_ELT(list, i as R_xlen_t) })
 }
@@ -438,50 +431,6 @@ pub fn new_char(text: &str) -> SEXP {
 pub fn new_flag(value: bool) -> SEXP {
     // SAFETY: on R's main thread; gives one of R's own constants.
     unsafe { Rf_ScalarLogical(c_int::from(value)) }
-}
-
-/// Runs `body`, whose allocations may fail. R's jump then ends here, so that the caller may own things. Returns false
-/// without enough memory. `body` itself owns nothing that would need to be dropped.
-///
-/// # Errors
-/// `Interrupted` if the user interrupts it: R's garbage collector jumps for that, too.
-#[inline]
-pub fn guarded<F: FnMut()>(mut body: F) -> pjrt_base::error::Result<bool> {
-    let mut error = nil();
-    interruptible(|| error = caught(&mut body))?;
-    Ok(is_nil(error))
-}
-
-/// Runs `body`, in which R may jump only for an interrupt; otherwise as [`guarded`].
-///
-/// # Errors
-/// `Interrupted` if the user interrupts it.
-#[inline]
-pub fn interruptible<F: FnMut()>(mut body: F) -> pjrt_base::error::Result<()> {
-    unsafe extern "C-unwind" fn run<F: FnMut()>(body: *mut c_void) {
-        (*body.cast::<F>())();
-    }
-    // SAFETY: `run` is for this type of `body`, which lives until R comes back.
-    let went_on = unsafe { R_ToplevelExec(run::<F>, (&raw mut body).cast()) != Rboolean::FALSE };
-    if went_on {
-        Ok(())
-    } else {
-        Err(Error::new(Kind::Interrupted, "Interrupted."))
-    }
-}
-
-/// Runs `body`, and returns the R error that it raises; nil for none. Not protected. Does not catch interrupts.
-#[inline]
-pub fn caught<F: FnMut()>(mut body: F) -> SEXP {
-    unsafe extern "C-unwind" fn run<F: FnMut()>(body: *mut c_void) -> SEXP {
-        (*body.cast::<F>())();
-        nil()
-    }
-    unsafe extern "C-unwind" fn give(error: SEXP, _: *mut c_void) -> SEXP {
-        error
-    }
-    // SAFETY: `run` is for this type of `body`, which lives until R comes back.
-    unsafe { R_tryCatchError(run::<F>, (&raw mut body).cast(), give, std::ptr::null_mut()) }
 }
 
 /// A new double vector; not protected.
@@ -599,24 +548,55 @@ pub fn option(name: &CStr) -> SEXP {
     unsafe { Rf_GetOption1(Rf_install(name.as_ptr())) }
 }
 
-/// A list of one value, which the caller protects; not protected itself.
-#[inline]
-pub fn list_of(value: SEXP) -> SEXP {
-    let out = vector(SEXPTYPE::VECSXP, 1);
-    set_at(out, 0, value);
-    out
+/// A list of values, each of which is protected or made only now; not protected. R may leave this by a long jump.
+pub fn list<I>(values: I) -> SEXP
+where
+    I: IntoIterator<Item = SEXP, IntoIter: ExactSizeIterator>,
+{
+    let values = values.into_iter();
+    let out = Protected::new(vector(SEXPTYPE::VECSXP, values.len()));
+    values.enumerate().for_each(|(i, value)| set_at(out.sexp(), i, value));
+    out.sexp()
+}
+
+/// The same for values that may fail to be made.
+pub fn try_list<E>(
+    values: impl ExactSizeIterator<Item = std::result::Result<SEXP, E>>,
+) -> std::result::Result<SEXP, E> {
+    let out = Protected::new(vector(SEXPTYPE::VECSXP, values.len()));
+    for (i, value) in values.enumerate() {
+        set_at(out.sexp(), i, value?);
+    }
+    Ok(out.sexp())
+}
+
+/// A character vector; not protected. R may leave this by a long jump.
+pub fn new_strings<'a, I>(texts: I) -> SEXP
+where
+    I: IntoIterator<Item = &'a str, IntoIter: ExactSizeIterator>,
+{
+    let texts = texts.into_iter();
+    let out = Protected::new(vector(SEXPTYPE::STRSXP, texts.len()));
+    texts.enumerate().for_each(|(i, text)| set_text(out.sexp(), i, text));
+    out.sexp()
+}
+
+/// A [`list`] with names; not protected. R may leave this by a long jump.
+pub fn named<'a>(names: impl ExactSizeIterator<Item = &'a str>, values: impl ExactSizeIterator<Item = SEXP>) -> SEXP {
+    let out = Protected::new(list(values));
+    let names = Protected::new(new_strings(names));
+    set_names(out.sexp(), names.sexp());
+    out.sexp()
 }
 
 /// A named list from values that the caller protects; not protected itself.
 #[inline]
 pub fn named_list(items: &[(&str, SEXP)]) -> SEXP {
-    let out = Protected::new(vector(SEXPTYPE::VECSXP, items.len()));
-    let names = Protected::new(vector(SEXPTYPE::STRSXP, items.len()));
-    for (i, (name, value)) in items.iter().enumerate() {
-        set_at(out.sexp(), i, *value);
-        set_text(names.sexp(), i, name);
-    }
-    // SAFETY: both are protected, and as long as each other.
-    unsafe { Rf_setAttrib(out.sexp(), R_NamesSymbol, names.sexp()) };
-    out.sexp()
+    named(items.iter().map(|item| item.0), items.iter().map(|item| item.1))
+}
+
+/// A named list from values that are made one after another; not protected. R may leave this by a long jump.
+#[inline]
+pub fn record(items: &[(&str, &dyn Fn() -> SEXP)]) -> SEXP {
+    named(items.iter().map(|item| item.0), items.iter().map(|item| item.1()))
 }

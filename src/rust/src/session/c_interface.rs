@@ -6,6 +6,7 @@ use crate::arrays::buffer;
 use crate::clients::device;
 use crate::execution::execute;
 use crate::r::conditions::{Failure, Result};
+use crate::r::entry::entry;
 use crate::r::handle::{self, sent, Owned};
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::*;
@@ -40,17 +41,19 @@ pub fn register() {
     // R's main thread loads it.
     MAIN_THREAD.get_or_init(|| std::thread::current().id());
     macro_rules! routines {
-        ($($routine:ident),*) => {
-            [$((concat!(stringify!($routine), "\0"), $routine as *const c_void)),*]
+        ($($routine:ident $(= $function:path)?),*) => {
+            [$((concat!(stringify!($routine), "\0"), routines!(@function $routine $($function)?) as *const c_void)),*]
         };
+        (@function $routine:ident) => { $routine };
+        (@function $routine:ident $function:path) => { $function };
     }
     let routines = routines![
         pjrt_c_api_version,
         pjrt_c_last_error,
-        pjrt_c_is_buffer,
-        pjrt_c_is_client,
-        pjrt_c_is_device,
-        pjrt_c_is_executable,
+        pjrt_c_is_buffer = is::<Buffer>,
+        pjrt_c_is_client = is::<Client>,
+        pjrt_c_is_device = is::<Device>,
+        pjrt_c_is_executable = is::<Executable>,
         pjrt_c_buffer_dtype,
         pjrt_c_buffer_dims,
         pjrt_c_buffer_address,
@@ -128,7 +131,7 @@ fn get<'a, T: Owned>(x: SEXP, argument: &str) -> Result<&'a T> {
     handle::get(x, argument)
 }
 
-fn is<T: Owned>(x: SEXP) -> c_int {
+unsafe extern "C-unwind" fn is<T: Owned>(x: SEXP) -> c_int {
     routine(0, || {
         // A failure may need the content of a handle.
         let found = if x.is_null() { None } else { Some(handle::get::<T>(x, "x")) };
@@ -150,22 +153,6 @@ unsafe extern "C" fn pjrt_c_api_version() -> c_int {
 
 unsafe extern "C" fn pjrt_c_last_error() -> *const c_char {
     LAST_ERROR.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
-}
-
-unsafe extern "C-unwind" fn pjrt_c_is_buffer(x: SEXP) -> c_int {
-    is::<Buffer>(x)
-}
-
-unsafe extern "C-unwind" fn pjrt_c_is_client(x: SEXP) -> c_int {
-    is::<Client>(x)
-}
-
-unsafe extern "C-unwind" fn pjrt_c_is_device(x: SEXP) -> c_int {
-    is::<Device>(x)
-}
-
-unsafe extern "C-unwind" fn pjrt_c_is_executable(x: SEXP) -> c_int {
-    is::<Executable>(x)
 }
 
 unsafe extern "C-unwind" fn pjrt_c_buffer_dtype(buffer: SEXP) -> c_int {
@@ -285,12 +272,8 @@ unsafe extern "C-unwind" fn pjrt_c_buffer_from_r(
         // SAFETY: the caller's numbers.
         let shape = Protected::new(unsafe { shape(dims, rank)? });
         let name = Protected::new(sexp::new_string(dtype_of(dtype)?.name()));
-        Ok(match sexp::kind(data) {
-            SEXPTYPE::RAWSXP => {
-                buffer::buffer_from_raw(data, name.sexp(), device.sexp(), shape.sexp(), sexp::new_flag(false))
-            }
-            _ => buffer::buffer_new(data, name.sexp(), device.sexp(), shape.sexp(), sexp::new_flag(false)),
-        })
+        let make = if sexp::kind(data) == SEXPTYPE::RAWSXP { buffer::buffer_from_raw } else { buffer::buffer_new };
+        Ok(entry(|| make(data, name.sexp(), device.sexp(), shape.sexp(), sexp::new_flag(false))))
     })
 }
 
@@ -306,7 +289,7 @@ unsafe extern "C-unwind" fn pjrt_c_buffer_empty(
         // SAFETY: the caller's numbers.
         let shape = Protected::new(unsafe { shape(dims, rank)? });
         let name = Protected::new(sexp::new_string(dtype_of(dtype)?.name()));
-        Ok(buffer::buffer_empty(name.sexp(), shape.sexp(), device.sexp()))
+        Ok(entry(|| buffer::buffer_empty(name.sexp(), shape.sexp(), device.sexp())))
     })
 }
 
@@ -323,7 +306,7 @@ unsafe extern "C-unwind" fn pjrt_c_buffer_copy_to_device(
         if cross_client == 0 && !found.client().same(source.client()) {
             bail!(DeviceMismatch, "`device` belongs to another client than the buffer, and `cross_client` is 0.");
         }
-        Ok(buffer::buffer_copy(buffer, target.sexp()))
+        Ok(entry(|| buffer::buffer_copy(buffer, target.sexp())))
     })
 }
 

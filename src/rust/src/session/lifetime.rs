@@ -1,10 +1,9 @@
 //! The end of buffers and clients at the user's request.
 
 use crate::arrays::{buffer, r#async};
-use crate::clients::{client, device, memory_space};
+use crate::clients::{device, memory_space};
 use crate::execution::operators;
 use crate::r::conditions::Result;
-use crate::r::entry::entry;
 use crate::r::handle::sent;
 use crate::r::{handle, sexp};
 use crate::session::on_ready;
@@ -15,28 +14,24 @@ use pjrt_base::{callbacks, console};
 use pjrt_core::{Buffer, Client, Compiling, Device, Executable, MemorySpace};
 
 /// `buffer_delete(buffer)`: frees its memory as soon as nothing needs it any more.
-pub extern "C-unwind" fn buffer_delete(buffer: SEXP) -> SEXP {
-    entry(|| {
-        if is_of_other_session(buffer) {
-            sent::drop_content(buffer);
-            return Ok(sexp::nil());
-        }
-        buffer::get(buffer)?.delete()?;
-        handle::drop_weight(buffer);
-        Ok(sexp::nil())
-    })
+pub fn buffer_delete(buffer: SEXP) -> Result<SEXP> {
+    if is_of_other_session(buffer) {
+        sent::drop_content(buffer);
+        return Ok(sexp::nil());
+    }
+    buffer::get(buffer)?.delete()?;
+    handle::drop_weight(buffer);
+    Ok(sexp::nil())
 }
 
 /// `buffer_is_deleted(buffer)`: whether it was deleted or donated, its client closed, or it is of another session and came
 /// without its content.
-pub extern "C-unwind" fn buffer_is_deleted(buffer: SEXP) -> SEXP {
-    entry(|| {
-        if is_of_other_session(buffer) {
-            return Ok(sexp::new_flag(!sent::has_bytes(buffer)));
-        }
-        let buffer = buffer::get(buffer)?;
-        Ok(sexp::new_flag(buffer.is_dead() || buffer.client().is_closed()))
-    })
+pub fn buffer_is_deleted(buffer: SEXP) -> Result<SEXP> {
+    if is_of_other_session(buffer) {
+        return Ok(sexp::new_flag(!sent::has_bytes(buffer)));
+    }
+    let buffer = buffer::get(buffer)?;
+    Ok(sexp::new_flag(buffer.is_dead() || buffer.client().is_closed()))
 }
 
 fn is_of_other_session(buffer: SEXP) -> bool {
@@ -44,31 +39,28 @@ fn is_of_other_session(buffer: SEXP) -> bool {
 }
 
 /// `object_fate(x)`: why an object cannot be used any more, as R/lifetime.R words it; "" if it can.
-pub extern "C-unwind" fn object_fate(x: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_string(fate(x))))
+pub fn object_fate(x: SEXP) -> Result<SEXP> {
+    Ok(sexp::new_string(fate(x)))
 }
 
 fn fate(x: SEXP) -> &'static str {
     if handle::is_null(x) {
         return if sent::content(x).is_some() { "sent" } else { "saved" };
     }
-    let outcome = if let Some(buffer) = handle::find::<Buffer>(x) {
-        if buffer.is_dead() {
-            return if buffer.is_donated() { "donated" } else { "deleted" };
-        }
-        buffer.client().check_open()
-    } else if let Some(client) = handle::find::<Client>(x) {
+    let buffer = handle::find::<Buffer>(x);
+    if let Some(buffer) = buffer.filter(|buffer| buffer.is_dead()) {
+        return if buffer.is_donated() { "donated" } else { "deleted" };
+    }
+    let client = buffer.map(Buffer::client).or_else(|| handle::find(x));
+    let client = client.or_else(|| handle::find(x).map(Device::client));
+    let client = client.or_else(|| handle::find(x).map(MemorySpace::client));
+    let client = client.or_else(|| handle::find(x).map(Executable::client));
+    let outcome = if let Some(client) = client {
         client.check_open()
-    } else if let Some(device) = handle::find::<Device>(x) {
-        device.client().check_open()
-    } else if let Some(memory) = handle::find::<MemorySpace>(x) {
-        memory.client().check_open()
-    } else if let Some(executable) = handle::find::<Executable>(x) {
-        executable.client().check_open()
     } else if let Some(compiling) = handle::find::<Compiling>(x) {
         compiling.is_ready().map(drop)
     } else if let Some(promise) = handle::find::<r#async::Promise>(x) {
-        promise.is_ready().map(drop)
+        promise.transfer.is_ready().map(drop)
     } else {
         Ok(())
     };
@@ -80,9 +72,7 @@ fn fate(x: SEXP) -> &'static str {
 }
 
 /// Closes a client, waiting for its pending work. Returns false if it was closed before.
-#[extendr]
-fn client_close(client: Robj) -> Result<Robj> {
-    let client = client::get(&client)?;
+pub fn client_close(client: &Client) -> Result<Robj> {
     if client.is_closed() {
         return Ok(false.into());
     }
@@ -111,9 +101,4 @@ pub fn close_at_end(the: SEXP) {
     }
     // SAFETY: on R's main thread; `the` is an environment, and `close` does not unwind.
     unsafe { R_RegisterCFinalizerEx(the, Some(close), Rboolean::TRUE) };
-}
-
-extendr_module! {
-    mod lifetime;
-    fn client_close;
 }

@@ -1,16 +1,7 @@
 //! What belongs to no single object: the ends of objects and of the session, traces, R functions that wait for results, and the
 //! interface for C.
 
-use extendr_api::prelude::*;
-
 pub mod c_interface;
 pub mod lifetime;
 pub mod on_ready;
 pub mod trace;
-
-extendr_module! {
-    mod session;
-    use lifetime;
-    use on_ready;
-    use trace;
-}

@@ -29,8 +29,7 @@ static IS_ENDED: AtomicBool = AtomicBool::new(false);
 
 /// Watches a buffer, transfer or compilation; anything else counts as ready. Returns the number under which R keeps its
 /// function. `number` is that of an event loop of package later, which is woken, too.
-#[extendr]
-fn ready_watch(x: Robj, number: i32) -> Result<Robj> {
+pub fn ready_watch(x: Robj, number: i32) -> Result<Robj> {
     static LAST: AtomicU64 = AtomicU64::new(0);
     IS_ENDED.store(false, Ordering::Relaxed);
     idle::watch();
@@ -41,7 +40,7 @@ fn ready_watch(x: Robj, number: i32) -> Result<Robj> {
     if let Some(buffer) = handle::find::<Buffer>(x) {
         buffer.on_ready(callback)?;
     } else if let Some(promise) = handle::find::<r#async::Promise>(x) {
-        promise.on_ready(callback)?;
+        promise.transfer.on_ready(callback)?;
     } else if let Some(compiling) = handle::find::<Compiling>(x) {
         compiling.on_ready(callback)?;
     } else if handle::is_null(x) {
@@ -53,8 +52,7 @@ fn ready_watch(x: Robj, number: i32) -> Result<Robj> {
 }
 
 /// Forgets results that are ready, so that a cancelled function leaves nothing behind.
-#[extendr]
-fn ready_forget(numbers: &[f64]) {
+pub fn ready_forget(numbers: &[f64]) {
     if let Some(mut ready) = process::lock(&READY) {
         ready.numbers.retain(|&number| !numbers.contains(&(number as f64)));
     }
@@ -139,10 +137,4 @@ impl Drop for Pause {
 pub fn end() {
     IS_ENDED.store(true, Ordering::Relaxed);
     pjrt_base::idle::end();
-}
-
-extendr_module! {
-    mod on_ready;
-    fn ready_watch;
-    fn ready_forget;
 }

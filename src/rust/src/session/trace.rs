@@ -39,8 +39,7 @@ fn call(site: SEXP) -> CallRecord {
 
 /// Starts a record of at most so many events, and the profilers of plugins. Returns what failed there, in words; NULL if a
 /// record goes on.
-#[extendr]
-fn trace_start(most: f64) -> Robj {
+pub fn trace_start(most: f64) -> Robj {
     if record::goes_on() {
         return ().into();
     }
@@ -52,29 +51,25 @@ fn trace_start(most: f64) -> Robj {
 }
 
 /// Whether a record goes on.
-#[extendr]
-fn trace_is_on() -> bool {
+pub fn trace_is_on() -> bool {
     record::is_on()
 }
 
 /// Records a call of a native function with typed arguments, until `trace_leave()`.
-#[extendr]
-fn trace_enter(site: Robj) {
+pub fn trace_enter(site: Robj) {
     if record::is_on() {
         let call = call(sexp::of(&site));
         CALLS.with_borrow_mut(|calls| calls.push(call));
     }
 }
 
-#[extendr]
-fn trace_leave() {
+pub fn trace_leave() {
     let call = CALLS.with_borrow_mut(Vec::pop);
     drop(call);
 }
 
 /// Ends the record, and gives its columns; NULL if there is none.
-#[extendr]
-fn trace_stop() -> Result<Robj> {
+pub fn trace_stop() -> Result<Robj> {
     CALLS.take();
     let Some(mut record) = record::stop() else { return Ok(().into()) };
     let failures = profiler::stop_all(&mut record);
@@ -152,8 +147,7 @@ impl Column<'_> {
 }
 
 /// Writes the events of a trace to a file, in the JSON of Chrome's viewer and Perfetto, which other viewers read, too.
-#[extendr]
-fn trace_write(events: List, lanes: Strings, path: &str) -> Result<()> {
+pub fn trace_write(events: List, lanes: Strings, path: &str) -> Result<()> {
     Ok(serialized::write(Path::new(path), format!("{}\n", in_json(&events, &lanes)).as_bytes())?)
 }
 
@@ -232,16 +226,6 @@ impl Tracks {
         self.0.push(Track { lane: lane.to_owned(), name, sort: index * MANY + count.min(MANY - 1), open: vec![end] });
         self.0.len()
     }
-}
-
-extendr_module! {
-    mod trace;
-    fn trace_start;
-    fn trace_is_on;
-    fn trace_enter;
-    fn trace_leave;
-    fn trace_stop;
-    fn trace_write;
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! NVIDIA's libraries that plugins use, and where to find them. XLA opens each by name when it first needs it.
 
+use crate::find::machine::{list, name};
 use pjrt_base::private_fs;
 use pjrt_base::sync::Unpoisoned;
 use std::collections::HashSet;
@@ -159,13 +160,8 @@ fn with_origin(folder: &str, origin: &Path) -> String {
 
 /// `nvidia/*/lib` in a folder of packages, unless any user can put files there.
 fn of_packages(packages: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(packages.join("nvidia")) else {
-        return Vec::new();
-    };
-    let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path().join("lib")).collect();
-    folders.retain(|folder| !folder.ancestors().take(4).any(anyone_writes));
-    folders.sort();
-    folders
+    let folders = list(&packages.join("nvidia")).into_iter().map(|package| package.join("lib"));
+    folders.filter(|folder| !folder.ancestors().take(4).any(anyone_writes)).collect()
 }
 
 /// The system's folders with libraries: the toolkit that variables name, the loader's variable, toolkits in the usual
@@ -192,16 +188,13 @@ fn of_toolkit(toolkit: &Path) -> [PathBuf; 3] {
 
 /// `cuda-13`, `cuda-13.0` and so on, newest first.
 fn installed_toolkits(folder: &Path, major: u32) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut found: Vec<(u32, PathBuf)> = entries
-        .filter_map(|entry| {
-            let name = entry.file_name();
-            let version = name.to_str()?.strip_prefix("cuda-")?.to_owned();
-            let mut parts = version.split('.').map(str::parse::<u32>);
-            (parts.next()?.ok()? == major)
-                .then(|| (parts.next().and_then(|minor| minor.ok()).unwrap_or(0), entry.path()))
-        })
-        .collect();
+    let of_version = |path: PathBuf| {
+        let mut parts = name(&path).strip_prefix("cuda-")?.split('.').map(str::parse::<u32>);
+        let is_it = parts.next()?.ok()? == major;
+        let minor = parts.next().and_then(|minor| minor.ok()).unwrap_or(0);
+        is_it.then_some((minor, path))
+    };
+    let mut found: Vec<(u32, PathBuf)> = list(folder).into_iter().filter_map(of_version).collect();
     found.sort_by(|a, b| b.cmp(a));
     found.into_iter().map(|(_, path)| path).collect()
 }
@@ -215,8 +208,9 @@ fn of_loader(configuration: &Path, depth: usize) -> Vec<PathBuf> {
             // `include` takes a pattern; in practice, `*.conf` in one folder.
             Some(pattern) if depth == 0 => {
                 let folder = configuration.parent().unwrap_or(Path::new("/")).join(pattern.trim());
-                for file in configurations(folder.parent().unwrap_or(Path::new("/"))) {
-                    folders.extend(of_loader(&file, depth + 1));
+                let files = list(folder.parent().unwrap_or(Path::new("/")));
+                for file in files.iter().filter(|file| file.extension().is_some_and(|end| end == "conf")) {
+                    folders.extend(of_loader(file, depth + 1));
                 }
             }
             None if line.starts_with('/') => folders.push(line.into()),
@@ -224,14 +218,6 @@ fn of_loader(configuration: &Path, depth: usize) -> Vec<PathBuf> {
         }
     }
     folders
-}
-
-fn configurations(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<PathBuf> =
-        entries.map(|entry| entry.path()).filter(|file| file.extension().is_some_and(|end| end == "conf")).collect();
-    files.sort();
-    files
 }
 
 #[cfg(test)]

@@ -82,15 +82,12 @@ fn driver_missing(module: Option<&str>, target: &CudaTarget) -> Error {
     if cfg!(target_os = "macos") {
         return Error::new(Kind::DriverMissing, "CUDA is not available on macOS.");
     }
+    const CONTAINER: &str = "In a container: start it with access to the GPUs, for example with `--gpus all` and the \
+                             NVIDIA container toolkit.";
     let library = driver::LIBRARY;
     if let Some(module) = module {
         let message = format!("The system has the NVIDIA driver {module}, but its library '{library}' was not found.");
-        return Error::new(Kind::DriverMissing, message)
-            .hint(
-                "In a container: start it with access to the GPUs, for example with `--gpus all` and the NVIDIA \
-                   container toolkit.",
-            )
-            .hint(Reason::DriverHidden);
+        return Error::new(Kind::DriverMissing, message).hint(CONTAINER).hint(Reason::DriverHidden);
     }
     let oldest = target.major.and_then(libraries::oldest_driver);
     let wanted = oldest.map_or(String::new(), |oldest| format!(", version {oldest} or newer"));
@@ -99,10 +96,7 @@ fn driver_missing(module: Option<&str>, target: &CudaTarget) -> Error {
         format!("There is no NVIDIA driver on this machine: the loader did not find '{library}'."),
     )
     .hint(format!("With an NVIDIA GPU: install its driver{wanted}. The CUDA toolkit is not needed."))
-    .hint(
-        "In a container: start it with access to the GPUs, for example with `--gpus all` and the NVIDIA container \
-           toolkit.",
-    )
+    .hint(CONTAINER)
     .hint("Without a GPU: use another platform, such as \"cpu\".")
 }
 

@@ -1,6 +1,7 @@
 //! Loads NVIDIA's libraries before the plugin opens them by name, so that it uses exactly these.
 
 use super::libraries::{LibrarySearch, Wanted};
+use crate::find::machine::{list, name};
 use crate::library;
 use std::path::{Path, PathBuf};
 
@@ -81,11 +82,7 @@ fn companions(file: &Path) -> Vec<PathBuf> {
     let (true, Some(folder)) = (is_nvrtc, file.parent()) else {
         return Vec::new();
     };
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with("libnvrtc-builtins.so."))
-        .map(|entry| entry.path())
-        .collect()
+    list(folder).into_iter().filter(|path| name(path).starts_with("libnvrtc-builtins.so.")).collect()
 }
 
 /// Whether this process has loaded a library with this name.

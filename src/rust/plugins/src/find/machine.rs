@@ -59,15 +59,10 @@ impl Machine {
         let listed = self.variable(name).map(std::env::split_paths).into_iter().flatten();
         listed.filter(|path| !path.as_os_str().is_empty()).collect()
     }
-
-    /// A folder of the system, such as `usr/lib`.
-    pub fn system(&self, path: &str) -> PathBuf {
-        self.root.join(path)
-    }
 }
 
 /// The names in a folder; empty if it is not readable.
-pub(super) fn list(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn list(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().take(MOST_ENTRIES).flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.sort();
@@ -82,12 +77,12 @@ pub(super) fn read(path: &Path) -> Option<String> {
 }
 
 /// The last part of a path; empty if it is not valid text.
-pub(super) fn name(path: &Path) -> &str {
+pub(crate) fn name(path: &Path) -> &str {
     path.file_name().and_then(OsStr::to_str).unwrap_or_default()
 }
 
 /// The numbers in a name or a version, for sorting: 3.10 comes after 3.9.
-pub(super) fn numbers(text: &str) -> Vec<u64> {
+pub(crate) fn numbers(text: &str) -> Vec<u64> {
     let digits = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
     digits.map(|part| part.parse().unwrap_or(u64::MAX)).collect()
 }

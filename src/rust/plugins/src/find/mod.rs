@@ -4,7 +4,7 @@
 //! `places` lists the places to search, in order, `python` finds a Python's package folders, `packages` finds plugins
 //! in them, `names` determines a plugin's platform, and `trust` decides whose libraries are allowed.
 
-mod machine;
+pub(crate) mod machine;
 mod names;
 mod packages;
 mod places;

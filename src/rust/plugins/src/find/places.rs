@@ -2,7 +2,7 @@
 
 use super::machine::{list, name, Machine};
 use super::python;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The system's library folders.
 const LIBRARIES: [&str; 6] =
@@ -39,16 +39,12 @@ pub(super) fn all(machine: &Machine) -> (Vec<SearchPlace>, Vec<(PathBuf, &'stati
         }
     }
     places.add("TPU_LIBRARY_PATH", Kind::Tpu, machine.path("TPU_LIBRARY_PATH"));
-    if may_discover(machine) {
+    // Places that the user did not name for plugins.
+    if machine.variable("PJRT_DISCOVER").is_none_or(|value| value != "0") {
         places.add_pythons(machine);
         places.add_system(machine);
     }
     (places.all, places.refused)
-}
-
-/// Whether to search places that the user did not name for plugins.
-fn may_discover(machine: &Machine) -> bool {
-    machine.variable("PJRT_DISCOVER").is_none_or(|value| value != "0")
 }
 
 #[derive(Default)]
@@ -64,13 +60,8 @@ impl Places {
 
     fn add_pythons(&mut self, machine: &Machine) {
         let environment = |path: PathBuf| python::environment(&path);
-        let of_reticulate = |path: PathBuf| {
-            if path.is_dir() {
-                python::environment(&path)
-            } else {
-                python::interpreter(&path)
-            }
-        };
+        let of_reticulate =
+            |path: PathBuf| if path.is_dir() { python::environment(&path) } else { python::interpreter(&path) };
         let mut add =
             |source: &str, sites: Option<Vec<PathBuf>>| self.add(source, Kind::Site, sites.unwrap_or_default());
         add("VIRTUAL_ENV", machine.path("VIRTUAL_ENV").map(environment));
@@ -85,18 +76,14 @@ impl Places {
     }
 
     fn add_system(&mut self, machine: &Machine) {
-        self.add("system", Kind::Site, python::environment(&machine.system("usr")));
-        let neuron = machine.system("opt/aws/neuron/lib");
+        self.add("system", Kind::Site, python::environment(&machine.root.join("usr")));
+        let neuron = machine.root.join("opt/aws/neuron/lib");
         self.add("AWS Neuron", Kind::Libraries, Some(neuron).filter(|path| path.is_dir()));
-        for environment in list(&machine.system("opt")).iter().filter(|path| is_neuron_environment(path)) {
+        // Amazon's images have folders such as `/opt/aws_neuronx_venv_pytorch_2_8`, one for each framework.
+        for environment in list(&machine.root.join("opt")).iter().filter(|path| name(path).starts_with("aws_neuron")) {
             self.add("AWS Neuron", Kind::Site, python::environment(environment));
         }
-        let libraries = LIBRARIES.iter().map(|path| machine.system(path)).filter(|path| path.is_dir());
+        let libraries = LIBRARIES.iter().map(|path| machine.root.join(path)).filter(|path| path.is_dir());
         self.add("system", Kind::Libraries, libraries);
     }
-}
-
-/// Amazon's images have folders such as `/opt/aws_neuronx_venv_pytorch_2_8`, one for each framework.
-fn is_neuron_environment(path: &Path) -> bool {
-    name(path).starts_with("aws_neuron")
 }

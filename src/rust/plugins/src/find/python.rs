@@ -72,16 +72,13 @@ pub(super) fn user_sites(machine: &Machine) -> Vec<PathBuf> {
         (None, Some(home)) => below(&home.join(".local"), None),
         _ => Vec::new(),
     };
-    if cfg!(target_os = "macos") {
-        let library = home.map(|home| home.join("Library/Python"));
-        let versions = library.map(|folder| newest_first(list(&folder))).unwrap_or_default();
-        sites.extend(folders(versions.iter().map(|version| version.join("lib/python/site-packages"))));
-    }
-    if cfg!(windows) {
-        let library = machine.path("APPDATA").map(|folder| folder.join("Python"));
-        let versions = library.map(|folder| newest_first(list(&folder))).unwrap_or_default();
-        sites.extend(folders(versions.iter().map(|version| version.join("site-packages"))));
-    }
+    let (library, below) = match std::env::consts::OS {
+        "macos" => (home.map(|home| home.join("Library/Python")), "lib/python/site-packages"),
+        "windows" => (machine.path("APPDATA").map(|folder| folder.join("Python")), "site-packages"),
+        _ => return sites,
+    };
+    let versions = library.map(|folder| newest_first(list(&folder))).unwrap_or_default();
+    sites.extend(folders(versions.iter().map(|version| version.join(below))));
     sites
 }
 
@@ -113,9 +110,6 @@ pub(super) fn reticulate_environment(machine: &Machine) -> Option<PathBuf> {
 /// The package folders below a prefix, for a version such as "3.11", or for all versions if that has none.
 fn below(prefix: &Path, version: Option<&str>) -> Vec<PathBuf> {
     let libraries = ["local/lib", "local/lib64", "lib", "lib64"].map(|library| prefix.join(library));
-    let of_version = |library: &Path, version: &str| {
-        ["python", "pypy"].map(|kind| library.join(format!("{kind}{version}"))).into_iter().collect::<Vec<_>>()
-    };
     let of_any = |library: &Path| {
         let is_python = |path: &PathBuf| {
             let version = name(path).strip_prefix("python").or_else(|| name(path).strip_prefix("pypy"));
@@ -127,7 +121,8 @@ fn below(prefix: &Path, version: Option<&str>) -> Vec<PathBuf> {
         folders(pythons.iter().flat_map(|python| ["site-packages", "dist-packages"].map(|site| python.join(site))))
     };
     let mut found = version.map_or_else(Vec::new, |version| {
-        sites(libraries.iter().flat_map(|library| of_version(library, version)).collect())
+        let kinds = ["python", "pypy"].map(|kind| format!("{kind}{version}"));
+        sites(libraries.iter().flat_map(|library| kinds.each_ref().map(|kind| library.join(kind))).collect())
     });
     if found.is_empty() {
         found = sites(libraries.iter().flat_map(|library| of_any(library)).collect());

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// The URL for messages: without user name, password, query and fragment, which may be secret. Accepts any text, since
 /// invalid URLs may contain passwords, too.
-pub(super) fn redact(text: &str) -> String {
+pub fn redact(text: &str) -> String {
     let end = text.find(['?', '#']).unwrap_or(text.len());
     let text = &text[..end];
     let (scheme, rest) = match text.find("://") {

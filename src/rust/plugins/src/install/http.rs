@@ -6,7 +6,7 @@ use super::address::redact;
 use super::index::{self, Machine};
 use super::watch::{Watch, SLICE};
 use pjrt_base::error::{Error, Kind, Result};
-use reqwest::header::{HeaderMap, ACCEPT};
+use reqwest::header::{HeaderMap, HeaderValue, ACCEPT};
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Certificate, Response, StatusCode, Url};
 use rustls::pki_types::{pem::PemObject, CertificateDer};
@@ -194,7 +194,7 @@ impl Http {
     /// Reads an index page.
     pub fn page(&self, url: &Url, watch: &mut Watch<'_>) -> Result<Answer> {
         self.retrying(url, watch, |watch| {
-            let accept = HeaderMap::from_iter([(ACCEPT, PAGE_TYPES.parse().map_err(|_| odd_header(url))?)]);
+            let accept = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(PAGE_TYPES))]);
             let mut response = self.get(url, accept, watch)?;
             let is_json = response
                 .headers()
@@ -311,11 +311,6 @@ fn status_hint(status: StatusCode) -> &'static str {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::PROXY_AUTHENTICATION_REQUIRED => LOGIN_HINT,
         _ => INDEX_HINT,
     }
-}
-
-#[cold]
-fn odd_header(url: &Url) -> Error {
-    download_error(url, "the request cannot be written", INDEX_HINT)
 }
 
 /// The error for a failed download from `url`, with a reason and a hint.

@@ -8,6 +8,7 @@ use super::plan::Piece;
 use super::watch::Watch;
 use super::{page, pip};
 use crate::cuda::{self, Driver, Version};
+use crate::find::machine::numbers;
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use reqwest::Url;
@@ -169,11 +170,6 @@ fn not_listed(folder: &Url, links: &[page::Link], wheel: &Piece, target: Platfor
     } else {
         error.hint(format!("Available versions: {newest}."))
     }
-}
-
-/// The numbers in a version, for sorting.
-fn numbers(version: &str) -> Vec<u64> {
-    version.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
 }
 
 fn local_page(url: &Url) -> Result<super::http::Answer> {

@@ -23,23 +23,25 @@ pub struct Manifest {
 /// A plugin for one operating system and processor.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ManifestEntry {
+pub struct ManifestEntry {
     pub platform: String,
     os: String,
     pub arch: String,
     pub version: String,
+    /// The version of the PJRT C API.
     pub api: Option<String>,
-    stablehlo: Option<String>,
+    /// The StableHLO versions that it reads, such as `0.9.0 to 1.13.3`.
+    pub stablehlo: Option<String>,
     pub cuda: Option<u32>,
     pub project: Option<String>,
     pub file: Option<String>,
     pub url: Option<String>,
     pub sha256: Option<String>,
-    bytes: Option<u64>,
+    pub bytes: Option<u64>,
     pub library: Option<String>,
     #[serde(default)]
     pub also: Vec<String>,
-    unpacked: Option<u64>,
+    pub unpacked: Option<u64>,
 }
 
 /// A wheel of libraries that a CUDA plugin needs.
@@ -56,22 +58,6 @@ pub(super) struct Library {
     pub unpacked: u64,
     #[serde(default)]
     pub files: Vec<String>,
-}
-
-/// A plugin that can be downloaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Available {
-    /// The platform, or one CUDA version.
-    pub name: String,
-    pub version: String,
-    /// The value of `source` with which it can be installed.
-    pub source: &'static str,
-    /// The version of the PJRT C API.
-    pub api: Option<String>,
-    /// The StableHLO versions that it reads, such as `0.9.0 to 1.13.3`.
-    pub stablehlo: Option<String>,
-    /// The size of the download.
-    pub bytes: Option<u64>,
 }
 
 /// The operating system and processor of a plugin, as named in `std::env::consts`.
@@ -149,17 +135,9 @@ impl Manifest {
         found
     }
 
-    /// All plugins that can be downloaded for this machine.
-    pub fn available(&self) -> Vec<Available> {
-        let available = |e: &ManifestEntry| Available {
-            name: e.name(),
-            version: e.version.clone(),
-            source: e.source(),
-            api: e.api.clone(),
-            stablehlo: e.stablehlo.clone(),
-            bytes: self.bytes(e),
-        };
-        self.plugins_for(PlatformRelease::HERE).map(available).collect()
+    /// All plugins that can be downloaded for this machine, and their download sizes in bytes.
+    pub fn available(&self) -> Vec<(&ManifestEntry, Option<u64>)> {
+        self.plugins_for(PlatformRelease::HERE).map(|e| (e, self.bytes(e))).collect()
     }
 
     /// The total download size of a plugin.
@@ -179,7 +157,7 @@ impl Manifest {
 }
 
 impl ManifestEntry {
-    /// Its own name, if a platform has several plugins: `"cuda12"`.
+    /// The platform, or its own name if a platform has several plugins: `"cuda12"`.
     pub fn name(&self) -> String {
         self.cuda.map_or_else(|| self.platform.clone(), |major| format!("{}{major}", self.platform))
     }
@@ -196,19 +174,12 @@ impl ManifestEntry {
         self.url.is_some()
     }
 
+    /// The value of `source` with which it can be installed.
     pub fn source(&self) -> &'static str {
         if self.is_release() {
             "release"
         } else {
             "index"
         }
-    }
-
-    pub fn bytes(&self) -> Option<u64> {
-        self.bytes
-    }
-
-    pub fn unpacked(&self) -> Option<u64> {
-        self.unpacked
     }
 }

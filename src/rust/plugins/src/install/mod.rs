@@ -21,10 +21,11 @@ mod verify;
 mod watch;
 
 use crate::library;
+pub use address::redact as redacted;
 use http::{Http, Limits};
 use index::{Machine, ThisMachine};
-pub use manifest::Manifest;
 use manifest::PlatformRelease;
+pub use manifest::{Manifest, ManifestEntry};
 pub use page::{links, Link};
 use pjrt_base::error::{Error, Kind, Result};
 use place::{InstallFolder, Record};
@@ -90,37 +91,8 @@ pub struct Request<'a> {
 pub struct Installed {
     /// The name of its folder.
     folder: String,
-    library: PathBuf,
-    record: Record,
-}
-
-impl Installed {
-    pub fn platform(&self) -> &str {
-        &self.record.platform
-    }
-
-    pub fn library(&self) -> &Path {
-        &self.library
-    }
-
-    pub fn version(&self) -> &str {
-        &self.record.version
-    }
-
-    /// The version of the PJRT C API that it implements, if the manifest lists it.
-    pub fn api(&self) -> Option<&str> {
-        self.record.api.as_deref()
-    }
-
-    /// Its origin: `"index"`, `"release"`, `"url"` or `"file"`.
-    pub fn source(&self) -> &str {
-        &self.record.source
-    }
-
-    /// The total size of its files.
-    pub fn bytes(&self) -> u64 {
-        self.record.bytes
-    }
+    pub library: PathBuf,
+    pub record: Record,
 }
 
 /// The plugin in `store` to use for a platform, if it is complete: the one that `PJRT_PLUGIN_URL_<PLATFORM>` names,
@@ -167,32 +139,14 @@ pub fn index_in_use(index_url: Option<&str>, progress: &mut Progress<'_>) -> Res
     Ok((address::redact(url.as_str()), origin))
 }
 
-/// Removes secrets from a URL, or from any text that may be one, so that it can be shown.
-pub fn redacted(text: &str) -> String {
-    address::redact(text)
-}
-
 /// All complete plugins in `store`. For each platform, the user's choice comes first.
 pub fn all_installed(store: Store<'_>) -> Vec<Installed> {
     platforms(store).iter().flat_map(|platform| InstallFolder::new(store, platform).all()).collect()
 }
 
-/// A complete plugin that is not used, because others could have changed it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    pub platform: String,
-    pub library: PathBuf,
-    pub reason: String,
-}
-
-/// The plugins in `store` that others could have changed.
-pub fn refused(store: Store<'_>) -> Vec<Refused> {
-    let of_platform = |platform: &String| {
-        let refused = InstallFolder::new(store, platform).refused();
-        let describe = |(library, reason)| Refused { platform: platform.clone(), library, reason };
-        refused.into_iter().map(describe).collect::<Vec<_>>()
-    };
-    platforms(store).iter().flat_map(of_platform).collect()
+/// The plugins in `store` that are not used because they are damaged, or others could have changed them, with the reasons.
+pub fn refused(store: Store<'_>) -> Vec<(Installed, String)> {
+    platforms(store).iter().flat_map(|platform| InstallFolder::new(store, platform).refused()).collect()
 }
 
 /// The folders in `store`.
@@ -356,7 +310,10 @@ impl Work<'_> {
         }
         let library = match &plan.library {
             Some(library) => library.clone(),
-            None => find_library(work.path(), &first_name(found))?,
+            None => find_library(
+                work.path(),
+                &found.first().map(|found| address::file_name(&found.url)).unwrap_or_default(),
+            )?,
         };
         let path = work.path().join(&library);
         if !library::inspect(&path)?.is_plugin {
@@ -377,11 +334,6 @@ impl Work<'_> {
         };
         work.publish(&plan.folder, &record, plan.force)
     }
-}
-
-/// The file name of the plugin itself.
-fn first_name(found: &[index::IndexFile]) -> String {
-    found.first().map(|found| address::file_name(&found.url)).unwrap_or_default()
 }
 
 /// Finds the only plugin among the files unpacked from `what`. Returns its path below `root`.

@@ -26,7 +26,7 @@ const DOWNLOADS: &str = ".downloads";
 
 /// The origin of a plugin, as stored in its folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub struct Record {
     pub platform: String,
     pub version: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,46 +63,35 @@ impl InstallFolder {
 
     /// The plugin in a folder, if it is complete and nobody else could have changed it.
     pub fn installed(&self, folder: &str) -> Option<Installed> {
-        let found = self.complete(folder)?;
-        self.objection(&found.library).is_none().then_some(found)
+        self.found(folder).filter(|(_, reason)| reason.is_none()).map(|(found, _)| found)
     }
 
-    /// The plugins that are not used because they are damaged, or others could have changed them: their libraries, with the
-    /// reasons.
-    pub fn refused(&self) -> Vec<(PathBuf, String)> {
-        let reason = |name: &String| match self.complete(name) {
-            Some(found) => self.objection(&found.library).map(|reason| (found.library, reason)),
-            None => self.damaged(name),
-        };
-        self.folders().iter().filter_map(reason).collect()
+    /// The plugins that are not used because they are damaged, or others could have changed them, with the reasons.
+    pub fn refused(&self) -> Vec<(Installed, String)> {
+        let refused = |name: &String| self.found(name).and_then(|(found, reason)| Some((found, reason?)));
+        self.folders().iter().filter_map(refused).collect()
     }
 
-    /// The plugin in a folder, if its library is not the one that was installed.
-    fn damaged(&self, folder: &str) -> Option<(PathBuf, String)> {
-        let record = self.record(folder)?;
+    /// The plugin in a folder, and why it is not used if it is not.
+    fn found(&self, folder: &str) -> Option<(Installed, Option<String>)> {
+        let record: Record =
+            basic_toml::from_str(&fs::read_to_string(self.root.join(folder).join(RECORD)).ok()?).ok()?;
+        if !is_below(&record.library) {
+            return None;
+        }
         let library = self.root.join(folder).join(&record.library);
-        let bytes = fs::symlink_metadata(&library).map_or(0, |found| found.len());
-        let wanted = record.library_bytes;
-        is_below(&record.library)
-            .then(|| (library, format!("it is damaged: it has {bytes} bytes, but {wanted} were installed")))
+        let metadata = fs::symlink_metadata(&library).ok();
+        let (bytes, wanted) = (metadata.as_ref().map_or(0, fs::Metadata::len), record.library_bytes);
+        let reason = match metadata.is_some_and(|found| found.is_file()) && bytes == wanted {
+            true => self.objection(&library),
+            false => Some(format!("it is damaged: it has {bytes} bytes, but {wanted} were installed")),
+        };
+        Some((Installed { folder: folder.to_string(), library, record }, reason))
     }
 
     /// Why others could have changed a file here.
     fn objection(&self, file: &Path) -> Option<String> {
         file.ancestors().take_while(|path| path.starts_with(&self.top)).find_map(|path| objection(path, self.keeper))
-    }
-
-    /// The plugin in a folder, if it is complete.
-    fn complete(&self, folder: &str) -> Option<Installed> {
-        let record = self.record(folder)?;
-        let library = self.root.join(folder).join(&record.library);
-        let bytes = fs::symlink_metadata(&library).ok().filter(fs::Metadata::is_file)?.len();
-        let whole = bytes == record.library_bytes && is_below(&record.library);
-        whole.then(|| Installed { folder: folder.to_string(), library, record })
-    }
-
-    fn record(&self, folder: &str) -> Option<Record> {
-        basic_toml::from_str(&fs::read_to_string(self.root.join(folder).join(RECORD)).ok()?).ok()
     }
 
     /// The names of the folders that may have plugins.
@@ -140,7 +129,7 @@ impl InstallFolder {
             };
         };
         let draft = self.temporary();
-        let mut file = create_file(&draft)?;
+        let mut file = create_file(&draft, false)?;
         let written = file.write_all(folder.as_bytes()).and_then(|()| fs::rename(&draft, &path));
         written.map_err(|e| io_error("write", &path, &e))
     }
@@ -322,7 +311,7 @@ impl Workspace<'_> {
         let text = basic_toml::to_string(record)
             .map_err(|e| Error::new(Kind::Internal, format!("Cannot write a record: {e}.")))?;
         let path = self.path.join(RECORD);
-        let mut file = create_file(&path)?;
+        let mut file = create_file(&path, false)?;
         let header = "# Where this plugin comes from. Written by pjrt when it was complete.\n";
         let written = file.write_all(header.as_bytes()).and_then(|()| file.write_all(text.as_bytes()));
         written.and_then(|()| file.sync_all()).map_err(|e| io_error("write", &path, &e))?;
@@ -397,14 +386,9 @@ pub(super) fn create_folder(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Creates a file. Others can read but not write to it.
-pub(super) fn create_file(path: &Path) -> Result<File> {
-    private_fs::create_file(path, false).map_err(|e| io_error("create", path, &e))
-}
-
-/// Creates an executable file.
-pub(super) fn create_program(path: &Path) -> Result<File> {
-    private_fs::create_file(path, true).map_err(|e| io_error("create", path, &e))
+/// Creates a file, or an executable one. Others can read but not write to it.
+pub(super) fn create_file(path: &Path, runs: bool) -> Result<File> {
+    private_fs::create_file(path, runs).map_err(|e| io_error("create", path, &e))
 }
 
 /// Opens a file for reading and writing. Creates it if it does not exist.

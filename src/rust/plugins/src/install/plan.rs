@@ -11,7 +11,7 @@ use reqwest::Url;
 use std::path::Path;
 
 /// Everything that an installation needs to know.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Plan {
     /// The user's name for it: the platform, or one CUDA version.
     pub name: String,
@@ -62,8 +62,9 @@ impl Plan {
         machine: &dyn Machine,
         target: PlatformRelease,
     ) -> Result<Plan> {
+        let choice = Choice { manifest, machine, target };
         let given = match (request.source, request.path) {
-            (PluginSource::File, Some(path)) => return from_path(path, request, manifest, machine, target),
+            (PluginSource::File, Some(path)) => return choice.of_path(path, request),
             (PluginSource::File, None) => {
                 return Err(Error::new(Kind::InvalidInput, "`path` must be the path of the plugin's file.")
                     .hint("It can be a wheel, an archive, a library, or a folder with wheels."))
@@ -76,14 +77,21 @@ impl Plan {
         };
         match given {
             Some(url) => from_url(url, request.name, manifest, "url"),
-            None => from_manifest(request, manifest, machine, target),
+            None => choice.of_manifest(request),
         }
     }
 }
 
+/// What the choice of a plugin depends on, besides the request.
+struct Choice<'a> {
+    manifest: &'a Manifest,
+    machine: &'a dyn Machine,
+    target: PlatformRelease,
+}
+
 /// The URL in `PJRT_PLUGIN_URL_<PLATFORM>`.
 fn given_url(name: &str, manifest: &Manifest, machine: &dyn Machine) -> Result<Option<Url>> {
-    let variable = url_variable(manifest.platform(name));
+    let variable = variable("PJRT_PLUGIN_URL_", manifest.platform(name));
     machine.variable(&variable).map(|text| address::parse(&text, &variable, "a plugin")).transpose()
 }
 
@@ -108,14 +116,7 @@ fn told_sha256(url: &Url) -> Result<Option<String>> {
     hash.ok_or_else(invalid).map(Some)
 }
 
-pub(super) fn url_variable(platform: &str) -> String {
-    variable("PJRT_PLUGIN_URL_", platform)
-}
-
-pub(super) fn path_variable(platform: &str) -> String {
-    variable("PJRT_PLUGIN_PATH_", platform)
-}
-
+/// The variable for a platform, whose name starts like this.
 fn variable(start: &str, platform: &str) -> String {
     let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     start.chars().chain(platform.chars().map(upper)).collect()
@@ -131,117 +132,97 @@ fn from_url(mut url: Url, name: &str, manifest: &Manifest, source: &'static str)
     let folder = folder_of(source, &url);
     let sha256 = told_sha256(&url)?;
     url.set_fragment(None);
-    let platform = manifest.platform(name).to_string();
-    let version = address::wheel_version(&address::file_name(&url)).unwrap_or_default();
     Ok(Plan {
         name: name.to_string(),
-        platform,
+        platform: manifest.platform(name).to_string(),
         folder,
-        version,
-        api: None,
+        version: address::wheel_version(&address::file_name(&url)).unwrap_or_default(),
         source,
-        library: None,
         pieces: vec![Piece { url: Some(url), sha256, ..Piece::default() }],
-        index: None,
         select: source == "file",
         force: source == "file",
-        instead: None,
+        ..Plan::default()
     })
 }
 
-fn from_path(
-    path: &Path,
-    request: &Request<'_>,
-    manifest: &Manifest,
-    machine: &dyn Machine,
-    target: PlatformRelease,
-) -> Result<Plan> {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-    let hint = "`path` must be the path of a wheel, an archive, a library, or a folder with wheels.";
-    let found = path.metadata().map_err(|e| super::place::io_error("read", &path, &e).hint(hint))?;
-    let folder = if found.is_dir() { Some(path.as_path()) } else { path.parent() };
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
-    let known = |e: &ManifestEntry| e.file.as_deref() == Some(&*file);
-    if found.is_dir() || request.version.is_some() || manifest.plugins(request.name, target).any(known) {
-        // A folder serves as an index. The hashes of the manifest apply to its wheels.
-        let request = Request { source: PluginSource::Index, path: None, ..*request };
-        let only = (!found.is_dir()).then_some(&*file);
-        let mut plan =
-            from_entries(&request, manifest, machine, target, |e| only.is_none_or(|f| e.file.as_deref() == Some(f)))?;
-        plan.index = folder.map(|f| f.display().to_string());
-        return Ok(plan);
+impl Choice<'_> {
+    fn of_path(&self, path: &Path, request: &Request<'_>) -> Result<Plan> {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        let hint = "`path` must be the path of a wheel, an archive, a library, or a folder with wheels.";
+        let found = path.metadata().map_err(|e| super::place::io_error("read", &path, &e).hint(hint))?;
+        let folder = if found.is_dir() { Some(path.as_path()) } else { path.parent() };
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        let known = |e: &ManifestEntry| e.file.as_deref() == Some(&*file);
+        if found.is_dir() || request.version.is_some() || self.manifest.plugins(request.name, self.target).any(known) {
+            // A folder serves as an index. The hashes of the manifest apply to its wheels.
+            let request = Request { source: PluginSource::Index, path: None, ..*request };
+            let only = (!found.is_dir()).then_some(&*file);
+            let mut plan = self.of_entries(&request, |e| only.is_none_or(|f| e.file.as_deref() == Some(f)))?;
+            plan.index = folder.map(|f| f.display().to_string());
+            return Ok(plan);
+        }
+        match Url::from_file_path(&path) {
+            Ok(url) => from_url(url, request.name, self.manifest, "file"),
+            Err(()) => bail!(InvalidInput, "`path` is \"{}\", which is not a valid file name.", path.display()),
+        }
     }
-    match Url::from_file_path(&path) {
-        Ok(url) => from_url(url, request.name, manifest, "file"),
-        Err(()) => bail!(InvalidInput, "`path` is \"{}\", which is not a valid file name.", path.display()),
-    }
-}
 
-fn from_manifest(
-    request: &Request<'_>,
-    manifest: &Manifest,
-    machine: &dyn Machine,
-    target: PlatformRelease,
-) -> Result<Plan> {
-    // An archive without a known hash is only used if the user asks for it.
-    let trusted = |e: &ManifestEntry| match request.source {
-        PluginSource::Release => e.is_release(),
-        PluginSource::Index => !e.is_release(),
-        _ => !e.is_release() || e.sha256.is_some(),
-    };
-    from_entries(request, manifest, machine, target, trusted)
-}
-
-fn from_entries(
-    request: &Request<'_>,
-    manifest: &Manifest,
-    machine: &dyn Machine,
-    target: PlatformRelease,
-    wanted: impl Fn(&ManifestEntry) -> bool,
-) -> Result<Plan> {
-    let mut entries: Vec<_> = manifest.plugins(request.name, target).filter(|e| wanted(e)).collect();
-    let first = entries.first().copied();
-    if entries.iter().any(|e| request.version == Some(&e.version)) {
-        entries.retain(|e| request.version == Some(&e.version));
+    fn of_manifest(&self, request: &Request<'_>) -> Result<Plan> {
+        // An archive without a known hash is only used if the user asks for it.
+        let trusted = |e: &ManifestEntry| match request.source {
+            PluginSource::Release => e.is_release(),
+            PluginSource::Index => !e.is_release(),
+            _ => !e.is_release() || e.sha256.is_some(),
+        };
+        self.of_entries(request, trusted)
     }
-    let entry = choose(&entries, request.name, machine)?.ok_or_else(|| nothing_fits(request, manifest, target))?;
-    let version = request.version.filter(|v| *v != entry.version);
-    let named = entry.name() == request.name && entry.platform != request.name;
-    let is_other = request.version.is_some() && first.is_some_and(|first| !std::ptr::eq(first, entry));
-    let own = Piece {
-        url: entry.url.as_deref().map(|url| release_url(url, entry, version)).transpose()?,
-        project: entry.project.clone().unwrap_or_default(),
-        version: version.unwrap_or(&entry.version).to_string(),
-        file: entry.file.clone().filter(|_| version.is_none()),
-        sha256: entry.sha256.clone().filter(|_| version.is_none()),
-        bytes: entry.bytes(),
-        unpacked: entry.unpacked(),
-        members: entry.library.iter().chain(&entry.also).cloned().collect(),
-    };
-    let libraries = manifest.libraries(entry).map(|library| Piece {
-        url: None,
-        project: library.project.clone(),
-        version: library.version.clone(),
-        file: Some(library.file.clone()),
-        sha256: Some(library.sha256.clone()),
-        bytes: Some(library.bytes),
-        unpacked: Some(library.unpacked),
-        members: library.files.clone(),
-    });
-    Ok(Plan {
-        name: request.name.to_string(),
-        platform: entry.platform.clone(),
-        folder: version.map_or_else(|| entry.folder(), |v| entry.folder().replacen(&entry.version, &plain(v), 1)),
-        version: own.version.clone(),
-        api: entry.api.clone().filter(|_| version.is_none()),
-        source: entry.source(),
-        library: entry.library.clone(),
-        pieces: std::iter::once(own).chain(libraries).collect(),
-        index: None,
-        select: version.is_some() || is_other || named || request.source == PluginSource::Release,
-        force: request.force,
-        instead: archive_hint(request, manifest, target).filter(|_| !entry.is_release()),
-    })
+
+    fn of_entries(&self, request: &Request<'_>, wanted: impl Fn(&ManifestEntry) -> bool) -> Result<Plan> {
+        let Choice { manifest, machine, target } = *self;
+        let mut entries: Vec<_> = manifest.plugins(request.name, target).filter(|e| wanted(e)).collect();
+        let first = entries.first().copied();
+        if entries.iter().any(|e| request.version == Some(&e.version)) {
+            entries.retain(|e| request.version == Some(&e.version));
+        }
+        let entry = choose(&entries, request.name, machine)?.ok_or_else(|| nothing_fits(request, manifest, target))?;
+        let version = request.version.filter(|v| *v != entry.version);
+        let named = entry.name() == request.name && entry.platform != request.name;
+        let is_other = request.version.is_some() && first.is_some_and(|first| !std::ptr::eq(first, entry));
+        let own = Piece {
+            url: entry.url.as_deref().map(|url| release_url(url, entry, version)).transpose()?,
+            project: entry.project.clone().unwrap_or_default(),
+            version: version.unwrap_or(&entry.version).to_string(),
+            file: entry.file.clone().filter(|_| version.is_none()),
+            sha256: entry.sha256.clone().filter(|_| version.is_none()),
+            bytes: entry.bytes,
+            unpacked: entry.unpacked,
+            members: entry.library.iter().chain(&entry.also).cloned().collect(),
+        };
+        let libraries = manifest.libraries(entry).map(|library| Piece {
+            url: None,
+            project: library.project.clone(),
+            version: library.version.clone(),
+            file: Some(library.file.clone()),
+            sha256: Some(library.sha256.clone()),
+            bytes: Some(library.bytes),
+            unpacked: Some(library.unpacked),
+            members: library.files.clone(),
+        });
+        Ok(Plan {
+            name: request.name.to_string(),
+            platform: entry.platform.clone(),
+            folder: version.map_or_else(|| entry.folder(), |v| entry.folder().replacen(&entry.version, &plain(v), 1)),
+            version: own.version.clone(),
+            api: entry.api.clone().filter(|_| version.is_none()),
+            source: entry.source(),
+            library: entry.library.clone(),
+            pieces: std::iter::once(own).chain(libraries).collect(),
+            index: None,
+            select: version.is_some() || is_other || named || request.source == PluginSource::Release,
+            force: request.force,
+            instead: archive_hint(request, manifest, target).filter(|_| !entry.is_release()),
+        })
+    }
 }
 
 /// The entry to use: the first, or for CUDA the first that the driver can run.
@@ -312,7 +293,7 @@ fn archive_hint(request: &Request<'_>, manifest: &Manifest, target: PlatformRele
 
 /// How to avoid a download.
 pub(super) fn own_plugin_hint(platform: &str) -> String {
-    format!("To use a plugin of your own, set {} to the path of its library.", path_variable(platform))
+    format!("To use a plugin of your own, set {} to the path of its library.", variable("PJRT_PLUGIN_PATH_", platform))
 }
 
 /// What to do on a machine without a network.

@@ -1,7 +1,7 @@
 //! Extracts files from a wheel, another zip archive, or a compressed tar archive. Never writes outside the given
 //! folder: paths that lead out of it are refused, links are skipped, and number and size of files are limited.
 
-use super::place::{create_file, create_folder, create_program, io_error, is_below};
+use super::place::{create_file, create_folder, io_error, is_below};
 use super::watch::Watch;
 use pjrt_base::error::{Error, Kind, Result};
 use std::cell::Cell;
@@ -99,7 +99,7 @@ fn from_tar(file: File, target: &mut Destination<'_, '_>) -> Result<()> {
             let runs = can_run(entry.header().mode().ok());
             target.write(&member, entry, runs)?;
         } else {
-            target.pass(&member, entry)?;
+            target.copy(&member, entry, |_| Ok(()))?;
         }
     }
 }
@@ -161,15 +161,10 @@ impl Destination<'_, '_> {
         if let Some(folder) = path.parent() {
             create_folder(folder)?;
         }
-        let mut file = if runs { create_program(&path)? } else { create_file(&path)? };
+        let mut file = create_file(&path, runs)?;
         self.written +=
             self.copy(member, from, |block| file.write_all(block).map_err(|e| io_error("write", &path, &e)))?;
         file.sync_all().map_err(|e| io_error("write", &path, &e))
-    }
-
-    /// Skips one file.
-    fn pass(&mut self, member: &str, from: impl Read) -> Result<()> {
-        self.copy(member, from, |_| Ok(())).map(|_| ())
     }
 
     /// Passes one file's bytes on, and returns their number.

@@ -22,11 +22,11 @@ pub struct CompiledCall {
     device_id: Option<usize>,
     /// `None` if an R function runs instead.
     pub program: Option<Program>,
-    /// Its R objects, and where the dispatcher's list holds them while the entry is live.
-    kept: SEXP,
-    place: usize,
-    is_live: Cell<bool>,
-    last_use: Cell<u64>,
+    /// Its R objects, and where the dispatcher's list holds them while the entry is live: until the dispatcher removes it.
+    pub kept: SEXP,
+    pub place: usize,
+    pub is_live: Cell<bool>,
+    pub last_use: Cell<u64>,
 }
 
 pub struct Program {
@@ -82,9 +82,8 @@ pub fn new_kept(call: &Call, request: &Request, compiled: SEXP) -> Result<SEXP> 
     sexp::set_at(kept.sexp(), OUT_TREE, field(compiled, "out_tree"));
     sexp::set_at(kept.sexp(), CONSTANTS, optional_list(compiled, "const_arrays")?);
     let outputs = &executable.signature().outputs;
-    let shapes = sexp::vector(SEXPTYPE::VECSXP, outputs.len());
+    let shapes = sexp::list(outputs.iter().map(|spec| sexp::new_whole_numbers(&spec.dims)));
     sexp::set_at(kept.sexp(), SHAPES, shapes);
-    outputs.iter().enumerate().for_each(|(i, spec)| sexp::set_at(shapes, i, sexp::new_whole_numbers(&spec.dims)));
     Ok(kept.sexp())
 }
 
@@ -135,28 +134,6 @@ impl CompiledCall {
     /// The entry at its place in the dispatcher's list.
     pub fn at(self, place: usize) -> CompiledCall {
         CompiledCall { place, is_live: Cell::new(true), ..self }
-    }
-
-    /// Its R objects; not protected once the entry has ended.
-    pub fn kept(&self) -> SEXP {
-        self.kept
-    }
-
-    pub fn place(&self) -> usize {
-        self.place
-    }
-
-    pub fn is_live(&self) -> bool {
-        self.is_live.get()
-    }
-
-    /// Called when the dispatcher removes the entry.
-    pub fn end(&self) {
-        self.is_live.set(false);
-    }
-
-    pub fn last_use(&self) -> u64 {
-        self.last_use.get()
     }
 
     pub fn touch(&self, clock: &Cell<u64>) {

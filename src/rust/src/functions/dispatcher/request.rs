@@ -13,7 +13,6 @@ use pjrt_data::convert::NA_INTEGER;
 use pjrt_data::dtype::{DType, HostType};
 use pjrt_data::hash::Mixer;
 use smallvec::SmallVec;
-use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// What a program must know of an input.
@@ -62,7 +61,7 @@ impl Request {
         let mask = if call.dispatcher.statics.is_empty() {
             Vec::new()
         } else {
-            request.walked.tree.leaf_mask(&call.dispatcher.statics())
+            request.walked.tree.leaf_mask(&tree::set(&call.dispatcher.statics))
         };
         for i in 0..request.walked.leaves.len() {
             let x = request.walked.leaves[i];
@@ -175,7 +174,9 @@ impl Request {
     }
 
     fn data(&self, call: &Call, i: usize, x: SEXP) -> Result<Leaf> {
-        let is_shaped = !sexp::is_nil(dim_attribute(x));
+        // SAFETY: the caller protects the arguments.
+        let dims: SmallVec<[i64; 4]> = unsafe { sexp::dim(x) }.iter().map(|&dim| dim.into()).collect();
+        let is_shaped = !dims.is_empty();
         let (host_type, dtype) = match sexp::kind(x) {
             SEXPTYPE::LGLSXP => (HostType::Logical, DType::Pred),
             SEXPTYPE::INTSXP => (HostType::Integer, DType::I32),
@@ -183,8 +184,6 @@ impl Request {
             _ if is_shaped => return Err(self.invalid(i, "its dtype is not one anvl can represent")),
             _ => return Err(self.not_an_input(i, x)),
         };
-        // SAFETY: the caller protects the arguments.
-        let dims: SmallVec<[i64; 4]> = unsafe { sexp::dim(x) }.iter().map(|&dim| dim.into()).collect();
         if !is_shaped && (sexp::is_object(x) || sexp::len(x) != 1 || is_missing(x)) {
             return Err(self.not_an_input(i, x));
         }
@@ -223,11 +222,6 @@ pub fn data_type_name(dtype: DType) -> Option<&'static str> {
         name if dtype.info().bits < 8 || name.starts_with("f8") => None,
         name => Some(name),
     }
-}
-
-fn dim_attribute(x: SEXP) -> SEXP {
-    // SAFETY: on R's main thread; R looks up attributes of every value.
-    unsafe { Rf_getAttrib(x, R_DimSymbol) }
 }
 
 /// Whether the only value of a vector is NA.
@@ -374,8 +368,7 @@ fn kept_texts(place: &AtomicPtr<SEXPREC>, texts: &[&str]) -> SEXP {
     if !made.is_null() {
         return made;
     }
-    let vector = Protected::new(sexp::vector(SEXPTYPE::STRSXP, texts.len()));
-    texts.iter().enumerate().for_each(|(i, text)| sexp::set_text(vector.sexp(), i, text));
+    let vector = Protected::new(sexp::new_strings(texts.iter().copied()));
     place.store(sexp::keep(vector.sexp()), Ordering::Relaxed);
     vector.sexp()
 }
@@ -384,11 +377,10 @@ fn kept_texts(place: &AtomicPtr<SEXPREC>, texts: &[&str]) -> SEXP {
 pub fn info(call: &Call, request: &Request) -> SEXP {
     let count = request.leaves.len();
     let tree = Protected::new(tree::handle_of_copy(&request.walked));
-    let leaves = Protected::new(sexp::vector(SEXPTYPE::VECSXP, count));
+    let leaves = Protected::new(sexp::list(request.walked.leaves.iter().copied()));
     let is_static = Protected::new(sexp::vector(SEXPTYPE::LGLSXP, count));
     let avals = Protected::new(sexp::vector(SEXPTYPE::VECSXP, count));
     for (i, leaf) in request.leaves.iter().enumerate() {
-        sexp::set_at(leaves.sexp(), i, request.walked.leaves[i]);
         // SAFETY: a logical vector with an element for each leaf.
         unsafe { *LOGICAL(is_static.sexp()).add(i) = leaf.aval.is_none().into() };
         if let Some(aval) = &leaf.aval {
@@ -406,10 +398,7 @@ pub fn info(call: &Call, request: &Request) -> SEXP {
     if call.dispatcher.is_newer {
         items.push(("context", call.context));
     }
-    let items = ManuallyDrop::new(items);
-    let out = sexp::named_list(&items);
-    drop(ManuallyDrop::into_inner(items));
-    out
+    sexp::over_jumps(items, |items| sexp::named_list(items))
 }
 
 fn aval_list(call: &Call, leaf: &Leaf, aval: &Aval) -> SEXP {
@@ -419,14 +408,13 @@ fn aval_list(call: &Call, leaf: &Leaf, aval: &Aval) -> SEXP {
         Some(_) if call.dispatcher.is_newer => "double",
         _ => data_type_name(aval.dtype).unwrap_or_default(),
     };
-    let dtype = Protected::new(sexp::new_string(name));
-    let shape = Protected::new(sexp::new_whole_numbers(&aval.dims));
+    let dtype = || sexp::new_string(name);
+    let shape = || sexp::new_whole_numbers(&aval.dims);
     if call.dispatcher.is_newer {
-        let kind = Protected::new(sexp::new_string(if leaf.data.is_some() { "rdata" } else { "array" }));
-        return sexp::named_list(&[("kind", kind.sexp()), ("dtype", dtype.sexp()), ("shape", shape.sexp())]);
+        let kind = || sexp::new_string(if leaf.data.is_some() { "rdata" } else { "array" });
+        return sexp::record(&[("kind", &kind), ("dtype", &dtype), ("shape", &shape)]);
     }
-    let ambiguous = sexp::new_flag(aval.ambiguous);
-    sexp::named_list(&[("dtype", dtype.sexp()), ("shape", shape.sexp()), ("ambiguous", ambiguous)])
+    sexp::record(&[("dtype", &dtype), ("shape", &shape), ("ambiguous", &|| sexp::new_flag(aval.ambiguous))])
 }
 
 /// The R object of a dtype for an output; not protected. R may leave this by a long jump.

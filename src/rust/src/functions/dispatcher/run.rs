@@ -13,7 +13,6 @@ use crate::r::sexp::{self, Protected};
 use extendr_ffi::*;
 use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_data::convert::Check;
-use std::mem::ManuallyDrop;
 
 /// Runs the entry, or returns the R function that does. `kept` are the entry's R objects, which the caller protects. R may
 /// leave this by a long jump.
@@ -42,13 +41,11 @@ fn execute(call: &Call, request: &Request, program: &Program, kept: SEXP) -> Res
     }));
     // Holds the buffers that are made for this call.
     let made = Protected::new(sexp::vector(SEXPTYPE::VECSXP, request.leaves.len() + program.phantoms.len()));
-    let mut values = ManuallyDrop::new(InputObjects::new());
-    let launched = inputs(call, request, program, kept, made.sexp(), &mut values).and_then(|()| {
+    sexp::over_jumps(InputObjects::new(), |values| {
+        inputs(call, request, program, kept, made.sexp(), values)?;
         // SAFETY: the inputs are protected by the arguments, by `kept` and by `made`; the outputs above.
-        unsafe { execute::launch(executable, &values, &ExecuteOptions::default(), outputs) }
-    });
-    drop(ManuallyDrop::into_inner(values));
-    launched?;
+        unsafe { execute::launch(executable, values, &ExecuteOptions::default(), outputs) }
+    })?;
     Ok(value.sexp())
 }
 
@@ -98,8 +95,7 @@ fn array(call: &Call, program: &Program, kept: SEXP, outputs: NewOutputs, i: usi
         sexp::set_at(array.sexp(), 4, sexp::new_flag(program.ambiguous[i]));
     }
     sexp::set_at(array.sexp(), sexp::len(names) - 1, sexp::at(call.parts, BACKEND));
-    // SAFETY: a protected list, and as many names.
-    unsafe { Rf_setAttrib(array.sexp(), R_NamesSymbol, names) };
+    sexp::set_names(array.sexp(), names);
     sexp::set_class(array.sexp(), request::array_class());
     array.sexp()
 }

@@ -127,8 +127,7 @@ impl Arguments {
             return Ok(given);
         }
         let first = ManuallyDrop::new(self.matched(args)?);
-        let names = Protected::new(sexp::vector(SEXPTYPE::VECSXP, first.names.len()));
-        first.names.iter().enumerate().for_each(|(i, &value)| sexp::set_at(names.sexp(), i, value));
+        let names = Protected::new(sexp::list(first.names.iter().copied()));
         // Nothing is allocated from here on.
         let First { nodes, values, order, walk, .. } = ManuallyDrop::into_inner(first);
         let order: Vec<usize> = order.into_iter().flatten().collect();
@@ -174,7 +173,9 @@ impl Arguments {
     }
 
     fn matched(&self, args: SEXP) -> Result<First<'_>> {
-        let mut first = First::new(self);
+        let (order, values) = (vec![None; self.inputs.len()], InputObjects::new());
+        let (walk, nodes, names) = (Walk::default(), Vec::new(), Vec::new());
+        let mut first = First { arguments: self, walk, nodes, names, values, order };
         first.walk(args)?;
         let missing = first.order.iter().zip(&self.inputs).filter(|(value, _)| value.is_none());
         let missing: Vec<_> = missing.map(|(_, (_, own))| format!("`{own}`")).collect();
@@ -228,18 +229,7 @@ struct First<'a> {
     order: Vec<Option<usize>>,
 }
 
-impl<'a> First<'a> {
-    fn new(arguments: &'a Arguments) -> Self {
-        First {
-            arguments,
-            walk: Walk::default(),
-            nodes: Vec::new(),
-            names: Vec::new(),
-            values: InputObjects::new(),
-            order: vec![None; arguments.inputs.len()],
-        }
-    }
-
+impl First<'_> {
     fn walk(&mut self, args: SEXP) -> Result<()> {
         let formals = &self.arguments.formals;
         if sexp::kind(args) != SEXPTYPE::VECSXP || sexp::len(args) != formals.len() {

@@ -1,21 +1,21 @@
 //! What is known of a function of a program, as a text that R keeps.
 
-use crate::functions::tree::Texts;
-use crate::programs::{executable, program};
+use crate::functions::tree;
 use crate::r::conditions::{Failure, Result};
 use crate::r::describe::describe;
 use crate::r::sexp;
 use extendr_api::prelude::*;
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind};
+use pjrt_core::Executable;
 use pjrt_data::array::Spec;
+use pjrt_data::layout::format_type;
 use pjrt_ir::hlo::sharding::Sharding;
 use pjrt_program::callable::{self, Callable, Choice, Input, Wanted};
+use pjrt_program::program::Program;
 
 /// The function of an executable; `exported` is the text of the exported function that it was compiled from, or NULL.
-#[extendr]
-fn function_of_executable(executable: Robj, exported: Robj) -> Result<String> {
-    let executable = executable::get(&executable)?;
+pub fn function_of_executable(executable: &Executable, exported: Robj) -> Result<String> {
     let (signature, shardings) = (executable.signature(), executable.shardings());
     let (replicas, partitions) = executable.counts();
     let devices = u32::try_from(replicas * partitions).unwrap_or(u32::MAX);
@@ -40,9 +40,8 @@ fn function_of_executable(executable: Robj, exported: Robj) -> Result<String> {
 }
 
 /// The function of a program whose inputs have dimensions without sizes.
-#[extendr]
-fn function_of_program(program: Robj) -> Result<String> {
-    let Some(function) = program::get(&program)?.function()? else {
+pub fn function_of_program(program: &Program) -> Result<String> {
+    let Some(function) = program.function()? else {
         bail!(Internal, "The shapes of the program are fixed.");
     };
     Ok(function.to_text()?)
@@ -51,29 +50,24 @@ fn function_of_program(program: Robj) -> Result<String> {
 /// The type of a whole array, whose parts a program may have on several devices.
 fn whole(spec: &Spec, sharding: Option<&Option<Sharding>>) -> String {
     let dims = sharding.and_then(Option::as_ref).map_or(&spec.dims[..], |sharding| &sharding.whole);
-    let dims = dims.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
-    format!("{}[{dims}]", spec.dtype.name())
+    format_type(spec.dtype, dims)
 }
 
 /// The function with these names of its arguments.
-#[extendr]
-fn function_renamed(function: &str, arguments: Robj) -> Result<String> {
+pub fn function_renamed(function: &str, arguments: Robj) -> Result<String> {
     let callable = Callable::of_text(function)?;
     let before = callable.names();
-    let texts = Texts::of(sexp::of(&arguments), "arguments");
-    let names = texts.as_ref().ok().and_then(|texts| texts.all().ok()).filter(|names| names.len() == before.len());
-    let Some(names) = names else {
+    let Some(names) = texts(&arguments).filter(|names| names.len() == before.len()) else {
         let (count, given) = (counted(before.len(), "name"), describe(sexp::of(&arguments)));
         let error = Error::new(Kind::InvalidType, format!("`arguments` must be {count}, not {given}."));
         let known = callable::quoted_list(before.into_iter());
         return Err(Failure(if known.is_empty() { error } else { error.hint(format!("They replace {known}.")) }));
     };
-    Ok(callable.clone().renamed(&names)?.to_text()?)
+    Ok(callable.clone().renamed(&names.iter().map(String::as_str).collect::<Vec<_>>())?.to_text()?)
 }
 
 /// The step of a function; see pjrt_step().
-#[extendr]
-fn function_step(function: &str, state: Robj, outputs: Robj) -> Result<String> {
+pub fn function_step(function: &str, state: Robj, outputs: Robj) -> Result<String> {
     let callable = Callable::of_text(function)?;
     let names = if outputs.is_null() { Some(Vec::new()) } else { texts(&outputs) };
     let Some(names) = names.filter(|names| names.iter().all(|name| !name.is_empty())) else {
@@ -133,15 +127,12 @@ fn whole_number(x: i32) -> f64 {
 
 /// A character vector without NA.
 fn texts(x: &Robj) -> Option<Vec<String>> {
-    let texts = Texts::of(sexp::of(x), "x").ok()?;
-    let all = texts.all().ok()?;
-    Some(all.into_iter().map(ToOwned::to_owned).collect())
+    tree::texts(sexp::of(x), "x").ok()
 }
 
 /// What R needs to make the function: the names of its arguments, which of them may be left out, the one that has a default,
 /// and the arguments in a step's state.
-#[extendr]
-fn function_facts(function: &str) -> Result<Robj> {
+pub fn function_facts(function: &str) -> Result<List> {
     let callable = Callable::of_text(function)?;
     let names = callable.names();
     let weights = if callable.has_weights { names.last().copied().into() } else { Robj::from(()) };
@@ -154,14 +145,12 @@ fn function_facts(function: &str) -> Result<Robj> {
         state = state,
         is_symbolic = !callable.symbolic().is_empty(),
         devices = f64::from(callable.devices)
-    )
-    .into())
+    ))
 }
 
 /// The arrays of the arguments and of the result, as columns of data frames. Those of a step have the output that replaces
 /// them; NA for none.
-#[extendr]
-fn function_arrays(function: &str) -> Result<Robj> {
+pub fn function_arrays(function: &str) -> Result<Robj> {
     let callable = Callable::of_text(function)?;
     let (inputs, outputs) = (&callable.inputs, &callable.outputs);
     let flags = |flag: fn(&Input) -> bool| inputs.iter().map(flag).collect::<Logicals>();
@@ -182,25 +171,11 @@ fn function_arrays(function: &str) -> Result<Robj> {
 }
 
 /// The lines that print the function. `has_weights` says whether a model's weights are the default.
-#[extendr]
-fn function_lines(function: &str, has_weights: bool) -> Result<Vec<String>> {
+pub fn function_lines(function: &str, has_weights: bool) -> Result<Vec<String>> {
     Ok(Callable::of_text(function)?.lines(has_weights)?)
 }
 
 /// The function's signature in one line.
-#[extendr]
-fn function_signature(function: &str) -> Result<String> {
+pub fn function_signature(function: &str) -> Result<String> {
     Ok(Callable::of_text(function)?.signature())
-}
-
-extendr_module! {
-    mod description;
-    fn function_of_executable;
-    fn function_of_program;
-    fn function_renamed;
-    fn function_step;
-    fn function_facts;
-    fn function_arrays;
-    fn function_lines;
-    fn function_signature;
 }

@@ -183,7 +183,7 @@ unsafe extern "C-unwind" fn content_to_write(vector: SEXP) -> SEXP {
 
 /// Called by R's unserialize(): what it puts into the protected slot. A list, since R removes the attributes of what it gets.
 unsafe extern "C-unwind" fn content_read(_class: SEXP, content: SEXP) -> SEXP {
-    sexp::list_of(content)
+    sexp::list([content])
 }
 
 /// What R counts for a handle: the address and the length in bytes of the companion, or of the one vector in it.

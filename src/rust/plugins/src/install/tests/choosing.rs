@@ -35,8 +35,8 @@ fn the_manifest_is_complete_and_consistent() {
             (Some(_), None) => {
                 let (file, library) = (entry.file.as_ref().unwrap(), entry.library.as_ref().unwrap());
                 assert!(file.contains(&format!("-{}-", entry.version)), "{name}");
-                assert!(entry.sha256.as_ref().unwrap().len() == 64 && entry.bytes().unwrap() > 1_000_000, "{name}");
-                assert!(entry.unpacked().unwrap() > entry.bytes().unwrap() && library.contains('/'), "{name}");
+                assert!(entry.sha256.as_ref().unwrap().len() == 64 && entry.bytes.unwrap() > 1_000_000, "{name}");
+                assert!(entry.unpacked.unwrap() > entry.bytes.unwrap() && library.contains('/'), "{name}");
             }
             (None, Some(url)) => assert!(url.starts_with("https://") && url.contains(&entry.version), "{name}"),
             _ => panic!("{name} is neither on an index nor published elsewhere"),

@@ -105,7 +105,7 @@ fn a_plugin_that_others_could_have_changed_is_refused_with_the_reason() {
     };
     let cache = Store::Cache(&folder.0);
     let site = Store::Site { folder: &folder.0, package: Path::new("/") };
-    let reasons = |store| refused(store).into_iter().map(|one| one.reason).collect::<Vec<_>>();
+    let reasons = |store| refused(store).into_iter().map(|(_, reason)| reason).collect::<Vec<_>>();
     assert_eq!((reasons(cache), reasons(site)), (vec![], vec![]));
     let tiny = folder.join("tiny");
     for (mode, who) in [(0o775, "its group"), (0o777, "every user")] {

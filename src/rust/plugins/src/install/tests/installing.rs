@@ -31,7 +31,7 @@ pub(super) fn index() -> (Server, String) {
 
 pub(super) fn install(manifest: &Manifest, cache: &Path, index: &str, force: bool) -> Result<PathBuf> {
     let request = Request { force, ..request(cache, index) };
-    carry_out_on(&request, manifest, &Invented::default()).map(|installed| installed.library().to_path_buf())
+    carry_out_on(&request, manifest, &Invented::default()).map(|installed| installed.library.to_path_buf())
 }
 
 /// The names in a folder that do not begin with a dot.
@@ -70,8 +70,11 @@ fn a_plugin_is_installed_once_and_found_again() {
     let all = all_installed(Store::Cache(&cache));
     assert_eq!(all.len(), 1);
     let one = &all[0];
-    assert_eq!((one.platform(), one.version(), one.source(), one.api()), ("tiny", "1.2+3", "index", None));
-    assert_eq!((one.library(), one.bytes()), (library.as_path(), library_bytes().len() as u64));
+    assert_eq!(
+        (&*one.record.platform, &*one.record.version, &*one.record.source, one.record.api.as_deref()),
+        ("tiny", "1.2+3", "index", None)
+    );
+    assert_eq!((one.library.as_path(), one.record.bytes), (library.as_path(), library_bytes().len() as u64));
 }
 
 #[cfg(unix)]
@@ -300,9 +303,9 @@ fn without_a_lock_the_first_to_finish_wins() {
     let (first, second, third) = (build("a"), build("b"), build("c"));
     let library = first.publish("1-x", &record, false).unwrap();
     assert_eq!(second.publish("1-x", &record, false).unwrap(), library);
-    assert_eq!(std::fs::read(library.library()).unwrap(), b"a");
+    assert_eq!(std::fs::read(&library.library).unwrap(), b"a");
     assert_eq!(third.publish("1-x", &record, true).unwrap(), library);
-    assert_eq!(std::fs::read(library.library()).unwrap(), b"c");
+    assert_eq!(std::fs::read(&library.library).unwrap(), b"c");
     assert_eq!(names(&folder.join("tiny")), ["1-x"]);
 }
 
@@ -369,12 +372,12 @@ fn a_users_file_is_installed_unchanged_and_used_from_then_on() {
     };
     let look = || found(&cache, &manifest, &Invented::default()).unwrap();
     let installed = from_file(&mine).unwrap();
-    assert!(installed.library().ends_with("libmine.so") && installed.source() == "file");
-    assert_eq!(look(), installed.library());
+    assert!(installed.library.ends_with("libmine.so") && installed.record.source == "file");
+    assert_eq!(look(), installed.library);
     let installed = from_file(&wheel).unwrap();
-    assert!(installed.library().ends_with(LIBRARY) && installed.version() == "7");
-    assert_eq!(look(), installed.library());
-    assert_eq!(all_installed(Store::Cache(&cache))[0].library(), installed.library(), "the user's choice comes first");
+    assert!(installed.library.ends_with(LIBRARY) && installed.record.version == "7");
+    assert_eq!(look(), installed.library);
+    assert_eq!(all_installed(Store::Cache(&cache))[0].library, installed.library, "the user's choice comes first");
     assert_eq!(all_installed(Store::Cache(&cache)).len(), 3);
     assert_eq!(install(&manifest, &cache, &url, false).unwrap(), ours);
     assert_eq!(look(), ours, "the manifest's is used again when it is asked for");
@@ -401,9 +404,9 @@ fn a_folder_of_wheels_serves_a_machine_without_a_network() {
     let error = from_folder(None).unwrap_err();
     assert!(error.kind() == Kind::Download && error.message().contains("there is no such file"), "{error}");
     std::fs::write(wheels.join(FILE), &bytes).unwrap();
-    assert_eq!(from_folder(None).unwrap().source(), "index");
+    assert_eq!(from_folder(None).unwrap().record.source, "index");
     std::fs::write(wheels.join("tiny_plugin-2.0-py3-none-linux_x86_64.whl"), &bytes).unwrap();
-    assert_eq!(from_folder(Some("2.0")).unwrap().version(), "2.0");
+    assert_eq!(from_folder(Some("2.0")).unwrap().record.version, "2.0");
     std::fs::write(wheels.join(FILE), b"changed").unwrap();
     std::fs::remove_dir_all(&cache).unwrap();
     assert_eq!(from_folder(None).unwrap_err().kind(), Kind::Checksum);
@@ -420,8 +423,8 @@ fn another_version_must_match_the_index() {
         carry_out_on(&request, &manifest, &Invented::default())
     };
     let installed = get(&url).unwrap();
-    assert_eq!((installed.version(), installed.api()), ("2.0", None));
-    assert_eq!(found(&folder.0, &manifest, &Invented::default()).unwrap(), installed.library());
+    assert_eq!((&*installed.record.version, installed.record.api.as_deref()), ("2.0", None));
+    assert_eq!(found(&folder.0, &manifest, &Invented::default()).unwrap(), installed.library);
     assert_eq!(get(&url).unwrap(), installed);
     assert_eq!(server.asked().iter().filter(|asked| asked.path.starts_with("/files/")).count(), 1);
 
@@ -459,8 +462,8 @@ fn a_url_variable_is_installed_and_used_while_it_is_set() {
     let good = machine(format!("{url}#sha256={hash}"));
     assert_eq!(found(&folder.0, &manifest, &good), None);
     let installed = get(&good).unwrap();
-    assert!(installed.library().ends_with("pjrt/lib/libpjrt_tiny.so") && installed.source() == "url");
-    assert_eq!(found(&folder.0, &manifest, &good).unwrap(), installed.library());
+    assert!(installed.library.ends_with("pjrt/lib/libpjrt_tiny.so") && installed.record.source == "url");
+    assert_eq!(found(&folder.0, &manifest, &good).unwrap(), installed.library);
     assert_eq!(get(&good).unwrap(), installed);
     assert_eq!(server.asked().len(), 2);
     assert_eq!(found(&folder.0, &manifest, &Invented::default()), None, "the variable is not set any more");
@@ -506,7 +509,7 @@ fn an_uninstalled_plugin_is_gone() {
         gone.into_iter().map(|(folder, bytes)| (bytes > 0).then_some(folder).unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(remove(Some("9")), [] as [PathBuf; 0]);
-    assert_eq!(remove(Some("")), [cache.join("tiny").join(own.library().parent().unwrap().file_name().unwrap())]);
+    assert_eq!(remove(Some("")), [cache.join("tiny").join(own.library.parent().unwrap().file_name().unwrap())]);
     assert_eq!(found(&cache, &manifest, &Invented::default()), Some(ours), "the choice went with it");
     std::fs::create_dir(cache.join("tiny/mine")).unwrap();
     assert_eq!(remove(None), [cache.join("tiny/1.2+3-x86_64")]);
@@ -549,10 +552,10 @@ fn libraries_that_a_plugin_needs_are_unpacked_beside_it_in_their_wheels_layout()
     };
     let installed = carry_out(&plan, &request, &Invented::default(), TARGET, limits(), &mut listen).unwrap();
     let root = folder.join("tiny/1.2+3-tiny13-x86_64");
-    assert_eq!(installed.library(), root.join(LIBRARY));
+    assert_eq!(installed.library, root.join(LIBRARY));
     assert_eq!(std::fs::read(root.join("nvidia/cu13/lib/libcublas.so.13")).unwrap(), b"library");
     assert!(!root.join("nvidia/cu13/include").exists());
-    assert_eq!(installed.bytes(), library_bytes().len() as u64 + 7);
+    assert_eq!(installed.record.bytes, library_bytes().len() as u64 + 7);
     let remove = |name| {
         let gone = uninstall(name, None, &folder.0, &manifest, &mut |_, _| true).unwrap();
         gone.into_iter().map(|(folder, _)| folder).collect::<Vec<_>>()

@@ -164,7 +164,7 @@ fn carry_out_on(request: &Request<'_>, manifest: &Manifest, machine: &Invented) 
 }
 
 fn found(cache: &Path, manifest: &Manifest, machine: &Invented) -> Option<PathBuf> {
-    installed_on("tiny", Store::Cache(cache), manifest, machine, TARGET).map(|found| found.library().to_path_buf())
+    installed_on("tiny", Store::Cache(cache), manifest, machine, TARGET).map(|found| found.library.to_path_buf())
 }
 
 /// Limits for tests: short, and without proxies, since the server is on this machine.
