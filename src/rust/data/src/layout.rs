@@ -64,5 +64,7 @@ pub fn column_major(dims: &[i64]) -> Strides {
 
 /// Whether `order` is a permutation of the dimensions of a rank.
 pub fn is_permutation(order: &[i64], rank: usize) -> bool {
-    order.len() == rank && (0..rank as i64).all(|d| order.contains(&d))
+    let mut is_missing = vec![true; rank];
+    let mut take = |&d: &i64| is_missing.get_mut(d as usize).is_some_and(std::mem::take);
+    order.len() == rank && order.iter().all(&mut take)
 }

@@ -445,7 +445,7 @@ pub fn new_doubles(values: &[f64]) -> SEXP {
 /// A new integer vector, or a double vector if a value does not fit; not protected.
 #[inline]
 pub fn new_whole_numbers(values: &[i64]) -> SEXP {
-    let fits = values.iter().all(|&v| v.abs() <= i64::from(i32::MAX));
+    let fits = values.iter().all(|&v| v.unsigned_abs() <= i32::MAX as u64);
     // SAFETY: each vector is new, of the accessor's kind, and as long as there are values.
     unsafe {
         if fits {
