@@ -18,7 +18,7 @@ use pjrt_data::dlpack::Lent;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void, CStr};
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::Mutex;
 
 /// R does not count buffers above this size by a vector of the same size: it would collect all garbage first.
 const WEIGHED: usize = 8 << 20;
@@ -214,6 +214,7 @@ unsafe extern "C" fn python_release(buffer: *mut Buffer) {
 }
 
 /// Functions of Python.
+#[derive(Clone, Copy)]
 struct Python {
     /// Takes an object's array over: returns the array's address, plus one for the struct with a version, or zero.
     take: Take,
@@ -222,12 +223,11 @@ struct Python {
     get_pointer: GetPointer,
 }
 
-/// Those that [`python_connect`] told last, which stay in memory; null until then.
-static PYTHON: AtomicPtr<Python> = AtomicPtr::new(std::ptr::null_mut());
+/// Those that [`python_connect`] told last.
+static PYTHON: Mutex<Option<Python>> = Mutex::new(None);
 
-fn python() -> Option<&'static Python> {
-    // SAFETY: what `python_connect` stores is never freed.
-    unsafe { PYTHON.load(Ordering::Acquire).as_ref() }
+fn python() -> Option<Python> {
+    *PYTHON.lock().ok()?
 }
 
 type Take = unsafe extern "C" fn(*mut c_void) -> usize;
@@ -236,7 +236,9 @@ type GetPointer = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_voi
 
 /// Tells the functions of Python that [`dlpack_take_object`] and [`python_destroy`] need.
 unsafe extern "C" fn python_connect(take: Take, is_valid: IsValid, get_pointer: GetPointer) {
-    PYTHON.store(Box::into_raw(Box::new(Python { take, is_valid, get_pointer })), Ordering::Release);
+    if let Ok(mut python) = PYTHON.lock() {
+        *python = Some(Python { take, is_valid, get_pointer });
+    }
 }
 
 /// The destructor of a capsule: releases the array that nobody took.
