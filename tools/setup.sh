@@ -56,11 +56,6 @@ update_index() {
 
 # Installs packages, after a line with their number and size.
 install_packages() {
-    announce_packages "$@"
-    apt_install "$@"
-}
-
-announce_packages() {
     update_index
     size=$(as_root apt-get install --no-install-recommends --assume-no "$@" </dev/null 2>/dev/null | awk '
         / newly installed/ {count = $1 + $3 " packages"}
@@ -68,9 +63,6 @@ announce_packages() {
         /^After this/ && /will be used/ {disk = ", " $4 " " $5 " on disk"}
         END {if (count) print " (" count download disk ")"}')
     say "installing $*$size"
-}
-
-apt_install() {
     apt_log=$(mktemp)
     if ! as_root apt-get install -y -qq --no-install-recommends "$@" </dev/null >"$apt_log" 2>&1; then
         tail -n 20 "$apt_log" >&2
@@ -128,24 +120,14 @@ use_rust() {
 install_base() {
     command -v dpkg-query >/dev/null || stop "this script sets up Debian and Ubuntu only: see README.md for other systems"
     set -- $(missing_packages ca-certificates r-base-core g++ make r-cran-bit64 python3 python3-pip)
-    if use_rust; then
-        [ $# -eq 0 ] || install_packages "$@"
-    else
+    if ! use_rust; then
         update_index
         ending=$(rust_ending) || stop "apt has no recent enough Rust: install it with rustup (https://rustup.rs)"
-        announce_packages "rustc$ending" "cargo$ending" "$@"
-        apt_install "rustc$ending" "cargo$ending" ca-certificates
-        use_rust || stop "the Rust from apt does not work"
-        [ $# -eq 0 ] || build_beside apt_install "$@"
+        set -- "$@" "rustc$ending" "cargo$ending"
     fi
+    [ $# -eq 0 ] || install_packages "$@"
+    use_rust || stop "the Rust from apt does not work"
     say "using $(rustc --version) in $rust_bin"
-}
-
-# Runs a command while cargo builds the crates that do not depend on R. Without R, the others fail; install_package builds them.
-build_beside() {
-    cargo build --quiet --keep-going --locked --release --package pjrt --package pjrt-compiler \
-        --manifest-path src/rust/Cargo.toml </dev/null >/dev/null 2>&1 &
-    "$@"
 }
 
 install_tests() {

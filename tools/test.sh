@@ -14,11 +14,9 @@ case "$*" in
 *) stop "usage: sh tools/test.sh [--r | --fast]" ;;
 esac
 install_base
-install_package &
-package=$!
 install_tests
 [ "$mode" ] || install_lint
-wait "$package" || exit 1
+install_package
 install_plugin
 install_python
 
