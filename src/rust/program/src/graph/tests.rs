@@ -111,6 +111,10 @@ fn functions_of_one_operation_and_wrapped_programs_are_shown() {
         body += &format!("%a{} = stablehlo.add %b{i}, %a{i} : tensor<f32>\n", i + 1);
     }
     let long = wrapper(&(body + "return %a500 : tensor<f32>"));
+    // an input, the call and an output are the least
+    for most in 1..4 {
+        check(&long.view(most), 3);
+    }
     let view = long.view(40);
     check(&view, 40);
     let inside: Vec<_> = view.nodes.iter().filter(|node| node.parent == Some(1)).collect();
