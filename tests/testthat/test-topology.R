@@ -164,9 +164,8 @@ test_that("what cannot be compiled for a topology is refused", {
     pjrt_compile(program, topology = unserialize(serialize(far, NULL))), "invalid_pointer", "does not survive saving"
   )
   wide <- pjrt_program(all_reduce_program("2xf64", 2))
-  expect_refused(
-    pjrt_compile(wide, topology = far), "invalid_input", "collective operations need 2 devices, but it is compiled for 1"
-  )
+  needed <- "collective operations need 2 devices, but it is compiled for 1"
+  expect_refused(pjrt_compile(wide, topology = far), "invalid_input", needed)
   expect_refused(pjrt_compile(program, device = "cpu", topology = far), "invalid_input", "`topology` has the devices")
   expect_refused(
     pjrt_compile(program, devices = list("cpu"), topology = far), "invalid_input", "`topology` has the devices"
