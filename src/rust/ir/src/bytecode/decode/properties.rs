@@ -5,17 +5,27 @@ use super::super::damaged;
 use super::super::reader::Reader;
 use super::entries::{name, Decoder};
 use super::stablehlo;
-use crate::module::{is_listed, unknown, Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Scatter, Type};
+use crate::module::{unknown, Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Scatter, Type};
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
 
 type Attributes = Vec<(Name, Attribute)>;
+
+/// What stands beside each name.
+type Table<T> = LazyLock<HashMap<&'static str, T>>;
+
+/// The table of rows for several names each. The first row with a name counts.
+fn by_name<T: Copy>(rows: &[(&'static str, T)]) -> HashMap<&'static str, T> {
+    let each = |(names, of): &(&'static str, T)| names.split_ascii_whitespace().zip(std::iter::repeat(*of));
+    rows.iter().rev().flat_map(each).collect()
+}
 
 /// The attributes of operations in bytecode, sorted by name. Those with a question mark may be missing, and those with a plus are
 /// not in every version. In the portable form, none is missing.
 #[rustfmt::skip]
-const OWN: &[(&str, &str)] = &[
+static OWN: Table<&str> = Table::new(|| by_name(&[
     ("builtin.module", "sym_name? sym_visibility?"),
     ("func.call", "arg_attrs? callee no_inline? res_attrs?"),
     ("func.func", "arg_attrs? function_type no_inline? res_attrs? sym_name sym_visibility?"),
@@ -87,11 +97,11 @@ const OWN: &[(&str, &str)] = &[
     ("stablehlo.trace", "tag"),
     ("stablehlo.transpose", "permutation"),
     ("stablehlo.triangular_solve", "left_side lower transpose_a unit_diagonal"),
-];
+]));
 
 /// The same for the portable form, where it differs. Versions are part of the names.
 #[rustfmt::skip]
-const PORTABLE: &[(&str, &str)] = &[
+static PORTABLE: Table<&str> = Table::new(|| by_name(&[
     ("all_gather_v1 all_gather_v2", "all_gather_dim channel_id replica_groups use_global_device_ids"),
     ("all_reduce_v1 all_reduce_v2", "channel_id replica_groups use_global_device_ids"),
     ("all_to_all_v1 all_to_all_v2", "channel_id concat_dimension replica_groups split_count split_dimension"),
@@ -129,11 +139,10 @@ const PORTABLE: &[(&str, &str)] = &[
       unique_indices update_window_dims"),
     ("scatter_v2", "index_vector_dim indices_are_sorted input_batching_dims inserted_window_dims \
       scatter_dims_to_operand_dims scatter_indices_batching_dims unique_indices update_window_dims"),
-];
-
-/// Functions whose first version in the portable form had no accuracy.
-const WITHOUT: &str = "cbrt_v1 cosine_v1 exponential_minus_one_v1 exponential_v1 log_plus_one_v1 log_v1 logistic_v1 \
-    rsqrt_v1 sine_v1 sqrt_v1 tan_v1 tanh_v1";
+    // Functions whose first version had no accuracy.
+    ("cbrt_v1 cosine_v1 exponential_minus_one_v1 exponential_v1 log_plus_one_v1 log_v1 logistic_v1 rsqrt_v1 sine_v1 sqrt_v1 \
+      tan_v1 tanh_v1", ""),
+]));
 
 /// The numbers of some attributes of the portable form.
 const ARRAY: u64 = 1;
@@ -159,64 +168,57 @@ use Elements::{Any, Attributes as Of, Numbers};
 
 /// What the properties of the portable form must be: attributes of one of these numbers. Others are constants of integers.
 #[rustfmt::skip]
-const KINDS: &[(&str, &[u64], Elements)] = &[
-    ("arg_attrs res_attrs", &[ARRAY], Of(DICTIONARY)),
-    ("operand_layouts result_layouts", &[ARRAY], Of(CONSTANT)),
-    ("precision_config", &[ARRAY], Of(PRECISION)),
-    ("called_computations layout output_operand_aliases result_tilings", &[ARRAY], Any),
-    ("comparison_direction", &[3], Any),
-    ("compare_type", &[4], Any),
-    ("api_version", &[5], Any),
-    ("fft_type", &[7], Any),
-    ("rng_algorithm", &[12], Any),
-    ("rng_distribution", &[13], Any),
-    ("transpose_a", &[16], Any),
-    ("result_accuracy", &[20], Any),
+static KINDS: Table<(&[u64], Elements)> = Table::new(|| by_name(&[
+    ("arg_attrs res_attrs", (&[ARRAY], Of(DICTIONARY))),
+    ("operand_layouts result_layouts", (&[ARRAY], Of(CONSTANT))),
+    ("precision_config", (&[ARRAY], Of(PRECISION))),
+    ("called_computations layout output_operand_aliases result_tilings", (&[ARRAY], Any)),
+    ("comparison_direction", (&[3], Any)),
+    ("compare_type", (&[4], Any)),
+    ("api_version", (&[5], Any)),
+    ("fft_type", (&[7], Any)),
+    ("rng_algorithm", (&[12], Any)),
+    ("rng_distribution", (&[13], Any)),
+    ("transpose_a", (&[16], Any)),
+    ("result_accuracy", (&[20], Any)),
     ("has_dynamic_root has_side_effect indices_are_sorted is_host_transfer is_stable left_side lower unique_indices \
-      unit_diagonal use_global_device_ids", &[BOOLEAN], Any),
-    ("backend_config", &[DICTIONARY, STRING], Any),
-    ("composite_attributes", &[DICTIONARY], Any),
-    ("epsilon", &[8], Any),
+      unit_diagonal use_global_device_ids", (&[BOOLEAN], Any)),
+    ("backend_config", (&[DICTIONARY, STRING], Any)),
+    ("composite_attributes", (&[DICTIONARY], Any)),
+    ("epsilon", (&[8], Any)),
     // Groups of devices: integers, or axes of a mesh.
-    ("replica_groups", &[CONSTANT, AXES], Numbers(DType::I64)),
+    ("replica_groups", (&[CONSTANT, AXES], Numbers(DType::I64))),
     ("all_gather_dim batch_dims batch_group_count channel_id channel_type concat_dimension dim dimension \
       exponent_bits feature_group_count feature_index index index_vector_dim input_batch_dimension \
       input_feature_dimension iota_dimension kernel_input_feature_dimension kernel_output_feature_dimension \
       mantissa_bits output_batch_dimension output_feature_dimension scatter_dimension split_count split_dimension version",
-     &[INTEGER], Any),
+     (&[INTEGER], Any)),
     // A type stands for an omitted attribute.
     ("accumulation_type allow_imprecise_accumulation lhs_component_count num_primitive_operations rhs_component_count",
-     &[BOOLEAN, INTEGER, TYPE], Any),
-    ("window_reversal", &[CONSTANT], Numbers(DType::Pred)),
+     (&[BOOLEAN, INTEGER, TYPE], Any)),
+    ("window_reversal", (&[CONSTANT], Numbers(DType::Pred))),
     ("call_target_name callee decomposition einsum_config infeed_config name outfeed_config sym_name sym_visibility \
-      tag", &[STRING], Any),
-    ("value", &[CONSTANT], Any),
-    ("function_type lhs_precision_type rhs_precision_type", &[TYPE], Any),
-];
-
-/// Properties that are empty lists, or false, where StableHLO has no attribute.
-const EMPTY: &str =
-    "arg_attrs called_computations layout operand_layouts output_operand_aliases res_attrs result_layouts \
-    result_tilings";
-const FALSE: &str = "has_dynamic_root has_side_effect indices_are_sorted is_host_transfer is_stable unique_indices \
-    use_global_device_ids";
+      tag", (&[STRING], Any)),
+    ("value", (&[CONSTANT], Any)),
+    ("function_type lhs_precision_type rhs_precision_type", (&[TYPE], Any)),
+]));
 
 /// Operations of StableHLO without attributes.
-const NONE: &str =
-    "abs add after_all and async_done async_start atan2 bitcast_convert case ceil clamp complex convert \
-    count_leading_zeros create_token divide dynamic_pad dynamic_reshape dynamic_update_slice floor if imag is_finite \
-    maximum minimum multiply negate not optimization_barrier or partition_id popcnt power real real_dynamic_slice \
-    remainder replica_id reshape return round_nearest_afz round_nearest_even select shift_left \
-    shift_right_arithmetic shift_right_logical sign subtract tuple uniform_dequantize uniform_quantize while xor";
+#[rustfmt::skip]
+static NONE: Table<&str> = Table::new(|| by_name(&[
+    ("abs add after_all and async_done async_start atan2 bitcast_convert case ceil clamp complex convert \
+      count_leading_zeros create_token divide dynamic_pad dynamic_reshape dynamic_update_slice floor if imag is_finite \
+      maximum minimum multiply negate not optimization_barrier or partition_id popcnt power real real_dynamic_slice \
+      remainder replica_id reshape return round_nearest_afz round_nearest_even select shift_left \
+      shift_right_arithmetic shift_right_logical sign subtract tuple uniform_dequantize uniform_quantize while xor", ""),
+]));
 
 /// Operations of CHLO without attributes.
-const CHLO: &str =
-    "acos acosh _asin_acos_kernel asin asinh atan atanh bessel_i1e broadcast_select conj cosh digamma erf \
-    erf_inv erfc is_inf is_neg_inf is_pos_inf lgamma mulhi next_after polygamma sinh square tan zeta";
-
-fn listed(table: &[(&'static str, &'static str)], name: &str) -> Option<&'static str> {
-    table.iter().find(|(names, _)| is_listed(names, name)).map(|(_, list)| *list)
-}
+#[rustfmt::skip]
+static CHLO: Table<&str> = Table::new(|| by_name(&[
+    ("acos acosh _asin_acos_kernel asin asinh atan atanh bessel_i1e broadcast_select conj cosh digamma erf \
+      erf_inv erfc is_inf is_neg_inf is_pos_inf lgamma mulhi next_after polygamma sinh square tan zeta", ""),
+]));
 
 /// The name of an operation, and its attributes: its properties, and then those of the dictionary.
 pub(super) fn named<'a>(
@@ -229,11 +231,12 @@ pub(super) fn named<'a>(
     if let Some(portable) = full_name.strip_prefix("vhlo.") {
         return of_portable(decoder, portable, properties, others, in_function);
     }
-    let is_in = |dialect: &str, names: &str| full_name.strip_prefix(dialect).is_some_and(|name| is_listed(names, name));
-    let is_known = matches!(&**full_name, "func.return" | "sdy.return" | super::CAST)
-        || is_in("stablehlo.", NONE)
-        || is_in("chlo.", CHLO);
-    let Some(list) = listed(OWN, full_name).or(is_known.then_some("")) else {
+    let bare = || match full_name.split_once('.')? {
+        ("stablehlo", name) => NONE.get(name),
+        ("chlo", name) => CHLO.get(name),
+        _ => matches!(&**full_name, "func.return" | "sdy.return" | super::CAST).then_some(&""),
+    };
+    let Some(list) = OWN.get(&**full_name).or_else(bare) else {
         return Err(unknown(format_args!("operation {full_name}")));
     };
     let mut attributes = Attributes::new();
@@ -270,12 +273,11 @@ fn of_base(base: &str) -> Name {
 /// The name of an operation of the portable form without its version, and the names of its properties; `None` if it is not known.
 pub(in super::super) fn of_name(portable: &str) -> Option<(&str, &'static str)> {
     let (base, version) = portable.rsplit_once("_v")?;
-    let list = match listed(PORTABLE, portable) {
+    let list = match PORTABLE.get(portable).or_else(|| NONE.get(base)) {
         Some(list) => list,
-        None if is_listed(WITHOUT, portable) || is_listed(NONE, base) => "",
         // Newer versions of operations may have other properties.
         None if !matches!(version, "1" | "2") => return None,
-        None => listed(OWN, &of_base(base))?,
+        None => OWN.get(&*of_base(base))?,
     };
     Some((base, list))
 }
@@ -303,8 +305,7 @@ pub(in super::super) fn check(decoder: &mut Decoder<'_, '_>, name: &[u8], mut pr
 
 /// Whether an attribute is what a property must be.
 fn fits(decoder: &mut Decoder<'_, '_>, attribute: &Entry<'_>, key: &str) -> Result<bool> {
-    let known = KINDS.iter().find(|(keys, ..)| is_listed(keys, key));
-    let (_, kinds, elements) = *known.unwrap_or(&("", &[CONSTANT], Numbers(DType::I64)));
+    let (kinds, elements) = *KINDS.get(key).unwrap_or(&(&[CONSTANT], Numbers(DType::I64)));
     let Some((found, mut content)) = attribute.kind()? else { return Ok(false) };
     if !attribute.is_one_of(b"vhlo", kinds)? {
         return Ok(false);
@@ -419,8 +420,21 @@ pub(in super::super) fn usual(base: &str, key: &str) -> Option<Attribute> {
         "composite_attributes" => Attribute::Dictionary(Arc::new([])),
         "known_expanding_dimensions" | "known_nonexpanding_dimensions" => Attribute::Numbers(Arc::new([])),
         "backend_config" | "infeed_config" | "outfeed_config" | "sym_visibility" => Attribute::string(""),
-        _ if is_listed(EMPTY, key) => Attribute::Array(Arc::new([])),
-        _ if is_listed(FALSE, key) => Attribute::Bool(false),
+        "arg_attrs"
+        | "called_computations"
+        | "layout"
+        | "operand_layouts"
+        | "output_operand_aliases"
+        | "res_attrs"
+        | "result_layouts"
+        | "result_tilings" => Attribute::Array(Arc::new([])),
+        "has_dynamic_root"
+        | "has_side_effect"
+        | "indices_are_sorted"
+        | "is_host_transfer"
+        | "is_stable"
+        | "unique_indices"
+        | "use_global_device_ids" => Attribute::Bool(false),
         _ => return None,
     })
 }
