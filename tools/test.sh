@@ -14,6 +14,21 @@ case "$*" in
 *) stop "usage: sh tools/test.sh [--r | --fast]" ;;
 esac
 install_base
+manifest=src/rust/Cargo.toml
+R_HOME=$(R RHOME)
+export R_HOME
+
+# Compiles for the Rust checks what does not depend on packages. cargo lets the checks wait for it, and report its errors.
+compile_rust() {
+    cargo clippy --quiet --workspace --all-targets --locked --manifest-path "$manifest" -- -D warnings
+    cargo test --workspace --no-run --locked --manifest-path "$manifest"
+} >/dev/null 2>&1 </dev/null
+
+if [ ! "$mode" ] && [ "${PJRT_TEST_BESIDE:-}" != no ]; then
+    # Ctrl-C does not reach what runs in the background
+    trap 'kill 0' INT
+    compile_rust &
+fi
 install_tests
 [ "$mode" ] || install_lint
 install_package
@@ -24,10 +39,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 counts=$work/counts
 : >"$counts"
-manifest=src/rust/Cargo.toml
-R_HOME=$(R RHOME)
 PJRT_PLUGIN_PATH_CPU=$(Rscript --vanilla -e 'cat(pjrt:::plugin_path("cpu"))')
-export R_HOME
 
 # Runs a command as a single check and counts it as passed or failed by its exit status.
 check() {
@@ -78,12 +90,12 @@ rust_tests() {
     echo "$totals" >>"$counts"
 }
 
-# Runs `R CMD check` on the source package, without the parts that have already run. Errors and warnings fail. The crates are
-# not optimized, which is soon done.
+# Runs `R CMD check` on the source package, without the parts that have already run. Errors and warnings fail. The project's
+# crates are not optimized, which is soon done; the others were compiled before.
 package_check() {
     tar -cf - --exclude=./.git --exclude=./.lib --exclude=./.python --exclude=./.releases --exclude=./.cross --exclude=./.arm64 \
         --exclude=./.plugins --exclude=./src/rust/target . | (mkdir "$work/pjrt" && tar -xf - -C "$work/pjrt")
-    sed -i 's/^opt-level = .*/opt-level = 0/' "$work/pjrt/$manifest"
+    sed -i '/^\[profile[.]release[.]package[.]pjrt-/,/^$/ s/^opt-level = .*/opt-level = 0/' "$work/pjrt/$manifest"
     (
         cd "$work" || exit 1
         R CMD build --no-build-vignettes pjrt >build.log 2>&1 || {
@@ -164,7 +176,6 @@ if [ "${PJRT_TEST_BESIDE:-}" = no ]; then
     other_parts
 else
     say "Rust checks, which are shown at the end"
-    # Ctrl-C does not reach what runs in the background
     trap 'rm -rf "$work"; kill 0' INT
     rust_parts >"$work/rust" 2>&1 &
     other_parts
