@@ -27,7 +27,7 @@ settled <- function(promise) {
 test_that("a buffer's promise resolves to the buffer when it is ready", {
   skip_if_not_installed("promises")
   skip_if_not_installed("later")
-  y <- slow()
+  y <- slow(steps = 2e7)
   promise <- promises::as.promise(y)
   expect_true(promises::is.promise(promise))
   expect_false(is_ready(y))

@@ -96,7 +96,7 @@ test_that("buffers can be copied to memory spaces of another client", {
 })
 
 test_that("copying a pending buffer returns at once with its memory space", {
-  slow <- compile(loop_program(3e6))
+  slow <- compile(loop_program(1e7))
   x <- pjrt_execute(slow, pjrt_scalar(1, "f64"))
   host <- memory_spaces("cpu:0")[[2L]]
   far <- memory_spaces("cpu:1")[[3L]]

@@ -13,7 +13,7 @@ idle_until <- function(is_done, seconds = 60) {
 pending <- function() length(pjrt:::the$on_ready$numbers)
 
 test_that("a function is called once with its buffer, while R sleeps", {
-  y <- slow()
+  y <- pjrt_execute(compile(loop_program(2 * steps)), pjrt_scalar(1, "f64"))
   got <- list()
   returned <- withVisible(pjrt_on_ready(y, function(x) got <<- c(got, list(x))))
   # it does not wait for the buffer

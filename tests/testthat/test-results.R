@@ -19,7 +19,7 @@ test_that("lists of results are awaited, and ready if all are", {
   expect_identical(await(x), x)
   expect_true(is_ready(x))
   expect_true(is_ready(list()))
-  endless <- pjrt_execute(compile(loop_program(3e6), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
+  endless <- pjrt_execute(compile(loop_program(1e7), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
   expect_false(is_ready(list(x, list(endless))))
   await(list(x, list(endless)))
   expect_true(is_ready(list(x, list(endless))))
