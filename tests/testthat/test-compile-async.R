@@ -34,11 +34,11 @@ test_that("a promise always returns the same executable object", {
 })
 
 test_that("is_ready() on a promise returns at once, and programs run while others compile", {
+  double <- compile(unary_program("f32"))
+  loop <- compile(loop_program(1e6))
   promise <- compile_async(chain_program(10000))
   expect_identical(is_ready(promise), FALSE)
   expect_identical(format(promise), "<PJRTExecutablePromise: compiling>")
-  double <- compile(unary_program("f32"))
-  loop <- compile(loop_program(1e6))
   results <- vapply(1:50, function(i) one(double), 0)
   looped <- as_array(pjrt_execute(loop, pjrt_scalar(1, "f64")))
   expect_false(is_ready(promise))
