@@ -2,6 +2,8 @@
 
 use super::{Attribute, Name};
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::LazyLock;
 
 /// The result of an operation, or the argument of a block: the number of its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,7 +65,12 @@ impl Operation {
         self.regions.iter().flat_map(|region| &region.blocks).flat_map(|block| &block.operations)
     }
 
-    /// The same, to change them.
+    /// Whether an operation of this name is in its regions, at any depth.
+    pub fn contains(&self, name: &str) -> bool {
+        self.inner().any(|operation| &*operation.name == name || operation.contains(name))
+    }
+
+    /// Those directly in its regions, to change them.
     pub fn inner_mut(&mut self) -> impl Iterator<Item = &mut Operation> {
         self.regions.iter_mut().flat_map(|region| &mut region.blocks).flat_map(|block| &mut block.operations)
     }
@@ -114,12 +121,14 @@ impl Operation {
 /// Whether the operands and the result of an operation of StableHLO have one type: it computes each element from those at its
 /// place. MLIR reads such operations as `name operands : type`.
 pub fn is_elementwise(kind: &str) -> bool {
-    const NAMES: &str =
+    const LIST: &str =
         "abs add and atan2 cbrt ceil cosine count_leading_zeros divide exponential exponential_minus_one floor \
         log log_plus_one logistic maximum minimum multiply negate not or popcnt power remainder \
         round_nearest_afz round_nearest_even rsqrt shift_left shift_right_arithmetic shift_right_logical sign \
         sine sqrt subtract tan tanh xor";
-    is_listed(NAMES, kind)
+    // Asked about each operation of large programs.
+    static NAMES: LazyLock<HashSet<&str>> = LazyLock::new(|| LIST.split_ascii_whitespace().collect());
+    NAMES.contains(kind)
 }
 
 /// Whether a name is in a list of names.

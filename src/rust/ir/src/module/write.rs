@@ -9,7 +9,7 @@ use super::{unknown, Attribute, Block, Module, Name, Operation, Region, Type, Va
 use attributes::{is_bare, string, symbol};
 use pjrt_base::error::Result;
 use pjrt_base::room;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::iter::Peekable;
 
@@ -29,9 +29,21 @@ use put;
 
 /// See [`Module::text`].
 pub fn text(module: &Module) -> Result<String> {
-    let mut writer = Writer { types: &module.types, checked: LARGE, ..Writer::default() };
+    let names = vec![ValueName::None; module.types.len()];
+    let mut writer = Writer { types: &module.types, checked: LARGE, names, ..Writer::default() };
     writer.module(&module.root)?;
     Ok(writer.out)
+}
+
+/// What a value is called, after the sign for values.
+#[derive(Clone)]
+enum ValueName {
+    /// It has no name in this function yet.
+    None,
+    Number(usize),
+    /// One of several results.
+    Result(usize, usize),
+    Text(String),
 }
 
 #[derive(Default)]
@@ -39,8 +51,9 @@ struct Writer<'a> {
     /// The type of each value.
     types: &'a [Type],
     out: String,
-    /// The names of values, without the sign before them.
-    names: HashMap<Value, String>,
+    names: Vec<ValueName>,
+    /// The values that have a name in this function.
+    named: Vec<Value>,
     /// The number of the next value in the function.
     next: usize,
     /// How deep regions, attributes and types nest.
@@ -83,7 +96,9 @@ impl Writer<'_> {
     }
 
     fn function(&mut self, function: &Operation) -> Result<()> {
-        self.names.clear();
+        for value in self.named.drain(..) {
+            self.names[value.0 as usize] = ValueName::None;
+        }
         self.next = 0;
         self.indent();
         self.out.push_str("func.func ");
@@ -159,8 +174,14 @@ impl Writer<'_> {
         for (i, &argument) in block.arguments.iter().enumerate() {
             let name = block.names.get(i).cloned().flatten();
             let name = name.filter(|name| is_name(name) && !name.starts_with("arg") && used.insert(name.clone()));
-            self.names.insert(argument, name.map_or_else(|| format!("arg{i}"), |name| name.to_string()));
+            let name = name.map_or_else(|| format!("arg{i}"), |name| name.to_string());
+            self.name(argument, ValueName::Text(name));
         }
+    }
+
+    fn name(&mut self, value: Value, name: ValueName) {
+        self.names[value.0 as usize] = name;
+        self.named.push(value);
     }
 
     fn operations(&mut self, block: &Block) -> Result<()> {
@@ -185,11 +206,12 @@ impl Writer<'_> {
         if let [first, ..] = operation.results[..] {
             let number = self.next;
             self.next += 1;
-            self.names.insert(first, number.to_string());
             put!(self.out, "%{number}");
-            if operation.results.len() > 1 {
+            if operation.results.len() == 1 {
+                self.name(first, ValueName::Number(number));
+            } else {
                 for (i, &result) in operation.results.iter().enumerate() {
-                    self.names.insert(result, format!("{number}#{i}"));
+                    self.name(result, ValueName::Result(number, i));
                 }
                 put!(self.out, ":{}", operation.results.len());
             }
@@ -220,7 +242,8 @@ impl Writer<'_> {
 
     /// Writes an operation in its own syntax, if that is simple; else returns `false`.
     fn short_form(&mut self, operation: &Operation) -> Result<bool> {
-        let types = |values: &[Value]| values.iter().map(|value| &self.types[value.0 as usize]).collect::<Vec<_>>();
+        let types = self.types;
+        let type_of = |value: &Value| &types[value.0 as usize];
         let has_attributes = !operation.attributes.is_empty() || !operation.regions.is_empty();
         match (&*operation.name, &operation.attributes[..]) {
             ("func.return" | "stablehlo.return", []) => {
@@ -243,7 +266,7 @@ impl Writer<'_> {
                 Ok(true)
             }
             ("stablehlo.constant", [(_, value @ Attribute::Dense(dense))])
-                if types(&operation.results) == [&dense.kind] =>
+                if operation.results.len() == 1 && *type_of(&operation.results[0]) == dense.kind =>
             {
                 self.out.push_str("stablehlo.constant ");
                 self.attribute(value)?;
@@ -251,16 +274,15 @@ impl Writer<'_> {
             }
             _ if has_attributes || !is_elementwise(operation.kind()) => Ok(false),
             _ => {
-                let operands = types(&operation.operands);
-                let results = types(&operation.results);
-                let [result] = results[..] else { return Ok(false) };
-                if operands.is_empty() || operands.iter().any(|operand| *operand != result) {
+                let [result] = &operation.results[..] else { return Ok(false) };
+                let kind = type_of(result);
+                if operation.operands.is_empty() || operation.operands.iter().any(|operand| type_of(operand) != kind) {
                     return Ok(false);
                 }
                 put!(self.out, "{} ", operation.name);
                 self.values(&operation.operands)?;
                 self.out.push_str(" : ");
-                self.kind(result)?;
+                self.kind(kind)?;
                 Ok(true)
             }
         }
@@ -275,7 +297,7 @@ impl Writer<'_> {
                 self.list(&block.arguments, |this, &argument| {
                     let number = this.next;
                     this.next += 1;
-                    this.names.insert(argument, number.to_string());
+                    this.name(argument, ValueName::Number(number));
                     put!(this.out, "%{number}: ");
                     this.kind_of(argument)
                 })?;
@@ -308,8 +330,12 @@ impl Writer<'_> {
     }
 
     fn value(&mut self, value: Value) -> Result<()> {
-        let name = self.names.get(&value).ok_or_else(|| unknown("a value that is used before it is defined"))?;
-        put!(self.out, "%{name}");
+        match self.names.get(value.0 as usize) {
+            Some(ValueName::Number(number)) => put!(self.out, "%{number}"),
+            Some(ValueName::Result(number, i)) => put!(self.out, "%{number}#{i}"),
+            Some(ValueName::Text(name)) => put!(self.out, "%{name}"),
+            Some(ValueName::None) | None => return Err(unknown("a value that is used before it is defined")),
+        }
         Ok(())
     }
 
@@ -344,4 +370,21 @@ fn without<'a>(
     names: &'a [&str],
 ) -> Peekable<impl Iterator<Item = &'a (Name, Attribute)>> {
     attributes.iter().filter(|(name, _)| !names.contains(&&**name)).peekable()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text;
+
+    #[test]
+    fn values_of_another_function_have_no_name() {
+        let code = "func.func @f(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }
+            func.func @g(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }";
+        let mut module = text::whole(code.as_bytes()).unwrap();
+        assert_eq!(module.text().unwrap().matches("return %").count(), 2);
+        let argument = module.root.inner().next().unwrap().block(0).unwrap().arguments[0];
+        let end = module.root.inner_mut().last().unwrap().inner_mut().last().unwrap();
+        end.operands = vec![argument];
+        assert!(module.text().unwrap_err().message().contains("used before it is defined"));
+    }
 }

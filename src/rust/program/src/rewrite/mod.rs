@@ -125,10 +125,8 @@ fn older_text(text: &[u8], current: Version) -> Result<Option<Vec<u8>>> {
     let text = changed.as_deref().unwrap_or(text);
     if NEWER.iter().any(|word| memmem::find(text, word.as_bytes()).is_some()) {
         if let Ok(mut module) = text::whole(text) {
-            let before = module.text()?;
-            older::make_older(&mut module, current, true)?;
-            let after = module.text()?;
-            return Ok(if after == before { changed } else { Some(after.into_bytes()) });
+            let is_older = older::make_older(&mut module, current, true)?;
+            return if is_older { module.text().map(|text| Some(text.into_bytes())) } else { Ok(changed) };
         }
     }
     Ok(changed)

@@ -3,16 +3,20 @@
 use pjrt_ir::module::{Attribute, Dense, Operation, Type, Value};
 use std::sync::Arc;
 
-/// Replaces each `chlo.mulhi` of integers of fixed shape in an operation.
-pub(super) fn expand(operation: &mut Operation, types: &mut Vec<Type>) {
+/// Replaces each `chlo.mulhi` of integers of fixed shape in an operation. Whether there is one.
+pub(super) fn expand(operation: &mut Operation, types: &mut Vec<Type>) -> bool {
+    let mut is_expanded = false;
     for block in operation.regions.iter_mut().flat_map(|region| &mut region.blocks) {
         for mut operation in std::mem::take(&mut block.operations) {
-            if multiply_out(&operation, types, &mut block.operations).is_none() {
-                expand(&mut operation, types);
+            if multiply_out(&operation, types, &mut block.operations).is_some() {
+                is_expanded = true;
+            } else {
+                is_expanded |= expand(&mut operation, types);
                 block.operations.push(operation);
             }
         }
     }
+    is_expanded
 }
 
 /// Schoolbook multiplication with digits of half the width: no product of two of them is too large for the type. `None`

@@ -33,23 +33,27 @@ pub(super) const NEWER: [&str; 6] = [
 ];
 
 /// Replaces everything newer than `current`, the newest version that a plugin reads, and all meshes in attributes of StableHLO
-/// unless they may stay.
+/// unless they may stay. Whether there was something.
 ///
 /// # Errors
 /// `UnsupportedProgram`, which names the operation, for what has no older form.
-pub(super) fn make_older(module: &mut Module, current: Version, keeps_meshes: bool) -> Result<()> {
+pub(super) fn make_older(module: &mut Module, current: Version, keeps_meshes: bool) -> Result<bool> {
     let mut meshes = HashMap::new();
     for operation in module.root.inner().filter(|operation| &*operation.name == "sdy.mesh") {
         if let (Some(name), Some(Attribute::Other(mesh))) = (operation.symbol(), operation.attribute("mesh")) {
             meshes.insert(name.to_owned(), mesh.clone());
         }
     }
-    if current < ASYNCHRONOUS {
+    // Most programs have neither, and it takes long to move all operations.
+    let is_joined = current < ASYNCHRONOUS && module.root.contains("stablehlo.async_start");
+    if is_joined {
         join(&mut module.root);
     }
-    mulhi::expand(&mut module.root, &mut module.types);
+    let is_expanded = module.root.contains("chlo.mulhi") && mulhi::expand(&mut module.root, &mut module.types);
     let keeps_meshes = keeps_meshes && current >= MESH_AXES;
-    Change { current, keeps_meshes, meshes, function: None }.operation(&mut module.root)
+    let mut change = Change { current, keeps_meshes, meshes, function: None, is_made: is_joined || is_expanded };
+    change.operation(&mut module.root)?;
+    Ok(change.is_made)
 }
 
 struct Change {
@@ -58,6 +62,7 @@ struct Change {
     /// The text of each mesh.
     meshes: HashMap<String, Name>,
     function: Option<String>,
+    is_made: bool,
 }
 
 impl Change {
@@ -75,6 +80,7 @@ impl Change {
                     || self.current < COMPOSITES_WITH_REGIONS && !operation.regions.is_empty() =>
             {
                 operation.call_decomposition();
+                self.is_made |= operation.kind() != "composite";
             }
             "custom_call" if self.current < TILINGS && operation.attribute("result_tilings").is_some() => {
                 return Err(self.too_new(operation, "with tiled results"));
@@ -87,10 +93,10 @@ impl Change {
             "async_start" | "async_done" if self.current < ASYNCHRONOUS => return Err(self.too_new(operation, "")),
             "collective_reduce" if self.current < REDUCTION_TO_ONE => return Err(self.too_new(operation, "")),
             _ if &*operation.name == "chlo.top_k" && self.current < STABLE_TOP => {
-                operation.remove("is_stable");
+                self.is_made |= operation.remove("is_stable").is_some();
             }
             _ if self.current < ACCURACY => {
-                operation.remove("result_accuracy");
+                self.is_made |= operation.remove("result_accuracy").is_some();
             }
             _ => {}
         }
@@ -98,7 +104,7 @@ impl Change {
     }
 
     /// Replaces groups along axes of a mesh by lists of devices, and leaves out other notes about meshes.
-    fn without_meshes(&self, operation: &mut Operation) -> Result<()> {
+    fn without_meshes(&mut self, operation: &mut Operation) -> Result<()> {
         let mut failed = false;
         for (_, value) in &mut operation.attributes {
             let Attribute::Other(text) = value else { continue };
@@ -106,14 +112,19 @@ impl Change {
                 continue;
             }
             match mesh::explicit_groups(text, |name| self.meshes.get(name).map(|text| &**text)) {
-                Some(groups) => *value = Attribute::Other(groups.into()),
+                Some(groups) => {
+                    *value = Attribute::Other(groups.into());
+                    self.is_made = true;
+                }
                 None => failed = true,
             }
         }
+        let count = operation.attributes.len();
         operation.attributes.retain(|(name, value)| {
             let is_mesh = matches!(value, Attribute::Other(text) if text.starts_with("#stablehlo.mesh<"));
             !is_mesh && &**name != "stablehlo.mesh"
         });
+        self.is_made |= operation.attributes.len() < count;
         match failed {
             true => Err(self.too_new(operation, "along axes of a mesh that is not known")),
             false => Ok(()),

@@ -25,17 +25,15 @@ impl Program {
         let mut module = self.whole_module()?;
         older::make_older(&mut module, versions.map_or(OLDEST, |versions| versions.current), false)?;
         let count = module.root.attribute(PARTITIONS).and_then(Attribute::as_integer);
-        if count.is_none_or(|count| count <= 1) && !is_manual(&module.root) {
+        if count.is_none_or(|count| count <= 1) && !module.root.contains(BY_HAND) {
             without_shardings(&mut module.root, &mut HashMap::new());
         }
         Program::new(module.artifact()?, Format::Mlir).map(Some)
     }
 }
 
-/// Whether a part of the program is divided by hand, along a mesh that must stay.
-fn is_manual(operation: &Operation) -> bool {
-    operation.inner().any(|operation| &*operation.name == "sdy.manual_computation" || is_manual(operation))
-}
+/// What is divided by hand, along a mesh that must stay.
+const BY_HAND: &str = "sdy.manual_computation";
 
 /// Leaves out what Shardy says about a program for one device. `sources`: the values that others are equal to.
 fn without_shardings(operation: &mut Operation, sources: &mut HashMap<Value, Value>) {
