@@ -371,20 +371,3 @@ fn without<'a>(
 ) -> Peekable<impl Iterator<Item = &'a (Name, Attribute)>> {
     attributes.iter().filter(|(name, _)| !names.contains(&&**name)).peekable()
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::text;
-
-    #[test]
-    fn values_of_another_function_have_no_name() {
-        let code = "func.func @f(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }
-            func.func @g(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }";
-        let mut module = text::whole(code.as_bytes()).unwrap();
-        assert_eq!(module.text().unwrap().matches("return %").count(), 2);
-        let argument = module.root.inner().next().unwrap().block(0).unwrap().arguments[0];
-        let end = module.root.inner_mut().last().unwrap().inner_mut().last().unwrap();
-        end.operands = vec![argument];
-        assert!(module.text().unwrap_err().message().contains("used before it is defined"));
-    }
-}

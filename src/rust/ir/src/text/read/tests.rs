@@ -93,3 +93,15 @@ fn what_is_not_known_is_an_error_with_its_line() {
         assert!(error.message().contains("line 2 ") && error.message().contains(what), "{error}");
     }
 }
+
+#[test]
+fn values_of_another_function_have_no_name() {
+    let code = "func.func @f(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }
+        func.func @g(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }";
+    let mut module = whole(code.as_bytes()).unwrap();
+    assert_eq!(module.text().unwrap().matches("return %").count(), 2);
+    let argument = module.root.inner().next().unwrap().block(0).unwrap().arguments[0];
+    let end = module.root.inner_mut().last().unwrap().inner_mut().last().unwrap();
+    end.operands = vec![argument];
+    assert!(module.text().unwrap_err().message().contains("used before it is defined"));
+}
