@@ -51,6 +51,7 @@ struct Writer<'a> {
     /// The type of each value.
     types: &'a [Type],
     out: String,
+    /// The name of each value.
     names: Vec<ValueName>,
     /// The values that have a name in this function.
     named: Vec<Value>,
