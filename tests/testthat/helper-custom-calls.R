@@ -1,19 +1,33 @@
-# The handlers of fixtures/handlers.c, as external pointers by name.
+# The handlers of fixtures/handlers.c, as external pointers by name. Children get the library from their parent.
 handlers <- local({
-  built <- NULL
+  loaded <- NULL
   function() {
-    if (is.null(built)) built <<- load_handlers(test_path("fixtures", "handlers.c"))
-    built
+    path <- Sys.getenv("PJRT_TEST_HANDLERS")
+    if (is.null(loaded)) loaded <<- load_handlers(if (nzchar(path)) path else build_handlers("handlers.c"))
+    loaded
   }
 })
 
-# Builds and loads a library with handlers. Returns a function that finds a handler by name.
-load_handlers <- function(source) {
+# Builds a library of a file in fixtures/ with handlers, and returns its path.
+build_handlers <- function(source) {
   withr::local_envvar(PKG_CPPFLAGS = paste0("-I", shQuote(system.file("include", package = "pjrt"))))
-  path <- build_library(source)
+  build_library(test_path("fixtures", source))
+}
+
+# Loads a library with handlers. Returns a function that finds a handler by name.
+load_handlers <- function(path) {
   loaded <- dyn.load(path)
   structure(function(name) getNativeSymbolInfo(name, loaded)$address, path = path)
 }
+
+# A program that returns its input after `seconds`, without work for the processor, which others can use meanwhile.
+# Children need the helpers "custom-calls" and the variable of handlers_env().
+waiting_program <- function(seconds = 1e9) {
+  pjrt_register_custom_call("test_waits", list(host = handlers()("waits")), .package = "test waits")
+  calling_program("test_waits", sprintf("seconds = %.0f : i64", seconds), "f64")
+}
+
+handlers_env <- function() c(PJRT_TEST_HANDLERS = attr(handlers(), "path"))
 
 # Registers a handler of fixtures/handlers.c until the end of the test.
 local_handler <- function(target, handler = "copies", env = parent.frame()) {

@@ -90,7 +90,7 @@ test_that("a handler can refuse the number of its arguments", {
 })
 
 test_that("a C++ exception in a handler is an error of the execution", {
-  throws <- load_handlers(test_path("fixtures", "throws.cpp"))("throws")
+  throws <- load_handlers(build_handlers("throws.cpp"))("throws")
   on.exit(pjrt:::pjrt_unregister_custom_calls("test throws"))
   pjrt_register_custom_call("test_throws", list(host = throws), "test throws")
   for (i in 1:2) {

@@ -59,8 +59,8 @@ test_that("a session that fails while programs run exits with R's own status", {
 })
 
 test_that("Ctrl-C ends every kind of wait and leaves everything usable", {
-  child <- start_child(quote({
-    y <- pjrt_execute(compile(loop_program(5e8)), pjrt_scalar(1, "f64"))
+  child <- start_child(env = handlers_env(), helpers = c("programs", "custom-calls"), quote({
+    y <- pjrt_execute(compile(waiting_program()), pjrt_scalar(1, "f64"))
     promise <- as_array_async(y)
     double <- compile(unary_program("f64"))
     waits <- list(
@@ -120,8 +120,8 @@ test_that("an interrupted wait can be repeated", {
 })
 
 test_that("a session whose wait was interrupted ends without waiting", {
-  child <- start_child(quote({
-    y <- pjrt_execute(compile(loop_program(Inf)), pjrt_scalar(1, "f64"))
+  child <- start_child(env = handlers_env(), helpers = c("programs", "custom-calls"), quote({
+    y <- pjrt_execute(compile(waiting_program()), pjrt_scalar(1, "f64"))
     promise <- pjrt_compile_async(pjrt_program(chain_program(60000)))
     cat("waiting\n")
     await(y)
@@ -138,9 +138,10 @@ test_that("a session whose wait was interrupted ends without waiting", {
 })
 
 test_that("a session can end while a program runs forever", {
-  child <- run_child(quote({
-    y <- pjrt_execute(compile(loop_program(Inf)), pjrt_scalar(1, "f64"))
+  child <- run_child(env = handlers_env(), helpers = c("programs", "custom-calls"), timeout = 120, quote({
+    program <- if (is_soak()) loop_program(Inf) else waiting_program()
+    y <- pjrt_execute(compile(program), pjrt_scalar(1, "f64"))
     cat("leaving\n")
-  }), timeout = 120)
+  }))
   expect_clean(child, "leaving")
 })

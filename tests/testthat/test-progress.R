@@ -38,8 +38,11 @@ shown_by <- function(terminals, until = NULL) {
   })
 }
 
-endless_wait <- c(
-  paste0("text <- ", paste(deparse(loop_program(Inf)), collapse = "\n")),
+# Lines that start a program without an end.
+endless_wait <- function() c(
+  sprintf("waits <- getNativeSymbolInfo('waits', dyn.load('%s'))$address", handlers_env()),
+  "pjrt_register_custom_call('test_waits', list(host = waits))",
+  paste0("text <- ", paste(deparse(waiting_program()), collapse = "\n")),
   "x <- pjrt_execute(pjrt_compile(pjrt_program(text)), pjrt_scalar(1, 'f64'))",
   "message('be', 'gins')"
 )
@@ -47,7 +50,7 @@ endless_wait <- c(
 test_that("long waits show their time, and Ctrl-C ends them, with and without cli", {
   env <- environment()
   terminals <- lapply(c(if (requireNamespace("cli", quietly = TRUE)) TRUE, FALSE), function(cli) {
-    runs_in_terminal(c(endless_wait, "as_array(x)"), cli, env = env)
+    runs_in_terminal(c(endless_wait(), "as_array(x)"), cli, env = env)
   })
   # from the second second on, and it goes on
   time <- "waiting for the device[^\\r\\n]{2,30}(?<![0-9])([%d-9]|[1-9][0-9]) s"
@@ -93,8 +96,8 @@ test_that("bars of loads and saves begin after 2 seconds, and Ctrl-C ends these"
 
 test_that("a terminal stays quiet where progress is not wanted", {
   shown <- shown_by(list(
-    runs_in_terminal(c("options(pjrt.progress = FALSE)", endless_wait, "as_array(x)")),
-    runs_in_terminal(c("options(knitr.in.progress = TRUE)", endless_wait, "as_array(x)"))
+    runs_in_terminal(c("options(pjrt.progress = FALSE)", endless_wait(), "as_array(x)")),
+    runs_in_terminal(c("options(knitr.in.progress = TRUE)", endless_wait(), "as_array(x)"))
   ))
   expect_no_match(shown, "waiting for", fixed = TRUE)
 })
@@ -103,10 +106,10 @@ test_that("scripts are quiet, unless the option asks for progress", {
   waits <- function(option) {
     start_child(bquote({
       options(pjrt.progress = .(option))
-      x <- pjrt_execute(compile(loop_program(Inf)), pjrt_scalar(1, "f64"))
+      x <- pjrt_execute(compile(waiting_program()), pjrt_scalar(1, "f64"))
       cat("begins\n")
       as_array(x)
-    }), env = lone_session())
+    }), env = c(lone_session(), handlers_env()), helpers = c("programs", "custom-calls"))
   }
   children <- list(waits(NULL), waits(TRUE))
   withr::defer(for (child in children) child$kill())

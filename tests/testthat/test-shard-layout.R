@@ -261,10 +261,10 @@ test_that("each device allocates only its part", {
     for (i in 1:2) gc()
     sum(pjrt_memory_stats()$clients$live_bytes)
   }
+  before <- live()
   for (sharding in c("devices=[4,1]<=[4]", "devices=[1,4]<=[4]", "devices=[2,2]<=[4]")) {
     executable <- identity_of("4096x1024xf32", sharding)
     for (x in list(model, source, matrix(0, 4096, 1024))) {
-      before <- live()
       parts <- pjrt_shard(x, executable = executable, input = 1L, tensor = if (inherits(x, "PJRTSafetensors")) "w")
       expect_identical(live() - before, 4 * 4096 * 1024, label = paste(sharding, class(x)[[1L]]))
       rm(parts)

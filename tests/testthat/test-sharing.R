@@ -128,14 +128,15 @@ test_that("changing an R vector never changes a buffer that shares its memory", 
 })
 
 test_that("a large vector in the dtype's format is used in place and released with the buffer", {
+  vectors <- lapply(stats::setNames(nm = aligned_types), aligned)
+  before <- pinned_at_rest()
   for (type in aligned_types) {
-    x <- aligned(type)
-    before <- pinned_at_rest()
+    x <- vectors[[type]]
     y <- in_place(x)
-    expect_identical(pinned_at_rest(), before + 1, label = type)
+    expect_identical(pinned(), before + 1, label = type)
     # a second buffer on the same memory
     z <- in_place(x)
-    expect_identical(pinned_at_rest(), before + 2, label = type)
+    expect_identical(pinned(), before + 2, label = type)
     rm(y)
     expect_identical(pinned_at_rest(), before + 1, label = type)
     expect_identical(as_raw(z, row_major = TRUE), in_r_order(x), label = type)
