@@ -29,7 +29,7 @@ waits <- list(
 
 # Creates the objects and defines begin(), which announces a wait and starts it, and check().
 interrupt_setup <- quote({
-  endless <- pjrt_execute(compile(loop_program(Inf), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
+  endless <- pjrt_execute(compile(waiting_program(), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
   promise <- as_array_async(endless)
   double <- compile(unary_program("f64"))
   long <- pjrt_program(chain_program(8000))
@@ -82,16 +82,16 @@ local_slow_server <- function(env = parent.frame()) {
 
 # Writes a script that sets up the waits and runs the code in `...`.
 waiting_script <- function(..., env = parent.frame()) {
-  helper <- encodeString(normalizePath(test_path("helper-programs.R")), quote = "\"")
+  helpers <- normalizePath(test_path(c("helper-programs.R", "helper-custom-calls.R")))
   withr::local_tempfile(fileext = ".R", .local_envir = env, lines = c(
-    "library(pjrt)", sprintf("source(%s)", helper), deparse(interrupt_setup),
+    "library(pjrt)", sprintf("source(%s)", encodeString(helpers, quote = "\"")), deparse(interrupt_setup),
     "waits <-", deparse(waits, control = c("keepInteger", "niceNames", "quoteExpressions")),
     vapply(list(...), function(code) paste(deparse(code), collapse = "\n"), "")
   ))
 }
 
 waiting_env <- function(...) {
-  c(PJRT_CPU_DEVICE_COUNT = "2", PJRT_CACHE = "0", PJRT_PLUGIN_PATH_CPU = real_plugin(), ...)
+  c(PJRT_CPU_DEVICE_COUNT = "2", PJRT_CACHE = "0", PJRT_PLUGIN_PATH_CPU = real_plugin(), handlers_env(), ...)
 }
 
 # Starts a terminal that has run such a script.

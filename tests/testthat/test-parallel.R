@@ -188,7 +188,7 @@ fork_setup <- quote({
   device <- devices(client)[[1L]]
   memory <- device_info(device)$default_memory_space
   plugin <- pjrt_plugin("cpu")
-  endless <- pjrt_execute(compile(loop_program(Inf), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
+  endless <- pjrt_execute(compile(waiting_program(), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
   program <- pjrt_program(unary_program("2xf32"))
   double <- pjrt_compile(program)
   calling <- pjrt_function(double)
@@ -220,14 +220,14 @@ healthy <- "2 4 1 2 PJRTLoadedExecutable FALSE "
 run_parent <- function(code) {
   env <- c(
     PJRT_CPU_DEVICE_COUNT = "2", PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_INSTALL = "0",
-    R_USER_CACHE_DIR = withr::local_tempdir()
+    R_USER_CACHE_DIR = withr::local_tempdir(), handlers_env()
   )
-  run_child(bquote({
+  run_child(env = env, helpers = c("programs", "custom-calls"), bquote({
     .(fork_setup)
     .(code)
     check()
     leave()
-  }), env)
+  }))
 }
 
 test_that("in a fork every exported function fails at once or returns a safe result", {

@@ -18,12 +18,14 @@ test_that("the help page lists the options and variables that R code reads", {
   variables <- words_in_code("^PJRT_[A-Z_]+$")
   expect_true(all(c("pjrt.print_max_rows", "pjrt.verbose") %in% options))
   expect_true("PJRT_INSTALL" %in% variables)
-  is_listed <- function(word) grepl(word, page(), fixed = TRUE)
+  listed <- page()
+  is_listed <- function(word) grepl(word, listed, fixed = TRUE)
   expect_identical(Filter(Negate(is_listed), c(options, variables)), character())
 })
 
 test_that("every documented option is checked or used", {
-  documented <- unique(regmatches(page(), gregexpr("pjrt[.][a-z_]+", page()))[[1L]])
+  listed <- page()
+  documented <- unique(regmatches(listed, gregexpr("pjrt[.][a-z_]+", listed))[[1L]])
   x <- pjrt_buffer(c(1, 2))
   # only separate compilers have limits
   withr::local_options(pjrt.compile = "apart")
