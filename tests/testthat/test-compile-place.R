@@ -80,7 +80,7 @@ test_that("executables are the same as those of a compiler inside", {
     described(pjrt_compile(program))
   }
   for (name in names(programs)) {
-    expect_identical(in_place("apart", programs[[!!name]]), in_place("inside", programs[[!!name]]))
+    expect_identical(in_place("apart", programs[[name]]), in_place("inside", programs[[name]]), label = name)
   }
 })
 
