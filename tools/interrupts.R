@@ -10,7 +10,8 @@ times <- c(as.integer(commandArgs(trailingOnly = TRUE)), 20L)[[1L]]
 
 library(pjrt)
 library(testthat)
-for (helper in c("children", "plugins", "terminal", "fake-plugin", "custom-calls", "interrupts")) source(sprintf("tests/testthat/helper-%s.R", helper))
+helpers <- c("children", "plugins", "terminal", "fake-plugin", "custom-calls", "interrupts")
+for (helper in helpers) source(sprintf("tests/testthat/helper-%s.R", helper))
 real_plugin <- function() normalizePath(pjrt:::plugin_path("cpu"))
 
 measure <- function(terminal, name) {
