@@ -286,7 +286,7 @@ test_that("await() waits no longer than `timeout`", {
   promise <- as_array_async(x)
   expect_identical(await(promise, timeout = 5), promise)
   expect_identical(await(list(a = x, b = list(promise)), timeout = 5), list(a = x, b = list(promise)))
-  running <- pjrt_execute(compile(waiting_program(5)), pjrt_scalar(1, "f64"))
+  running <- pjrt_execute(compile(waiting_program(8)), pjrt_scalar(1, "f64"))
   expect_refused(await(running, timeout = 0), "deadline_exceeded", "The time to wait is over")
   expect_refused(await(list(x, running), timeout = 0.01), "deadline_exceeded", "`[[2]]`: The time to wait is over")
   for (bad in list(-1, NA, "1", 1:2)) {

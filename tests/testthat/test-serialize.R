@@ -554,7 +554,7 @@ test_that("saving a buffer of the parent in a forked child warns", {
 })
 
 test_that("a time limit ends the wait for a buffer's content", {
-  y <- pjrt_execute(compile(waiting_program(4), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
+  y <- pjrt_execute(compile(waiting_program(6), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
   limited <- function() {
     setTimeLimit(elapsed = 0.3, transient = TRUE)
     on.exit(setTimeLimit())

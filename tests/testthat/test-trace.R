@@ -179,7 +179,7 @@ test_that("a trace keeps a bounded number of events, and counts the others", {
 
 test_that("runs that go on when the trace ends are unfinished", {
   withr::local_options(pjrt.dispatch = "thread")
-  exe <- compile(waiting_program(4))
+  exe <- compile(waiting_program(6))
   x <- pjrt_scalar(1, "f64")
   trace <- pjrt_trace({
     y <- pjrt_execute(exe, x)
