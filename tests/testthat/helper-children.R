@@ -1,5 +1,5 @@
 # Runs `code` (quoted) in a new R process that sources these helpers and helper-soak.R, and kills it after `timeout`
-# seconds. Returns its exit status and the lines that it printed.
+# seconds. Returns its exit status and the lines that it printed. With the helpers "custom-calls", it has the handlers.
 run_child <- function(code, env = character(), timeout = 300, helpers = "programs") {
   end_child(start_child(code, env, helpers), timeout)
 }
@@ -17,9 +17,8 @@ end_child <- function(child, timeout = 300) {
 
 start_child <- function(code, env = character(), helpers = "programs") {
   file <- tempfile("child", fileext = ".R")
-  sourced <- normalizePath(test_path(sprintf("helper-%s.R", c("soak", helpers))))
-  lines <- c("library(pjrt)", sprintf("source(%s)", encodeString(sourced, quote = "\"")), deparse(code))
-  writeLines(lines, file)
+  writeLines(c("library(pjrt)", sourcing(c("soak", helpers)), deparse(code)), file)
+  if ("custom-calls" %in% helpers) env <- c(env, handlers_env())
   withr::local_envvar(c(R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "", env))
   processx::process$new(rscript(), c("--vanilla", file), stdout = "|", stderr = "|")
 }
@@ -32,6 +31,12 @@ compiled_once <- function() {
   }
   # the folder of the cache is also that of plugins
   c(PJRT_CACHE = "1", PJRT_CACHE_DIR = file.path(tempdir(), "compiled"), PJRT_PLUGIN_PATH_CPU = real_plugin())
+}
+
+# Lines of code that source these helpers.
+sourcing <- function(helpers) {
+  paths <- normalizePath(test_path(sprintf("helper-%s.R", helpers)))
+  sprintf("source(%s)", encodeString(paths, quote = "\""))
 }
 
 rscript <- function() file.path(R.home("bin"), "Rscript")

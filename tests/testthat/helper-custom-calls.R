@@ -21,12 +21,13 @@ load_handlers <- function(path) {
 }
 
 # A program that returns its input after `seconds`, without work for the processor, which others can use meanwhile.
-# Children need the helpers "custom-calls" and the variable of handlers_env().
+# Children need the helpers "custom-calls".
 waiting_program <- function(seconds = 1e9) {
   pjrt_register_custom_call("test_waits", list(host = handlers()("waits")), .package = "test waits")
   calling_program("test_waits", sprintf("seconds = %.0f : i64", seconds), "f64")
 }
 
+# The variable with which children find the library of the handlers.
 handlers_env <- function() c(PJRT_TEST_HANDLERS = attr(handlers(), "path"))
 
 # Registers a handler of fixtures/handlers.c until the end of the test.

@@ -1,4 +1,4 @@
-# As testthat's, which is slow for what is identical, too: it compares with waldo before it knows.
+# Like testthat's, which compares with waldo first, even values that are identical, and takes most of a test's time.
 expect_identical <- function(object, expected, info = NULL, label = NULL, ...) {
   if (identical(object, expected)) {
     testthat::expect(TRUE, "")

@@ -82,9 +82,8 @@ local_slow_server <- function(env = parent.frame()) {
 
 # Writes a script that sets up the waits and runs the code in `...`.
 waiting_script <- function(..., env = parent.frame()) {
-  helpers <- normalizePath(test_path(c("helper-programs.R", "helper-custom-calls.R")))
   withr::local_tempfile(fileext = ".R", .local_envir = env, lines = c(
-    "library(pjrt)", sprintf("source(%s)", encodeString(helpers, quote = "\"")), deparse(interrupt_setup),
+    "library(pjrt)", sourcing(c("programs", "custom-calls")), deparse(interrupt_setup),
     "waits <-", deparse(waits, control = c("keepInteger", "niceNames", "quoteExpressions")),
     vapply(list(...), function(code) paste(deparse(code), collapse = "\n"), "")
   ))

@@ -205,10 +205,9 @@ test_that("plugins with the old struct, and without handlers, are loaded without
 test_that("handlers are registered with plugins that are loaded later", {
   child <- run_child(
     bquote({
-      library <- dyn.load(.(attr(handlers(), "path")))
-      pjrt_register_custom_call("test_later", list(cpu = getNativeSymbolInfo("doubles", library)$address))
+      pjrt_register_custom_call("test_later", list(cpu = handlers()("doubles")))
       cat(length(pjrt:::the$plugins), "\n")
-      dyn.unload(.(attr(handlers(), "path")))
+      dyn.unload(attr(handlers(), "path"))
       program <- compile(calling_program("test_later"))
       cat(run_on_four(program), "\n")
       unloadNamespace("pjrt")
@@ -272,8 +271,7 @@ test_that("programs that call handlers of the user are compiled again in the nex
   session <- function(handler) {
     expect_clean(run_child(
       bquote({
-        library <- dyn.load(.(attr(handlers(), "path")))
-        pjrt_register_custom_call("test_cached", list(cpu = getNativeSymbolInfo(.(handler), library)$address))
+        pjrt_register_custom_call("test_cached", list(cpu = handlers()(.(handler))))
         cat(run_on_four(compile(calling_program("test_cached"))), "\n")
         await(pjrt_execute(compile(printing_program()), pjrt_buffer(c(1, 2, 3, 4))))
         cat(unlist(pjrt_cache_info()[c("hits", "misses", "errors", "entries")]), "\n")
@@ -297,8 +295,7 @@ test_that("a saved executable calls the handlers of the session that loads it", 
     bquote({
       found <- tryCatch(pjrt_load_executable(.(file)), pjrt_error_not_found = identity)
       cat(conditionMessage(found), sep = "\n")
-      library <- dyn.load(.(attr(handlers(), "path")))
-      pjrt_register_custom_call("test_saved", list(cpu = getNativeSymbolInfo("copies", library)$address))
+      pjrt_register_custom_call("test_saved", list(cpu = handlers()("copies")))
       cat(run_on_four(pjrt_load_executable(.(file))), "\n")
     }),
     env = lone_session(), helpers = c("programs", "custom-calls")

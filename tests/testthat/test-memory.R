@@ -195,7 +195,7 @@ test_that("objects of each class are counted from creation until collection", {
     PJRTProgram = list(pjrt_program(add_program("f32")), pjrt_program("func.func @f() { return }")),
     PJRTLoadedExecutable = list(pjrt_compile(program), pjrt_deserialize(pjrt_serialize(add))),
     PJRTExecutionOptions = pjrt_execution_options(0L),
-    PJRTTransfer = list(as_array_async(x), as_array_async(pjrt_buffer(values, "f64")), value(as_array_async(x))),
+    PJRTTransfer = list(as_array_async(x), as_array_async(pjrt_empty("i4", 4000)), value(as_array_async(x))),
     PJRTCompiling = pjrt_compile_async(program),
     PJRTSafetensors = pjrt_open_safetensors(path),
     RTree = list(build_tree(list(a = 2)), tree_concat(list(tree)), map_tree(list(a = 1), identity)),
@@ -325,7 +325,7 @@ test_that("free staging memory is kept up to the limit", {
   for (limit in c(0, 2e7, 256e6)) {
     withr::local_options(pjrt.staging_max = limit)
     expect_identical(pjrt_memory_stats()$staging[["max"]], limit)
-    for (i in times(c(1L, 6L), 1:6)) {
+    for (i in 1:6) {
       arrays <- lapply(1:i, function(j) as_array(x))
       gc()
       staging <- pjrt_memory_stats()$staging

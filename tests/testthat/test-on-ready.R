@@ -154,9 +154,8 @@ test_that("R calls functions at its prompt", {
     file.path(R.home("bin"), "R"), arguments, stdin = "|", stdout = "|", stderr = "|", env = env
   )
   withr::defer(child$kill())
-  helpers <- encodeString(normalizePath(test_path("helper-programs.R")), quote = "\"")
   child$write_input(paste0(
-    "library(pjrt); source(", helpers, "); double <- compile(loop_program(2e7))\n",
+    "library(pjrt); ", sourcing("programs"), "; double <- compile(loop_program(2e7))\n",
     "pjrt_on_ready(pjrt_execute(double, pjrt_scalar(1, 'f64')), function(y) cat('<called ', as_array(y), '>\\n', sep = ''))\n",
     "cat('<next>\\n')\n"
   ))

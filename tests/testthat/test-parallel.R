@@ -220,7 +220,7 @@ healthy <- "2 4 1 2 PJRTLoadedExecutable FALSE "
 run_parent <- function(code) {
   env <- c(
     PJRT_CPU_DEVICE_COUNT = "2", PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_INSTALL = "0",
-    R_USER_CACHE_DIR = withr::local_tempdir(), handlers_env()
+    R_USER_CACHE_DIR = withr::local_tempdir()
   )
   run_child(env = env, helpers = c("programs", "custom-calls"), bquote({
     .(fork_setup)

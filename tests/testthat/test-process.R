@@ -59,7 +59,7 @@ test_that("a session that fails while programs run exits with R's own status", {
 })
 
 test_that("Ctrl-C ends every kind of wait and leaves everything usable", {
-  child <- start_child(env = handlers_env(), helpers = c("programs", "custom-calls"), quote({
+  child <- start_child(helpers = c("programs", "custom-calls"), quote({
     y <- pjrt_execute(compile(waiting_program()), pjrt_scalar(1, "f64"))
     promise <- as_array_async(y)
     double <- compile(unary_program("f64"))
@@ -120,7 +120,7 @@ test_that("an interrupted wait can be repeated", {
 })
 
 test_that("a session whose wait was interrupted ends without waiting", {
-  child <- start_child(env = handlers_env(), helpers = c("programs", "custom-calls"), quote({
+  child <- start_child(helpers = c("programs", "custom-calls"), quote({
     y <- pjrt_execute(compile(waiting_program()), pjrt_scalar(1, "f64"))
     promise <- pjrt_compile_async(pjrt_program(chain_program(60000)))
     cat("waiting\n")
@@ -138,7 +138,7 @@ test_that("a session whose wait was interrupted ends without waiting", {
 })
 
 test_that("a session can end while a program runs forever", {
-  child <- run_child(env = handlers_env(), helpers = c("programs", "custom-calls"), timeout = 120, quote({
+  child <- run_child(helpers = c("programs", "custom-calls"), timeout = 120, quote({
     program <- if (is_soak()) loop_program(Inf) else waiting_program()
     y <- pjrt_execute(compile(program), pjrt_scalar(1, "f64"))
     cat("leaving\n")

@@ -9,7 +9,7 @@ runs_in_terminal <- function(lines, cli = TRUE, preload = NULL, env = parent.fra
   writeLines(c("options(pjrt.cache = FALSE)", "library(pjrt)", lines), code)
   variables <- c(
     PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_CPU_DEVICE_COUNT = "1", TERM = "xterm", TESTTHAT = "",
-    LD_PRELOAD = preload
+    LD_PRELOAD = preload, handlers_env()
   )
   if (!cli) {
     for (package in c("pjrt", "bit64", "bit")) file.symlink(system.file(package = package), file.path(folder, package))
@@ -40,10 +40,7 @@ shown_by <- function(terminals, until = NULL) {
 
 # Lines that start a program without an end.
 endless_wait <- function() c(
-  sprintf("waits <- getNativeSymbolInfo('waits', dyn.load('%s'))$address", handlers_env()),
-  "pjrt_register_custom_call('test_waits', list(host = waits))",
-  paste0("text <- ", paste(deparse(waiting_program()), collapse = "\n")),
-  "x <- pjrt_execute(pjrt_compile(pjrt_program(text)), pjrt_scalar(1, 'f64'))",
+  sourcing(c("programs", "custom-calls")), "x <- pjrt_execute(compile(waiting_program()), pjrt_scalar(1, 'f64'))",
   "message('be', 'gins')"
 )
 
@@ -109,7 +106,7 @@ test_that("scripts are quiet, unless the option asks for progress", {
       x <- pjrt_execute(compile(waiting_program()), pjrt_scalar(1, "f64"))
       cat("begins\n")
       as_array(x)
-    }), env = c(lone_session(), handlers_env()), helpers = c("programs", "custom-calls"))
+    }), env = lone_session(), helpers = c("programs", "custom-calls"))
   }
   children <- list(waits(NULL), waits(TRUE))
   withr::defer(for (child in children) child$kill())
