@@ -95,18 +95,19 @@ impl Operation {
     /// Replaces composites with regions by calls: most plugins refuse the regions in text, which say nothing about the result.
     pub fn without_regions_of_composites(&mut self) {
         if self.kind() == "composite" && !self.regions.is_empty() {
-            return self.call_decomposition();
+            self.call_decomposition();
+        } else {
+            self.inner_mut().for_each(Operation::without_regions_of_composites);
         }
-        self.inner_mut().for_each(Operation::without_regions_of_composites);
     }
 
-    /// A composite becomes a call of its decomposition.
-    pub fn call_decomposition(&mut self) {
-        if let Some(decomposition) = self.remove("decomposition") {
-            self.name = "func.call".into();
-            self.attributes = vec![("callee".into(), decomposition)];
-            self.regions.clear();
-        }
+    /// A composite becomes a call of its decomposition. Whether it has one.
+    pub fn call_decomposition(&mut self) -> bool {
+        let Some(decomposition) = self.remove("decomposition") else { return false };
+        self.name = "func.call".into();
+        self.attributes = vec![("callee".into(), decomposition)];
+        self.regions.clear();
+        true
     }
 
     /// The only block of a region.

@@ -79,8 +79,7 @@ impl Change {
                 if self.current < COMPOSITES
                     || self.current < COMPOSITES_WITH_REGIONS && !operation.regions.is_empty() =>
             {
-                operation.call_decomposition();
-                self.is_made |= operation.kind() != "composite";
+                self.is_made |= operation.call_decomposition();
             }
             "custom_call" if self.current < TILINGS && operation.attribute("result_tilings").is_some() => {
                 return Err(self.too_new(operation, "with tiled results"));
