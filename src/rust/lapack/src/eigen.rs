@@ -4,7 +4,7 @@ use crate::check::{all_finite, dimension, fill_nan, matrix, vector};
 use crate::letters::Uplo;
 use crate::routine::{call, Routine};
 use crate::scalar::Scalar;
-use crate::workspace::{Least, Room, Workspace};
+use crate::workspace::{widened, Least, Room, Workspace};
 use pjrt_base::error::Result;
 
 /// Eigenvalues in ascending order, and if wanted the eigenvectors, of a symmetric or Hermitian `n` x `n` matrix, of
@@ -39,8 +39,7 @@ pub fn syevd<T: Scalar>(
     let (syevd_address, heev) = (work.find::<T>(Routine::Syevd), work.find::<T>(Routine::Heev));
     let Some(address) = syevd_address.or(heev) else {
         work.routine::<T>(Routine::Syevd)?;
-        return work
-            .converted(a, |work, a: &mut [T::Wide]| work.converted(w, |work, w| syevd(work, uplo, vectors, n, a, w)));
+        return widened!(work, [a w] syevd::<T::Wide>(work, uplo, vectors, n, a, w));
     };
     let letters = [if vectors { b'V' } else { b'N' }, uplo.letter()];
     // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
@@ -48,18 +47,16 @@ pub fn syevd<T: Scalar>(
         if syevd_address.is_some() {
             call!(
                 address, T;
-                &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a.as_mut_ptr() => *mut T, &order => &i32,
-                w.as_mut_ptr() => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32,
-                complex room.reals => *mut T::Real, complex &room.sizes.reals => &i32,
-                room.integers => *mut i32, &room.sizes.integers => &i32, room.info => *mut i32, 1 => usize, 1 => usize,
+                &letters[0], &letters[1], &order, a.as_mut_ptr(), &order, w.as_mut_ptr(), room.work, &room.sizes.work,
+                complex room.reals, complex &room.sizes.reals, room.integers, &room.sizes.integers, room.info, 1usize,
+                1usize,
             );
         } else {
             // By QR iteration, for complex matrices.
             call!(
-                address,
-                &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a.as_mut_ptr() => *mut T, &order => &i32,
-                w.as_mut_ptr() => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32,
-                room.reals => *mut T::Real, room.info => *mut i32, 1 => usize, 1 => usize,
+                address;
+                &letters[0], &letters[1], &order, a.as_mut_ptr(), &order, w.as_mut_ptr(), room.work, &room.sizes.work,
+                room.reals, room.info, 1usize, 1usize,
             );
         }
     };
@@ -115,15 +112,7 @@ pub fn geev<T: Scalar>(
         return Ok(1);
     }
     let Some(routine) = work.routine::<T>(Routine::Geev)? else {
-        return work.converted(a, |work, a: &mut [T::Wide]| {
-            work.converted(w, |work, w| {
-                work.converted(wi, |work, wi| {
-                    work.converted(vl, |work, vl| {
-                        work.converted(vr, |work, vr| geev(work, left, right, n, a, w, wi, vl, vr))
-                    })
-                })
-            })
-        });
+        return widened!(work, [a w wi vl vr] geev::<T::Wide>(work, left, right, n, a, w, wi, vl, vr));
     };
     let (mut left_block, mut right_block) = (work.take(), work.take());
     let left_vectors = left_block.zeros::<T>(vl.len())?;
@@ -133,11 +122,9 @@ pub fn geev<T: Scalar>(
     let mut run = |room: &Room<T>| unsafe {
         call!(
             routine, T;
-            &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a.as_mut_ptr() => *mut T, &order => &i32,
-            w.as_mut_ptr() => *mut T, real wi.as_mut_ptr() => *mut T, left_vectors.as_mut_ptr() => *mut T,
-            &order => &i32, right_vectors.as_mut_ptr() => *mut T, &order => &i32, room.work => *mut T,
-            &room.sizes.work => &i32, complex room.reals => *mut T::Real, room.info => *mut i32,
-            1 => usize, 1 => usize,
+            &letters[0], &letters[1], &order, a.as_mut_ptr(), &order, w.as_mut_ptr(), real wi.as_mut_ptr(),
+            left_vectors.as_mut_ptr(), &order, right_vectors.as_mut_ptr(), &order, room.work, &room.sizes.work,
+            complex room.reals, room.info, 1usize, 1usize,
         );
     };
     let least = Least { work: 4 * n as u64, reals: 2 * n as u64, integers: 0 };

@@ -4,7 +4,7 @@ use crate::check::{dimension, leading, matrix, vector};
 use crate::letters::Uplo;
 use crate::routine::{call, Routine};
 use crate::scalar::Scalar;
-use crate::workspace::Workspace;
+use crate::workspace::{widened, Workspace};
 use pjrt_base::bail;
 use pjrt_base::error::Result;
 
@@ -19,20 +19,12 @@ pub fn potrf<T: Scalar>(work: &mut Workspace, uplo: Uplo, n: usize, a: &mut [T])
         return Ok(0);
     }
     let Some(routine) = work.routine::<T>(Routine::Potrf)? else {
-        return work.converted(a, |work, a: &mut [T::Wide]| potrf(work, uplo, n, a));
+        return widened!(work, [a] potrf::<T::Wide>(work, uplo, n, a));
     };
     let mut info = 0;
     // SAFETY: the arguments are checked.
     unsafe {
-        call!(
-            routine,
-            &uplo.letter() => &u8,
-            &order => &i32,
-            a.as_mut_ptr() => *mut T,
-            &order => &i32,
-            &mut info => &mut i32,
-            1 => usize,
-        );
+        call!(routine; &uplo.letter(), &order, a.as_mut_ptr(), &order, &mut info, 1usize);
     }
     Ok(info)
 }
@@ -50,20 +42,12 @@ pub fn getrf<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], p
         return Ok(0);
     }
     let Some(routine) = work.routine::<T>(Routine::Getrf)? else {
-        return work.converted(a, |work, a: &mut [T::Wide]| getrf(work, m, n, a, pivots));
+        return widened!(work, [a] getrf::<T::Wide>(work, m, n, a, pivots));
     };
     let mut info = 0;
     // SAFETY: the arguments are checked.
     unsafe {
-        call!(
-            routine,
-            &rows => &i32,
-            &columns => &i32,
-            a.as_mut_ptr() => *mut T,
-            &leading(rows) => &i32,
-            pivots.as_mut_ptr() => *mut i32,
-            &mut info => &mut i32,
-        );
+        call!(routine; &rows, &columns, a.as_mut_ptr(), &leading(rows), pivots.as_mut_ptr(), &mut info);
     }
     Ok(info)
 }

@@ -4,7 +4,7 @@ use crate::check::{blocks, dimension, leading, matrix, vector};
 use crate::letters::Side;
 use crate::routine::{call, Routine};
 use crate::scalar::Scalar;
-use crate::workspace::{Least, Room, Workspace};
+use crate::workspace::{widened, Least, Room, Workspace};
 use pjrt_base::bail;
 use pjrt_base::error::Result;
 
@@ -22,22 +22,13 @@ pub fn geqrf<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
         return Ok(());
     }
     let Some(routine) = work.routine::<T>(Routine::Geqrf)? else {
-        return work.converted(a, |work, a: &mut [T::Wide]| {
-            work.converted(tau, |work, tau: &mut [T::Wide]| geqrf(work, m, n, a, tau))
-        });
+        return widened!(work, [a tau] geqrf::<T::Wide>(work, m, n, a, tau));
     };
     // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
     let mut run = |room: &Room<T>| unsafe {
         call!(
-            routine,
-            &rows => &i32,
-            &columns => &i32,
-            a.as_mut_ptr() => *mut T,
-            &leading(rows) => &i32,
-            tau.as_mut_ptr() => *mut T,
-            room.work => *mut T,
-            &room.sizes.work => &i32,
-            room.info => *mut i32,
+            routine;
+            &rows, &columns, a.as_mut_ptr(), &leading(rows), tau.as_mut_ptr(), room.work, &room.sizes.work, room.info,
         );
     };
     work.with_room(Routine::Geqrf, [rows, columns, 0, 0, 0], Least::work(n), &mut run).map(drop)
@@ -66,17 +57,14 @@ pub fn geqp3<T: Scalar>(
         return Ok(());
     }
     let Some(routine) = work.routine::<T>(Routine::Geqp3)? else {
-        return work.converted(a, |work, a: &mut [T::Wide]| {
-            work.converted(tau, |work, tau: &mut [T::Wide]| geqp3(work, m, n, a, jpvt, tau))
-        });
+        return widened!(work, [a tau] geqp3::<T::Wide>(work, m, n, a, jpvt, tau));
     };
     // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
     let mut run = |room: &Room<T>| unsafe {
         call!(
             routine, T;
-            &rows => &i32, &columns => &i32, a.as_mut_ptr() => *mut T, &leading(rows) => &i32,
-            jpvt.as_mut_ptr() => *mut i32, tau.as_mut_ptr() => *mut T, room.work => *mut T, &room.sizes.work => &i32,
-            complex room.reals => *mut T::Real, room.info => *mut i32,
+            &rows, &columns, a.as_mut_ptr(), &leading(rows), jpvt.as_mut_ptr(), tau.as_mut_ptr(), room.work,
+            &room.sizes.work, complex room.reals, room.info,
         );
     };
     let least = Least { reals: 2 * n as u64, ..Least::work(3 * n + 1) };
@@ -112,23 +100,14 @@ pub fn orgqr<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
         return Ok(());
     }
     let Some(routine) = work.routine::<T>(Routine::Orgqr)? else {
-        return work.converted(a, |work, a: &mut [T::Wide]| {
-            work.with_copy(tau, |work, tau: &mut [T::Wide]| orgqr(work, m, n, a, tau))
-        });
+        return widened!(work, [a in tau] orgqr::<T::Wide>(work, m, n, a, tau));
     };
     // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
     let mut run = |room: &Room<T>| unsafe {
         call!(
-            routine,
-            &rows => &i32,
-            &columns => &i32,
-            &reflectors => &i32,
-            a.as_mut_ptr() => *mut T,
-            &leading(rows) => &i32,
-            tau.as_ptr() => *const T,
-            room.work => *mut T,
-            &room.sizes.work => &i32,
-            room.info => *mut i32,
+            routine;
+            &rows, &columns, &reflectors, a.as_mut_ptr(), &leading(rows), tau.as_ptr(), room.work, &room.sizes.work,
+            room.info,
         );
     };
     work.with_room(Routine::Orgqr, [rows, columns, reflectors, 0, 0], Least::work(n), &mut run).map(drop)
@@ -161,16 +140,13 @@ pub fn ormqr<T: Scalar>(
     if a.len() < used || a.len() % order.max(1) != 0 {
         bail!(InvalidInput, "`a` must have {order} x {} elements, or more columns: got {}.", tau.len(), a.len());
     }
+    let a = &a[..used];
     blocks(other, tau.len())?;
     if m == 0 || n == 0 || tau.is_empty() {
         return Ok(());
     }
     let Some(routine) = work.routine::<T>(Routine::Ormqr)? else {
-        return work.converted(c, |work, c: &mut [T::Wide]| {
-            work.with_copy(&a[..used], |work, a: &mut [T::Wide]| {
-                work.with_copy(tau, |work, tau: &mut [T::Wide]| ormqr(work, side, transpose, m, n, a, tau, c))
-            })
-        });
+        return widened!(work, [c in a in tau] ormqr::<T::Wide>(work, side, transpose, m, n, a, tau, c));
     };
     let letter = match (transpose, T::IS_COMPLEX) {
         (false, _) => b'N',
@@ -178,27 +154,14 @@ pub fn ormqr<T: Scalar>(
         (true, true) => b'C',
     };
     // Some versions change `a` while they run.
-    work.with_copy(&a[..used], |work, a: &mut [T]| {
+    work.with_copy(a, |work, a: &mut [T]| {
         let order = if side == Side::Left { rows } else { columns };
         // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
         let mut run = |room: &Room<T>| unsafe {
             call!(
-                routine,
-                &side.letter() => &u8,
-                &letter => &u8,
-                &rows => &i32,
-                &columns => &i32,
-                &reflectors => &i32,
-                a.as_mut_ptr() => *mut T,
-                &order => &i32,
-                tau.as_ptr() => *const T,
-                c.as_mut_ptr() => *mut T,
-                &leading(rows) => &i32,
-                room.work => *mut T,
-                &room.sizes.work => &i32,
-                room.info => *mut i32,
-                1 => usize,
-                1 => usize,
+                routine;
+                &side.letter(), &letter, &rows, &columns, &reflectors, a.as_mut_ptr(), &order, tau.as_ptr(),
+                c.as_mut_ptr(), &leading(rows), room.work, &room.sizes.work, room.info, 1usize, 1usize,
             );
         };
         let [side, letter] = [side.letter(), letter].map(i32::from);

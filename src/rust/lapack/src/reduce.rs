@@ -4,7 +4,7 @@ use crate::check::{dimension, matrix, vector};
 use crate::letters::Uplo;
 use crate::routine::{call, Address, Routine};
 use crate::scalar::Scalar;
-use crate::workspace::{Least, Room, Workspace};
+use crate::workspace::{widened, Least, Room, Workspace};
 use pjrt_base::bail;
 use pjrt_base::error::Result;
 
@@ -32,47 +32,24 @@ pub fn gehrd<T: Scalar>(
         bail!(InvalidInput, "`low` and `high` must satisfy 1 <= low <= high <= {n}: got {low} and {high}.");
     }
     let Some(routine) = work.routine::<T>(Routine::Gehrd)? else {
-        return work.converted(a, |work, a: &mut [T::Wide]| {
-            work.converted(tau, |work, tau: &mut [T::Wide]| gehrd(work, n, low, high, a, tau))
-        });
+        return widened!(work, [a tau] gehrd::<T::Wide>(work, n, low, high, a, tau));
     };
-    hessenberg(work, Routine::Gehrd, routine, [order, low, high], a, tau.as_mut_ptr())
+    hessenberg(work, Routine::Gehrd, routine, [order, low, high], a, tau)
 }
 
-/// The orthogonal factor of [`gehrd`] over all rows, in place of its reflectors.
-pub(crate) fn unghr<T: Scalar>(
-    work: &mut Workspace,
-    routine: Address,
-    order: i32,
-    a: &mut [T],
-    tau: &mut [T],
-) -> Result<i32> {
-    hessenberg(work, Routine::Unghr, routine, [order, 1, order], a, tau.as_mut_ptr())
-}
-
-/// Both routines have the same arguments.
-fn hessenberg<T: Scalar>(
+/// [`gehrd`], or the orthogonal factor in place of its reflectors: both routines have the same arguments.
+pub(crate) fn hessenberg<T: Scalar>(
     work: &mut Workspace,
     routine: Routine,
     address: Address,
     [order, low, high]: [i32; 3],
     a: &mut [T],
-    tau: *mut T,
+    tau: &mut [T],
 ) -> Result<i32> {
     // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
     let mut run = |room: &Room<T>| unsafe {
-        call!(
-            address,
-            &order => &i32,
-            &low => &i32,
-            &high => &i32,
-            a.as_mut_ptr() => *mut T,
-            &order => &i32,
-            tau => *mut T,
-            room.work => *mut T,
-            &room.sizes.work => &i32,
-            room.info => *mut i32,
-        );
+        let (a, tau) = (a.as_mut_ptr(), tau.as_mut_ptr());
+        call!(address; &order, &low, &high, a, &order, tau, room.work, &room.sizes.work, room.info);
     };
     work.with_room(routine, [order, low, high, 0, 0], Least::work(order as usize), &mut run)
 }
@@ -100,27 +77,14 @@ pub fn sytrd<T: Scalar>(
         return Ok(0);
     }
     let Some(routine) = work.routine::<T>(Routine::Sytrd)? else {
-        return work.converted(a, |work, a: &mut [T::Wide]| {
-            work.converted(d, |work, d| {
-                work.converted(e, |work, e| work.converted(tau, |work, tau| sytrd(work, uplo, n, a, d, e, tau)))
-            })
-        });
+        return widened!(work, [a d e tau] sytrd::<T::Wide>(work, uplo, n, a, d, e, tau));
     };
     // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
     let mut run = |room: &Room<T>| unsafe {
         call!(
-            routine,
-            &uplo.letter() => &u8,
-            &order => &i32,
-            a.as_mut_ptr() => *mut T,
-            &order => &i32,
-            d.as_mut_ptr() => *mut T::Real,
-            e.as_mut_ptr() => *mut T::Real,
-            tau.as_mut_ptr() => *mut T,
-            room.work => *mut T,
-            &room.sizes.work => &i32,
-            room.info => *mut i32,
-            1 => usize,
+            routine;
+            &uplo.letter(), &order, a.as_mut_ptr(), &order, d.as_mut_ptr(), e.as_mut_ptr(), tau.as_mut_ptr(), room.work,
+            &room.sizes.work, room.info, 1usize,
         );
     };
     work.with_room(Routine::Sytrd, [order, i32::from(uplo.letter()), 0, 0, 0], Least::work(1), &mut run)

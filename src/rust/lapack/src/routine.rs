@@ -1,5 +1,6 @@
 //! The routines that are used, with their names for each type of numbers, and addresses of them.
 
+use crate::scalar::Scalar;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
@@ -71,28 +72,45 @@ impl Address {
     }
 }
 
-/// Calls a routine: each value with the type of the routine's argument. Fortran takes everything by reference; the
-/// lengths of letters come last, by value. After the type of numbers, `complex` and `real` stand before arguments that
-/// only the routines for such types have.
+/// The type of a routine's argument. Fortran takes everything by reference; the lengths of letters come last, by value.
+pub(crate) trait Argument {}
+
+impl Argument for &u8 {}
+impl Argument for *const u8 {}
+impl Argument for &i32 {}
+impl Argument for &mut i32 {}
+impl Argument for *mut i32 {}
+impl<T: Scalar> Argument for &T {}
+impl<T: Scalar> Argument for *const T {}
+impl<T: Scalar> Argument for *mut T {}
+impl Argument for usize {}
+
+pub(crate) fn argument<A: Argument>(value: A) -> A {
+    value
+}
+
+/// Calls a routine with values of its arguments' types. After the type of numbers, `complex` and `real` stand before arguments
+/// that only the routines for such types have.
 macro_rules! call {
-    ($address:expr, $($value:expr => $type:ty),* $(,)?) => {{
-        let function: unsafe extern "C" fn($($type),*) = $address.function();
-        function($($value),*)
+    (@type $value:expr) => { _ };
+    ($address:expr; $($value:expr),* $(,)?) => {{
+        let function: unsafe extern "C" fn($(call!(@type $value)),*) = $address.function();
+        function($($crate::routine::argument($value)),*)
     }};
     ($address:expr, $scalar:ident; $($argument:tt)*) => {
         call!(@split $address, $scalar [] [] $($argument)*)
     };
     (@split $address:expr, $scalar:ident [$($complex:tt)*] [$($real:tt)*]) => {
-        if $scalar::IS_COMPLEX { call!($address, $($complex)*) } else { call!($address, $($real)*) }
+        if $scalar::IS_COMPLEX { call!($address; $($complex)*) } else { call!($address; $($real)*) }
     };
-    (@split $address:expr, $scalar:ident [$($c:tt)*] [$($r:tt)*] complex $value:expr => $type:ty, $($rest:tt)*) => {
-        call!(@split $address, $scalar [$($c)* $value => $type,] [$($r)*] $($rest)*)
+    (@split $address:expr, $scalar:ident [$($c:tt)*] [$($r:tt)*] complex $value:expr, $($rest:tt)*) => {
+        call!(@split $address, $scalar [$($c)* $value,] [$($r)*] $($rest)*)
     };
-    (@split $address:expr, $scalar:ident [$($c:tt)*] [$($r:tt)*] real $value:expr => $type:ty, $($rest:tt)*) => {
-        call!(@split $address, $scalar [$($c)*] [$($r)* $value => $type,] $($rest)*)
+    (@split $address:expr, $scalar:ident [$($c:tt)*] [$($r:tt)*] real $value:expr, $($rest:tt)*) => {
+        call!(@split $address, $scalar [$($c)*] [$($r)* $value,] $($rest)*)
     };
-    (@split $address:expr, $scalar:ident [$($c:tt)*] [$($r:tt)*] $value:expr => $type:ty, $($rest:tt)*) => {
-        call!(@split $address, $scalar [$($c)* $value => $type,] [$($r)* $value => $type,] $($rest)*)
+    (@split $address:expr, $scalar:ident [$($c:tt)*] [$($r:tt)*] $value:expr, $($rest:tt)*) => {
+        call!(@split $address, $scalar [$($c)* $value,] [$($r)* $value,] $($rest)*)
     };
 }
 

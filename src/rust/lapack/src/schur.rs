@@ -1,10 +1,10 @@
 //! Schur factorizations.
 
 use crate::check::{all_finite, dimension, fill_nan, matrix, vector};
-use crate::reduce::{gehrd, unghr};
+use crate::reduce::{gehrd, hessenberg};
 use crate::routine::{call, Address, Routine};
 use crate::scalar::Scalar;
-use crate::workspace::{Least, Room, Workspace};
+use crate::workspace::{widened, Least, Room, Workspace};
 use pjrt_base::error::Result;
 
 /// Schur factorization of the `n` x `n` matrix `a`, which is replaced by the triangular factor (block triangular for
@@ -42,16 +42,14 @@ pub fn gees<T: Scalar>(
         let job = if vectors { b'V' } else { b'N' };
         let mut selected = 0;
         // Without sorting, nothing selects.
-        let select = std::ptr::null();
+        let select: *const u8 = std::ptr::null();
         // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
         let mut run = |room: &Room<T>| unsafe {
             call!(
                 routine, T;
-                &job => &u8, &b'N' => &u8, select => *const u8, &order => &i32, a.as_mut_ptr() => *mut T, &order => &i32,
-                &mut selected => &mut i32, w.as_mut_ptr() => *mut T, real wi.as_mut_ptr() => *mut T,
-                vs.as_mut_ptr() => *mut T, &order => &i32, room.work => *mut T, &room.sizes.work => &i32,
-                complex room.reals => *mut T::Real, room.integers => *mut i32, room.info => *mut i32,
-                1 => usize, 1 => usize,
+                &job, &b'N', select, &order, a.as_mut_ptr(), &order, &mut selected, w.as_mut_ptr(),
+                real wi.as_mut_ptr(), vs.as_mut_ptr(), &order, room.work, &room.sizes.work, complex room.reals,
+                room.integers, room.info, 1usize, 1usize,
             );
         };
         let size = n as u64;
@@ -63,17 +61,13 @@ pub fn gees<T: Scalar>(
         return composed(work, [unghr, hseqr], vectors, order, a, vs, w);
     }
     work.routine::<T>(Routine::Gees)?;
-    work.converted(a, |work, a: &mut [T::Wide]| {
-        work.converted(vs, |work, vs| {
-            work.converted(w, |work, w| work.converted(wi, |work, wi| gees(work, vectors, n, a, vs, w, wi)))
-        })
-    })
+    widened!(work, [a vs w wi] gees::<T::Wide>(work, vectors, n, a, vs, w, wi))
 }
 
 /// By reduction to Hessenberg form and QR iteration, for complex matrices.
 fn composed<T: Scalar>(
     work: &mut Workspace,
-    [unghr_address, hseqr]: [Address; 2],
+    [unghr, hseqr]: [Address; 2],
     vectors: bool,
     order: i32,
     a: &mut [T],
@@ -90,7 +84,7 @@ fn composed<T: Scalar>(
     }
     if vectors {
         vs.copy_from_slice(a);
-        unghr(work, unghr_address, order, vs, tau)?;
+        hessenberg(work, Routine::Unghr, unghr, [order, 1, order], vs, tau)?;
     }
     work.give(block);
     clear_below(a, n, 2);
@@ -98,10 +92,9 @@ fn composed<T: Scalar>(
     // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
     let mut run = |room: &Room<T>| unsafe {
         call!(
-            hseqr,
-            &b'S' => &u8, &compz => &u8, &order => &i32, &1 => &i32, &order => &i32, a.as_mut_ptr() => *mut T,
-            &order => &i32, w.as_mut_ptr() => *mut T, vs.as_mut_ptr() => *mut T, &order => &i32,
-            room.work => *mut T, &room.sizes.work => &i32, room.info => *mut i32, 1 => usize, 1 => usize,
+            hseqr;
+            &b'S', &compz, &order, &1, &order, a.as_mut_ptr(), &order, w.as_mut_ptr(), vs.as_mut_ptr(), &order,
+            room.work, &room.sizes.work, room.info, 1usize, 1usize,
         );
     };
     let info = work.with_room(Routine::Hseqr, [order, i32::from(vectors), 0, 0, 0], Least::work(n), &mut run)?;

@@ -4,7 +4,7 @@ use crate::check::{dimension, leading, matrix, vector};
 use crate::letters::{Diag, Side, Transpose, Uplo};
 use crate::routine::{call, Routine};
 use crate::scalar::Scalar;
-use crate::workspace::Workspace;
+use crate::workspace::{widened, Workspace};
 use pjrt_base::error::Result;
 
 /// Solves op(A) X = B (left) or X op(A) = B (right) in place of the `m` x `n` matrix `b`. The triangular matrix `a` is
@@ -32,29 +32,15 @@ pub fn trsm<T: Scalar>(
         return Ok(());
     }
     let Some(routine) = work.routine::<T>(Routine::Trsm)? else {
-        return work.converted(b, |work, b: &mut [T::Wide]| {
-            work.with_copy(a, |work, a: &mut [T::Wide]| trsm(work, side, uplo, transpose, diag, m, n, a, b))
-        });
+        return widened!(work, [b in a] trsm::<T::Wide>(work, side, uplo, transpose, diag, m, n, a, b));
     };
     // SAFETY: the arguments are checked.
     unsafe {
         call!(
-            routine,
-            &side.letter() => &u8,
-            &uplo.letter() => &u8,
-            &transpose.letter() => &u8,
-            &diag.letter() => &u8,
-            &rows => &i32,
-            &columns => &i32,
-            &T::from_parts(1.0, 0.0) => &T,
-            a.as_ptr() => *const T,
-            &order => &i32,
-            b.as_mut_ptr() => *mut T,
-            &leading(rows) => &i32,
-            1 => usize,
-            1 => usize,
-            1 => usize,
-            1 => usize,
+            routine;
+            &side.letter(), &uplo.letter(), &transpose.letter(), &diag.letter(), &rows, &columns,
+            &T::from_parts(1.0, 0.0), a.as_ptr(), &order, b.as_mut_ptr(), &leading(rows), 1usize, 1usize, 1usize,
+            1usize,
         );
     }
     Ok(())
@@ -96,15 +82,9 @@ pub fn gtsv<T: Scalar>(
     // SAFETY: the arguments are checked.
     unsafe {
         call!(
-            routine,
-            &order => &i32,
-            &count => &i32,
-            dl.as_mut_ptr() => *mut T,
-            d.as_mut_ptr() => *mut T,
-            du.as_mut_ptr() => *mut T,
-            b.as_mut_ptr() => *mut T,
-            &leading(order) => &i32,
-            &mut info => &mut i32,
+            routine;
+            &order, &count, dl.as_mut_ptr(), d.as_mut_ptr(), du.as_mut_ptr(), b.as_mut_ptr(), &leading(order),
+            &mut info,
         );
     }
     Ok(info)

@@ -4,7 +4,7 @@ use crate::check::{all_finite, dimension, fill_nan, leading, matrix, vector, vec
 use crate::letters::SvdMode;
 use crate::routine::{call, Routine};
 use crate::scalar::Scalar;
-use crate::workspace::{Least, Room, Workspace};
+use crate::workspace::{widened, Least, Room, Workspace};
 use pjrt_base::error::Result;
 
 /// The algorithm of a singular value decomposition.
@@ -66,11 +66,7 @@ pub fn svd<T: Scalar>(
     let is_gesdd = method == SvdMethod::DivideAndConquer;
     let routine = if is_gesdd { Routine::Gesdd } else { Routine::Gesvd };
     let Some(address) = work.routine::<T>(routine)? else {
-        return work.converted(a, |work, a: &mut [T::Wide]| {
-            work.converted(s, |work, s| {
-                work.converted(u, |work, u| work.converted(vt, |work, vt| svd(work, method, mode, m, n, a, s, u, vt)))
-            })
-        });
+        return widened!(work, [a s u vt] svd::<T::Wide>(work, method, mode, m, n, a, s, u, vt));
     };
     let letter = mode.letter();
     // without vectors, LAPACK only asks that it is not 0
@@ -81,18 +77,14 @@ pub fn svd<T: Scalar>(
         if is_gesdd {
             call!(
                 address, T;
-                &letter => &u8, &rows => &i32, &columns => &i32, a => *mut T, &rows => &i32, s => *mut T::Real,
-                u => *mut T, &rows => &i32, vt => *mut T, &vt_rows => &i32, room.work => *mut T,
-                &room.sizes.work => &i32, complex room.reals => *mut T::Real, room.integers => *mut i32,
-                room.info => *mut i32, 1 => usize,
+                &letter, &rows, &columns, a, &rows, s, u, &rows, vt, &vt_rows, room.work, &room.sizes.work,
+                complex room.reals, room.integers, room.info, 1usize,
             );
         } else {
             call!(
                 address, T;
-                &letter => &u8, &letter => &u8, &rows => &i32, &columns => &i32, a => *mut T, &rows => &i32,
-                s => *mut T::Real, u => *mut T, &rows => &i32, vt => *mut T, &vt_rows => &i32, room.work => *mut T,
-                &room.sizes.work => &i32, complex room.reals => *mut T::Real, room.info => *mut i32,
-                1 => usize, 1 => usize,
+                &letter, &letter, &rows, &columns, a, &rows, s, u, &rows, vt, &vt_rows, room.work, &room.sizes.work,
+                complex room.reals, room.info, 1usize, 1usize,
             );
         }
     };

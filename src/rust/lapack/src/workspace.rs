@@ -54,6 +54,18 @@ impl Least {
     }
 }
 
+/// Calls a function with copies of slices in double precision, and copies the results back, except to slices after `in`.
+macro_rules! widened {
+    ($work:ident, [] $call:expr) => { $call };
+    ($work:ident, [in $slice:ident $($others:tt)*] $call:expr) => {
+        $work.with_copy($slice, |$work, $slice| widened!($work, [$($others)*] $call))
+    };
+    ($work:ident, [$slice:ident $($others:tt)*] $call:expr) => {
+        $work.converted($slice, |$work, $slice| widened!($work, [$($others)*] $call))
+    };
+}
+pub(crate) use widened;
+
 fn ask<T: Scalar>(least: Least, run: &mut dyn FnMut(&Room<T>)) -> Result<Sizes> {
     let (mut work, mut reals, mut integers, mut info) = (T::default(), T::Real::default(), 0, 0);
     let sizes = Sizes { work: -1, reals: -1, integers: -1 };
