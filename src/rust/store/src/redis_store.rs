@@ -31,20 +31,16 @@ const KEPT: usize = 4;
 const EXPIRY: u32 = 24 * 3600;
 
 /// The part of a Redis server with the keys of one job.
-#[derive(Debug)]
 pub struct RedisStore {
     address: Address,
     client: redis::Client,
     prefix: Vec<u8>,
-    idle: Mutex<Idle>,
+    idle: Mutex<Vec<Connection>>,
 }
 
-#[derive(Default)]
-struct Idle(Vec<Connection>);
-
-impl std::fmt::Debug for Idle {
+impl std::fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} idle connections", self.0.len())
+        write!(f, "RedisStore({})", self.address)
     }
 }
 
@@ -74,11 +70,6 @@ impl RedisStore {
         }
     }
 
-    /// Closes the idle connections.
-    pub fn close(&self) {
-        self.idle.lock().unpoisoned().0.clear();
-    }
-
     fn connect(&self, wait: Duration) -> Result<Connection> {
         let connected = self.client.get_connection_with_timeout(wait.min(CONNECT)).and_then(|mut connection| {
             connection.set_read_timeout(Some(ANSWER))?;
@@ -92,15 +83,15 @@ impl RedisStore {
 
     fn keep(&self, connection: Connection) {
         let mut idle = self.idle.lock().unpoisoned();
-        if idle.0.len() < KEPT {
-            idle.0.push(connection);
+        if idle.len() < KEPT {
+            idle.push(connection);
         }
     }
 
     /// Does `work` on a connection that nobody else uses. If an idle connection turns out to be lost, `work` that can be
     /// repeated is done again on a fresh one.
     fn with<T>(&self, repeat: bool, work: impl Fn(&mut Connection) -> RedisResult<T>) -> Result<T> {
-        let kept = self.idle.lock().unpoisoned().0.pop();
+        let kept = self.idle.lock().unpoisoned().pop();
         let (mut connection, is_kept) = match kept {
             Some(connection) => (connection, true),
             None => (self.connect(CONNECT)?, false),
