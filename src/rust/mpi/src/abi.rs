@@ -63,18 +63,8 @@ pub(crate) const MPICH: Constants<c_int> = Constants {
     world: 0x4400_0000,
     byte: 0x4c00_010d,
     types: [
-        0x4c00_0137,
-        0x4c00_0238,
-        0x4c00_0439,
-        0x4c00_083a,
-        0x4c00_013b,
-        0x4c00_023c,
-        0x4c00_043d,
-        0x4c00_083e,
-        0x4c00_040a,
-        0x4c00_080b,
-        0x4c00_0840,
-        0x4c00_1041,
+        0x4c000137, 0x4c000238, 0x4c000439, 0x4c00083a, 0x4c00013b, 0x4c00023c, 0x4c00043d, 0x4c00083e, 0x4c00040a,
+        0x4c00080b, 0x4c000840, 0x4c001041,
     ],
     ops: [0x5800_0003, 0x5800_0004, 0x5800_0002, 0x5800_0001, 0x5800_0006, 0x5800_0008, 0x5800_000a],
     errors_return: 0x5400_0001,
@@ -112,32 +102,14 @@ pub(crate) const STANDARD: Constants<Pointer> = Constants {
 /// Open MPI's constants are addresses of its symbols.
 pub(crate) fn open_mpi(find: impl Fn(&str) -> Option<*mut c_void>) -> Option<Constants<Pointer>> {
     let symbol = |name: &str| find(&format!("ompi_mpi_{name}")).map(Pointer);
+    let symbols = |names: &str| names.split(' ').map(symbol).collect::<Option<Vec<_>>>();
+    let types = "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t float double c_float_complex \
+                 c_double_complex";
     Some(Constants {
         world: symbol("comm_world")?,
         byte: symbol("byte")?,
-        types: [
-            symbol("int8_t")?,
-            symbol("int16_t")?,
-            symbol("int32_t")?,
-            symbol("int64_t")?,
-            symbol("uint8_t")?,
-            symbol("uint16_t")?,
-            symbol("uint32_t")?,
-            symbol("uint64_t")?,
-            symbol("float")?,
-            symbol("double")?,
-            symbol("c_float_complex")?,
-            symbol("c_double_complex")?,
-        ],
-        ops: [
-            symbol("op_sum")?,
-            symbol("op_prod")?,
-            symbol("op_min")?,
-            symbol("op_max")?,
-            symbol("op_band")?,
-            symbol("op_bor")?,
-            symbol("op_bxor")?,
-        ],
+        types: symbols(types)?.try_into().ok()?,
+        ops: symbols("op_sum op_prod op_min op_max op_band op_bor op_bxor")?.try_into().ok()?,
         errors_return: symbol("errors_return")?,
         in_place: 1,
         ignore_status: 0,

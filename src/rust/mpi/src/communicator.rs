@@ -73,8 +73,6 @@ pub struct Facts {
 /// The processes that communicate. A group is a list of ranks, in which this process must be; an empty one means all processes.
 /// All processes of a group must call the same operations in the same order.
 pub trait Communicator: Send {
-    /// The text in which the library names its version.
-    fn library_version(&self) -> &str;
     /// Whether MPI is initialized already, and allows only one thread to call it. Any thread may ask.
     fn is_bound_to_a_thread(&self) -> bool;
     /// Initializes MPI, or joins it. Must be called first.
@@ -108,45 +106,30 @@ pub trait Communicator: Send {
     fn place(&mut self, group: &[i32]) -> Result<(usize, usize)>;
     /// What exchanges messages on another thread. `None` if MPI allows one thread only, or if somebody else ends it.
     fn rounds(&mut self) -> Option<Box<dyn Rounds>>;
-    /// The largest number of elements or bytes for one call of MPI.
-    fn set_limit(&mut self, limit: usize);
 }
+
+/// The largest number of elements or bytes for one call of MPI.
+const LIMIT: usize = 1 << 30;
 
 pub(crate) struct Mpi<H: Handle> {
     calls: Calls<H>,
     constants: Constants<H>,
-    family: Family,
-    version: String,
+    /// Complete once started.
+    facts: Facts,
     /// A communicator of our own, once started.
     world: Option<H>,
     /// Another one, for the thread of the rounds.
     rounds: Option<H>,
-    rank: usize,
-    size: usize,
-    is_joined: bool,
     groups: Vec<(Vec<i32>, H)>,
     /// Requests, with the memory that they need. Its address does not change.
     sending: Vec<(H, Vec<u8>)>,
-    limit: usize,
 }
 
 impl<H: Handle> Mpi<H> {
-    pub(crate) fn new(calls: Calls<H>, constants: Constants<H>, family: Family, version: String) -> Mpi<H> {
-        let (groups, sending) = (Vec::new(), Vec::new());
-        Mpi {
-            calls,
-            constants,
-            family,
-            version,
-            world: None,
-            rounds: None,
-            rank: 0,
-            size: 1,
-            is_joined: false,
-            groups,
-            sending,
-            limit: 1 << 30,
-        }
+    pub(crate) fn new(calls: Calls<H>, constants: Constants<H>, family: Family, library_version: String) -> Mpi<H> {
+        let (rank, size, level, is_joined, standard) = (0, 1, "single", false, (0, 0));
+        let facts = Facts { rank, size, level, is_joined, family, standard, library_version };
+        Mpi { calls, constants, facts, world: None, rounds: None, groups: Vec::new(), sending: Vec::new() }
     }
 
     /// A communicator of our own for all processes.
@@ -163,15 +146,16 @@ impl<H: Handle> Mpi<H> {
     /// The communicator of a group.
     fn of(&mut self, group: &[i32]) -> Result<H> {
         let Some(world) = self.world else { bail!(InvalidInput, "MPI is not initialized.") };
-        if group.is_empty() || group.len() == self.size && group.iter().zip(0..).all(|(&rank, i)| rank == i) {
+        if group.is_empty() || group.len() == self.facts.size && group.iter().zip(0..).all(|(&rank, i)| rank == i) {
             return Ok(world);
         }
         if let Some((_, known)) = self.groups.iter().find(|(ranks, _)| ranks == group) {
             return Ok(*known);
         }
-        let is_rank = |&rank: &i32| usize::try_from(rank).is_ok_and(|rank| rank < self.size);
-        if !group.iter().all(is_rank) || !group.contains(&(self.rank as i32)) {
-            bail!(InvalidInput, "A group of processes has ranks from 0 to {}, with {}.", self.size - 1, self.rank);
+        let (rank, size) = (self.facts.rank, self.facts.size);
+        let is_rank = |&rank: &i32| usize::try_from(rank).is_ok_and(|rank| rank < size);
+        if !group.iter().all(is_rank) || !group.contains(&(rank as i32)) {
+            bail!(InvalidInput, "A group of processes has ranks from 0 to {}, with {rank}.", size - 1);
         }
         let (mut all, mut some, mut made) = (H::NULL, H::NULL, H::NULL);
         // SAFETY: the handles are MPI's, and the list has as many ranks.
@@ -209,8 +193,8 @@ impl<H: Handle> Mpi<H> {
     /// A peer's rank for MPI.
     fn peer(&self, rank: usize) -> Result<c_int> {
         match c_int::try_from(rank) {
-            Ok(peer) if rank < self.size => Ok(peer),
-            _ => bail!(InvalidInput, "There is no process of rank {rank}: there are {}.", self.size),
+            Ok(peer) if rank < self.facts.size => Ok(peer),
+            _ => bail!(InvalidInput, "There is no process of rank {rank}: there are {}.", self.facts.size),
         }
     }
 }
@@ -223,10 +207,6 @@ fn same_size(expected: usize, got: usize) -> Result<()> {
 }
 
 impl<H: Handle + Send> Communicator for Mpi<H> {
-    fn library_version(&self) -> &str {
-        &self.version
-    }
-
     fn is_bound_to_a_thread(&self) -> bool {
         let mut level = 0;
         self.calls.flag(self.calls.initialized)
@@ -239,12 +219,12 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         if self.calls.flag(self.calls.finalized) {
             bail!(InvalidInput, "MPI has ended in this process, and cannot be initialized again.");
         }
-        self.is_joined = self.calls.flag(self.calls.initialized);
+        let is_joined = self.calls.flag(self.calls.initialized);
         let (mut level, mut standard) = (0, (0, 0));
         let (mut rank, mut size) = (0, 0);
         // SAFETY: MPI is initialized once, and the others are called after that, with memory for what they write.
         unsafe {
-            if self.is_joined {
+            if is_joined {
                 self.calls.check("Query_thread", (self.calls.query_thread)(&mut level))?;
             } else {
                 let wanted = self.constants.levels[2];
@@ -256,30 +236,24 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             self.calls.check("Comm_rank", (self.calls.comm_rank)(world, &mut rank))?;
             self.calls.check("Comm_size", (self.calls.comm_size)(world, &mut size))?;
             self.world = Some(world);
-            if level >= self.constants.levels[2] && !self.is_joined {
+            if level >= self.constants.levels[2] && !is_joined {
                 self.rounds = Some(self.duplicate()?);
             }
         }
-        (self.rank, self.size) = (rank as usize, size as usize);
-        check_launcher(self, self.size)?;
+        check_launcher(&self.facts.library_version, size as usize)?;
         let names = ["funneled", "serialized", "multiple"];
         let named = self.constants.levels.iter().zip(names).rev().find(|(least, _)| level >= **least);
-        Ok(Facts {
-            rank: self.rank,
-            size: self.size,
-            level: named.map_or("single", |(_, name)| name),
-            is_joined: self.is_joined,
-            family: self.family,
-            standard,
-            library_version: self.version.clone(),
-        })
+        let level = named.map_or("single", |(_, name)| name);
+        let (rank, size) = (rank as usize, size as usize);
+        self.facts = Facts { rank, size, level, is_joined, standard, ..self.facts.clone() };
+        Ok(self.facts.clone())
     }
 
     fn finish(&mut self) -> Result<()> {
         while self.progress()? {
             std::thread::yield_now();
         }
-        if self.world.take().is_some() && !self.is_joined && !self.calls.flag(self.calls.finalized) {
+        if self.world.take().is_some() && !self.facts.is_joined && !self.calls.flag(self.calls.finalized) {
             // SAFETY: MPI is initialized, and nothing is under way.
             return self.calls.check("Finalize", unsafe { (self.calls.finalize)() });
         }
@@ -305,7 +279,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         }
         let (element, comm) = (self.element(op, dtype)?, self.of(group)?);
         let op = self.constants.ops[op as usize];
-        let step = self.limit * dtype.host_bytes();
+        let step = LIMIT * dtype.host_bytes();
         for (part, out) in output.chunks_mut(step).enumerate() {
             let from = input.map_or_else(|| self.in_place(), |input| input[part * step..].as_ptr().cast());
             let count = (out.len() / dtype.host_bytes()) as c_int;
@@ -319,7 +293,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
     fn all_gather(&mut self, group: &[i32], input: &[u8], output: &mut [u8]) -> Result<()> {
         let (comm, (size, place)) = (self.of(group)?, self.place(group)?);
         same_size(input.len() * size, output.len())?;
-        if input.len() > self.limit {
+        if input.len() > LIMIT {
             output[place * input.len()..][..input.len()].copy_from_slice(input);
             let mut parts = output.chunks_mut(input.len());
             return (0..size)
@@ -344,13 +318,13 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         let (element, op) = (self.element(op, dtype)?, self.constants.ops[op as usize]);
         let width = dtype.host_bytes();
         let count = output.len() / width;
-        if count <= self.limit {
+        if count <= LIMIT {
             let (from, to) = (input.as_ptr().cast(), output.as_mut_ptr().cast());
             // SAFETY: the input has so many elements for each process, and the output has room for them.
             let done = unsafe { (self.calls.reduce_scatter)(from, to, count as c_int, element, op, comm) };
             return self.calls.check("Reduce_scatter_block", done);
         }
-        let step = self.limit * width;
+        let step = LIMIT * width;
         let to: *mut u8 = output.as_mut_ptr();
         for (root, part) in input.chunks(output.len()).enumerate() {
             for (index, from) in part.chunks(step).enumerate() {
@@ -373,7 +347,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         let part = input.len() / size;
         same_size(part * size, input.len())?;
         let byte = self.constants.byte;
-        if part <= self.limit {
+        if part <= LIMIT {
             let (from, to) = (input.as_ptr().cast(), output.as_mut_ptr().cast());
             let count = part as c_int;
             // SAFETY: both have so many bytes for each process.
@@ -383,26 +357,13 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         for distance in 0..size {
             let (to, from) = ((place + distance) % size, (place + size - distance) % size);
             let (sent, received) = (&input[to * part..][..part], &mut output[from * part..][..part]);
-            for (out, into) in sent.chunks(self.limit).zip(received.chunks_mut(self.limit)) {
-                let count = out.len() as c_int;
+            let (to, from) = (to as c_int, from as c_int);
+            for (out, into) in sent.chunks(LIMIT).zip(received.chunks_mut(LIMIT)) {
+                let (count, status) = (out.len() as c_int, self.no_status());
                 let (out, into) = (out.as_ptr().cast(), into.as_mut_ptr().cast());
-                let status = self.no_status();
                 // SAFETY: both have so many bytes.
                 let done = unsafe {
-                    (self.calls.send_receive)(
-                        out,
-                        count,
-                        byte,
-                        to as c_int,
-                        0,
-                        into,
-                        count,
-                        byte,
-                        from as c_int,
-                        0,
-                        comm,
-                        status,
-                    )
+                    (self.calls.send_receive)(out, count, byte, to, 0, into, count, byte, from, 0, comm, status)
                 };
                 self.calls.check("Sendrecv", done)?;
             }
@@ -415,7 +376,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         if root >= size {
             bail!(InvalidInput, "The root must be from 0 to {}, got {root}.", size - 1);
         }
-        for part in data.chunks_mut(self.limit) {
+        for part in data.chunks_mut(LIMIT) {
             let (count, byte) = (part.len() as c_int, self.constants.byte);
             // SAFETY: the memory has so many bytes.
             let done = unsafe { (self.calls.broadcast)(part.as_mut_ptr().cast(), count, byte, root as c_int, comm) };
@@ -432,10 +393,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
 
     fn send(&mut self, to: usize, tag: i32, data: Vec<u8>) -> Result<()> {
         let (comm, peer, byte) = (self.of(&[])?, self.peer(to)?, self.constants.byte);
-        let mut parts = data.chunks(self.limit).map(<[u8]>::to_vec).collect::<Vec<_>>();
-        if data.len() <= self.limit {
-            parts = vec![data];
-        }
+        let parts = if data.len() <= LIMIT { vec![data] } else { data.chunks(LIMIT).map(<[u8]>::to_vec).collect() };
         for part in parts {
             let mut request = H::NULL;
             let (from, count) = (part.as_ptr().cast(), part.len() as c_int);
@@ -449,7 +407,6 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
 
     fn receive(&mut self, from: usize, tag: i32, data: &mut [u8]) -> Result<()> {
         let (comm, peer, byte) = (self.of(&[])?, self.peer(from)?, self.constants.byte);
-        let limit = self.limit;
         let mut receive = |part: &mut [u8]| {
             // Longer than any ABI's status.
             let (mut status, mut got) = ([0u64; 16], 0);
@@ -465,7 +422,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         if data.is_empty() {
             return receive(data);
         }
-        data.chunks_mut(limit).try_for_each(&mut receive)
+        data.chunks_mut(LIMIT).try_for_each(&mut receive)
     }
 
     fn progress(&mut self) -> Result<bool> {
@@ -487,22 +444,19 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
 
     fn place(&mut self, group: &[i32]) -> Result<(usize, usize)> {
         if group.is_empty() {
-            return Ok((self.size, self.rank));
+            return Ok((self.facts.size, self.facts.rank));
         }
-        match group.iter().position(|&rank| rank == self.rank as i32) {
+        match group.iter().position(|&rank| rank == self.facts.rank as i32) {
             Some(place) => Ok((group.len(), place)),
-            None => bail!(InvalidInput, "Process {} is not in the group.", self.rank),
+            None => bail!(InvalidInput, "Process {} is not in the group.", self.facts.rank),
         }
     }
 
     fn rounds(&mut self) -> Option<Box<dyn Rounds>> {
+        let Facts { rank, size, .. } = self.facts;
+        let Constants { byte, ignore_status, .. } = self.constants;
         let communicator = self.rounds.take()?;
-        let (byte, status) = (self.constants.byte, self.constants.ignore_status);
-        Some(Box::new(Broadcasts::new(self.calls, communicator, byte, status, (self.rank, self.size))))
-    }
-
-    fn set_limit(&mut self, limit: usize) {
-        self.limit = limit.clamp(1, 1 << 30);
+        Some(Box::new(Broadcasts { calls: self.calls, communicator, byte, ignore_status, rank, size }))
     }
 }
 

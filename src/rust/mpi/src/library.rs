@@ -24,7 +24,7 @@ const PLAIN: [&str; 2] = ["libmpi.so", "libmpi.dylib"];
 const UNSUPPORTED: &str = "MPI is not supported on this system.";
 
 /// The number of processes that the launcher tells, and whose launcher it is.
-pub(crate) fn launcher() -> Option<(Family, usize)> {
+fn launcher() -> Option<(Family, usize)> {
     let number = |name: &str| std::env::var(name).ok()?.parse().ok();
     number("OMPI_COMM_WORLD_SIZE")
         .map(|size| (Family::OpenMpi, size))
@@ -163,11 +163,10 @@ fn version_of(find: &dyn Fn(&str) -> Option<*mut c_void>) -> Option<String> {
 ///
 /// # Errors
 /// `LibraryMissing` if the launcher started several processes and the library sees one.
-pub(crate) fn check_launcher(communicator: &dyn Communicator, size: usize) -> Result<()> {
+pub(crate) fn check_launcher(version: &str, size: usize) -> Result<()> {
     match launcher() {
         Some((launched_by, expected)) if expected > 1 && size == 1 => {
             let name = |family| if family == Family::OpenMpi { "Open MPI" } else { "MPICH" };
-            let version = communicator.library_version();
             bail!(
                 LibraryMissing,
                 "{expected} processes were started by the launcher of {}, but the library in use does not know them: {}",

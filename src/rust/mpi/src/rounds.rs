@@ -37,25 +37,15 @@ const FIRST_PAUSE: Duration = Duration::from_micros(20);
 const LAST_PAUSE: Duration = Duration::from_millis(2);
 
 pub(crate) struct Broadcasts<H: Handle> {
-    calls: Calls<H>,
-    communicator: H,
-    byte: H,
-    ignore_status: usize,
-    rank: usize,
-    size: usize,
+    pub calls: Calls<H>,
+    pub communicator: H,
+    pub byte: H,
+    pub ignore_status: usize,
+    pub rank: usize,
+    pub size: usize,
 }
 
 impl<H: Handle> Broadcasts<H> {
-    pub(crate) fn new(
-        calls: Calls<H>,
-        communicator: H,
-        byte: H,
-        ignore_status: usize,
-        (rank, size): (usize, usize),
-    ) -> Broadcasts<H> {
-        Broadcasts { calls, communicator, byte, ignore_status, rank, size }
-    }
-
     /// Waits until MPI has done what was started.
     fn wait(&self, requests: &mut [H]) -> Result<()> {
         let mut pause = FIRST_PAUSE;
@@ -79,23 +69,13 @@ impl<H: Handle> Broadcasts<H> {
     }
 
     fn lengths(&self, own: u64) -> Result<Vec<u64>> {
-        let (own, mut all) = (Box::new(own), vec![0u64; self.size]);
+        let (own, mut all) = (vec![own], vec![0; self.size]);
         let mut requests = [H::NULL];
-        let (count, byte) = (size_of::<u64>() as c_int, self.byte);
-        let (from, to): (*const u64, _) = (&*own, all.as_mut_ptr().cast());
+        let (count, byte, comm) = (size_of::<u64>() as c_int, self.byte, self.communicator);
+        let (from, to) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
         // SAFETY: the memory for a number of each process, which lives until MPI is done, or for ever.
-        let started = unsafe {
-            (self.calls.start_all_gather)(
-                from.cast(),
-                count,
-                byte,
-                to,
-                count,
-                byte,
-                self.communicator,
-                &mut requests[0],
-            )
-        };
+        let started =
+            unsafe { (self.calls.start_all_gather)(from, count, byte, to, count, byte, comm, &mut requests[0]) };
         let done = self.calls.check("Iallgather", started).and_then(|()| self.wait(&mut requests));
         match done {
             Ok(()) => Ok(all),
