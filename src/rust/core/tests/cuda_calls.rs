@@ -150,9 +150,9 @@ fn on_device<const TARGET: usize>(frame: &Frame<'_>) -> Result<(), Failure> {
         api.XLA_FFI_DeviceMemory_Allocate = Some(allocate);
         api.XLA_FFI_DeviceMemory_Free = Some(free);
         raw.api = &api;
-        let failing = match frame.attributes().get("fail") {
+        let failing = match frame.attribute("fail") {
             Some(Attribute::String(name)) => name,
-            _ => b"",
+            _ => Vec::new(),
         };
         HAS_MEMORY.set(failing != b"memory");
         let stream = (fake.new_stream)((!failing.is_empty()).into());

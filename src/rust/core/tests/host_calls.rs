@@ -9,7 +9,8 @@ use pjrt_base::error::Kind;
 use pjrt_core::executable::execute::{ExecuteOptions, HostContext};
 use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::Executable;
-use pjrt_handlers::host::{set_runner, AttributeValue, Ended, HostCall};
+use pjrt_handlers::frame::Attribute;
+use pjrt_handlers::host::{set_runner, Ended, HostCall};
 use pjrt_handlers::registry::{known, Known};
 use pjrt_handlers::{register, unregister, Failure, Handler};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,19 +22,19 @@ fn run(call: &HostCall) -> Ended {
     let (context, number) = call.context();
     let device = context.and_then(|context| context.downcast_ref::<HostContext>()?.device(number));
     assert_eq!(device, Some(common::device(0)));
-    assert_eq!(call.attributes(), [("by".to_owned(), AttributeValue::Integer(2))]);
+    assert_eq!(call.attributes, [("by".to_owned(), Attribute::Integer(2))]);
     if INTERRUPTS.swap(false, Ordering::Relaxed) {
         return Ended::Interrupted;
     }
-    if call.function() == 2 {
+    if call.function == 2 {
         return Ended::Failed(Failure::invalid(callbacks::mark("Refused.", 12)));
     }
-    let elements = call.arguments()[0].elements().into_owned();
+    let elements = call.arguments[0].elements().into_owned();
     let doubled: Vec<u8> =
         elements.chunks(4).flat_map(|x| (2.0 * f32::from_ne_bytes(x.try_into().unwrap())).to_ne_bytes()).collect();
     // SAFETY: as many bytes as the argument has.
     let written = unsafe {
-        call.results()[0].write(|target| {
+        call.results[0].write(|target| {
             target.copy_from_nonoverlapping(doubled.as_ptr(), doubled.len());
             Ok(())
         })

@@ -1,7 +1,7 @@
 //! How a program learns that a function of the host has run, without a thread that waits for it where the plugin has
 //! futures.
 
-use crate::frame::{call, error_of_api, reaches, Failure, Frame};
+use crate::frame::{call, error_of, reaches, Failure, Frame, Outcome};
 use pjrt_base::mmap::SignalStacks;
 use pjrt_base::process;
 use pjrt_base::spin;
@@ -11,16 +11,14 @@ use std::collections::VecDeque;
 use std::mem::offset_of;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
-
-/// The outcome of a function.
-pub(super) type Outcome = Result<(), Failure>;
+use std::sync::mpsc::{channel, Sender};
+use std::sync::{Condvar, Mutex};
 
 /// Where the outcome of a function goes.
 pub(super) enum Completion {
     Future(Future),
     /// A thread of the plugin waits for it.
-    Wait(Arc<Waiter>),
+    Wait(Sender<Outcome>),
 }
 
 /// A future of the plugin, to be completed once.
@@ -32,40 +30,31 @@ pub(super) struct Future {
 // SAFETY: a future may be completed on any thread.
 unsafe impl Send for Future {}
 
-#[derive(Default)]
-pub(super) struct Waiter {
-    outcome: Mutex<Option<Outcome>>,
-    changed: Condvar,
-}
-
 impl Completion {
+    /// Has `queue` queue a call, and returns at once if the plugin has futures. Otherwise waits until the program is told.
+    pub(super) fn of(frame: &Frame<'_>, queue: impl FnOnce(Completion)) -> Outcome {
+        if let Some(future) = Future::of(frame) {
+            queue(Completion::Future(future));
+            return Ok(());
+        }
+        let (sender, outcome) = channel();
+        queue(Completion::Wait(sender));
+        outcome.recv().unwrap_or_else(|_| Err(Failure::internal("The call was dropped.")))
+    }
+
     /// Tells the program.
     pub(super) fn complete(self, outcome: Outcome) {
         match self {
             Completion::Future(future) => future.complete(outcome),
-            Completion::Wait(waiter) => {
-                *waiter.outcome.lock().unpoisoned() = Some(outcome);
-                waiter.changed.notify_all();
-            }
-        }
-    }
-}
-
-impl Waiter {
-    pub(super) fn wait(&self) -> Outcome {
-        let mut outcome = self.outcome.lock().unpoisoned();
-        loop {
-            match outcome.take() {
-                Some(outcome) => return outcome,
-                None => outcome = self.changed.wait(outcome).unpoisoned(),
-            }
+            // The thread waits until it is told.
+            Completion::Wait(sender) => drop(sender.send(outcome)),
         }
     }
 }
 
 impl Future {
     /// A future for a call, which the plugin looks at when the handler has returned; `None` if the plugin has none.
-    pub(super) fn of(frame: &Frame<'_>) -> Option<Future> {
+    fn of(frame: &Frame<'_>) -> Option<Future> {
         let (api, _) = frame.api()?;
         // SAFETY: the table is read as far as it reaches.
         unsafe {
@@ -97,7 +86,7 @@ impl Future {
         // there to hear of a failure.
         if let Err(failure) = outcome {
             // SAFETY: a plugin's table.
-            let error = unsafe { error_of_api(api, &failure) };
+            let error = unsafe { error_of(api, &failure) };
             let _ = call!(api, XLA_FFI_Future_SetError, XLA_FFI_Future_SetError_Args { future: future, error: error });
         } else {
             let _ = call!(api, XLA_FFI_Future_SetAvailable, XLA_FFI_Future_SetAvailable_Args { future: future });

@@ -4,18 +4,23 @@ use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind};
 use pjrt_base::reason::Hint;
 use pjrt_data::dtype::DType;
+use pjrt_data::scalar::{Reader, Scalar};
 use pjrt_ffi::api::slice;
 use pjrt_sys::*;
 use std::ffi::{c_void, CString};
+use std::fmt;
 use std::marker::PhantomData;
 use std::mem::offset_of;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
+
+/// What a handler gives.
+pub type Outcome<T = ()> = Result<T, Failure>;
 
 /// The failure of a handler: the execution fails with this code and message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    code: u32,
-    message: String,
+    pub code: u32,
+    pub message: String,
 }
 
 impl Failure {
@@ -45,12 +50,10 @@ impl Failure {
         Failure::new(XLA_FFI_Error_Code::XLA_FFI_Error_Code_FAILED_PRECONDITION.0, message)
     }
 
-    pub fn code(&self) -> u32 {
-        self.code
-    }
-
-    pub fn message(&self) -> &str {
-        &self.message
+    /// The same for a call of this name.
+    #[cold]
+    pub(crate) fn of_call(self, target: &str) -> Failure {
+        Failure { message: format!("{target}: {}", self.message), ..self }
     }
 }
 
@@ -93,33 +96,40 @@ pub struct Frame<'a> {
 /// plugins do not pass it to handlers. A result may share memory with an argument.
 #[derive(Debug, Clone, Copy)]
 pub struct Array<'a> {
+    pub(crate) name: Name,
     pub dtype: DType,
     pub dims: &'a [i64],
     data: *mut u8,
     bytes: usize,
 }
 
-/// The value of an attribute.
+/// An argument or a result, by its number.
 #[derive(Debug, Clone, Copy)]
-pub enum Attribute<'a> {
+pub(crate) struct Name {
+    what: &'static str,
+    index: usize,
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.what, self.index + 1)
+    }
+}
+
+/// The value of an attribute.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Attribute {
     Bool(bool),
     /// An integer of any width.
     Integer(i128),
     Float(f64),
     /// A string, which need not be UTF-8.
-    String(&'a [u8]),
+    String(Vec<u8>),
     /// The elements of an array, in native byte order.
-    Array(DType, &'a [u8]),
-    Dictionary(Attributes<'a>),
-    /// A scalar of another type.
+    Array(DType, Vec<u8>),
+    Dictionary(Vec<(String, Attribute)>),
+    /// Of a type that is not known here.
     Other,
-}
-
-/// The attributes of a call, or of a dictionary in them.
-#[derive(Debug, Clone, Copy)]
-pub struct Attributes<'a> {
-    raw: *const XLA_FFI_Attrs,
-    call: PhantomData<&'a ()>,
 }
 
 impl<'a> Frame<'a> {
@@ -130,7 +140,7 @@ impl<'a> Frame<'a> {
     ///
     /// # Safety
     /// `raw` must be null, or such a frame, which stays valid for `'a`.
-    pub unsafe fn new(raw: *const XLA_FFI_CallFrame) -> Result<Frame<'a>, Failure> {
+    pub unsafe fn new(raw: *const XLA_FFI_CallFrame) -> Outcome<Frame<'a>> {
         let has_layout = !raw.is_null()
             && (*raw).struct_size >= offset_of!(XLA_FFI_CallFrame, future)
             && (*raw).args.struct_size == size_of::<XLA_FFI_Args>()
@@ -172,7 +182,7 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     /// For other numbers than these.
-    pub fn expect(&self, arguments: usize, results: usize) -> Result<(), Failure> {
+    pub fn expect(&self, arguments: usize, results: usize) -> Outcome {
         let check = |what: &str, expected: usize, got: usize| match expected == got {
             true => Ok(()),
             false => Err(Failure::invalid(format!("Expected {}, but got {got}.", counted(expected, what)))),
@@ -185,12 +195,12 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     /// If there is none, or it is not an array of a known type.
-    pub fn argument(&self, index: usize) -> Result<Array<'a>, Failure> {
+    pub fn argument(&self, index: usize) -> Outcome<Array<'a>> {
         // SAFETY: checked in `new`; the lists have as many entries as the frame says, and the entry of a buffer is one.
         unsafe {
             let (args, count) = (&(*self.raw).args, self.arguments());
             let is_buffer = slice(args.types, count).get(index) == Some(&XLA_FFI_ArgType::XLA_FFI_ArgType_BUFFER);
-            Array::new(slice(args.args, count).get(index).filter(|_| is_buffer), "argument", index)
+            Array::new(slice(args.args, count).get(index).filter(|_| is_buffer), Name { what: "argument", index })
         }
     }
 
@@ -198,27 +208,36 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     /// As [`Frame::argument`].
-    pub fn result(&self, index: usize) -> Result<Array<'a>, Failure> {
+    pub fn result(&self, index: usize) -> Outcome<Array<'a>> {
         // SAFETY: as above.
         unsafe {
             let (rets, count) = (&(*self.raw).rets, self.results());
             let is_buffer = slice(rets.types, count).get(index) == Some(&XLA_FFI_RetType::XLA_FFI_RetType_BUFFER);
-            Array::new(slice(rets.rets, count).get(index).filter(|_| is_buffer), "result", index)
+            Array::new(slice(rets.rets, count).get(index).filter(|_| is_buffer), Name { what: "result", index })
         }
     }
 
-    /// The attributes: `backend_config` in StableHLO.
-    pub fn attributes(&self) -> Attributes<'a> {
+    /// The attributes by name, in the order of the names: `backend_config` in StableHLO.
+    pub fn attributes(&self) -> Vec<(String, Attribute)> {
         // SAFETY: checked in `new`.
-        Attributes { raw: unsafe { &raw const (*self.raw).attrs }, call: PhantomData }
+        unsafe { named(&(*self.raw).attrs) }
+    }
+
+    /// The attribute of this name.
+    pub fn attribute(&self, name: &str) -> Option<Attribute> {
+        // SAFETY: checked in `new`.
+        unsafe {
+            let (_, kind, value) = entries(&(*self.raw).attrs).find(|(other, ..)| *other == name.as_bytes())?;
+            Some(Attribute::new(kind, value))
+        }
     }
 
     /// An integer attribute of any width.
     ///
     /// # Errors
     /// If it is missing, of another type, or out of the range of `T`.
-    pub fn integer<T: TryFrom<i128>>(&self, name: &str) -> Result<T, Failure> {
-        match self.attributes().get(name) {
+    pub fn integer<T: TryFrom<i128>>(&self, name: &str) -> Outcome<T> {
+        match self.attribute(name) {
             Some(Attribute::Integer(value)) => T::try_from(value)
                 .map_err(|_| Failure::invalid(format!("The attribute '{name}' is out of range: {value}."))),
             other => Err(wrong_attribute(name, "an integer", other)),
@@ -229,8 +248,8 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     /// If it is missing or of another type.
-    pub fn boolean(&self, name: &str) -> Result<bool, Failure> {
-        match self.attributes().get(name) {
+    pub fn boolean(&self, name: &str) -> Outcome<bool> {
+        match self.attribute(name) {
             Some(Attribute::Bool(value)) => Ok(value),
             other => Err(wrong_attribute(name, "a boolean", other)),
         }
@@ -240,8 +259,8 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     /// If it is missing or of another type.
-    pub fn float(&self, name: &str) -> Result<f64, Failure> {
-        match self.attributes().get(name) {
+    pub fn float(&self, name: &str) -> Outcome<f64> {
+        match self.attribute(name) {
             Some(Attribute::Float(value)) => Ok(value),
             other => Err(wrong_attribute(name, "a floating point number", other)),
         }
@@ -251,9 +270,9 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     /// If it is missing, of another type, or not UTF-8.
-    pub fn string(&self, name: &str) -> Result<&'a str, Failure> {
-        match self.attributes().get(name) {
-            Some(Attribute::String(bytes)) => std::str::from_utf8(bytes)
+    pub fn string(&self, name: &str) -> Outcome<String> {
+        match self.attribute(name) {
+            Some(Attribute::String(bytes)) => String::from_utf8(bytes)
                 .map_err(|_| Failure::invalid(format!("The attribute '{name}' is not valid UTF-8."))),
             other => Err(wrong_attribute(name, "a string", other)),
         }
@@ -263,13 +282,8 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     /// Those of `read`.
-    pub fn optional<T>(
-        &self,
-        name: &str,
-        default: T,
-        read: impl FnOnce(&Self, &str) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
-        match self.attributes().get(name) {
+    pub fn optional<T>(&self, name: &str, default: T, read: impl FnOnce(&Self, &str) -> Outcome<T>) -> Outcome<T> {
+        match self.attribute(name) {
             Some(_) => read(self, name),
             None => Ok(default),
         }
@@ -285,20 +299,6 @@ impl<'a> Frame<'a> {
             XLA_FFI_ThreadPool_NumThreads_Args { ctx: ctx, num_threads: &mut threads }
         )?;
         usize::try_from(threads).ok()
-    }
-
-    /// Runs a task on a thread of the plugin, some time later. Returns whether the plugin accepts it.
-    ///
-    /// # Safety
-    /// `data` must stay valid until the task has run, and the task must not unwind.
-    pub unsafe fn schedule(&self, task: unsafe extern "C" fn(*mut c_void), data: *mut c_void) -> bool {
-        let Some((api, ctx)) = self.api() else { return false };
-        let called = call!(
-            api,
-            XLA_FFI_ThreadPool_Schedule,
-            XLA_FFI_ThreadPool_Schedule_Args { ctx: ctx, task: Some(task), data: data }
-        );
-        called.is_some()
     }
 
     /// The functions that handlers may call, and the context that these ask for.
@@ -338,16 +338,8 @@ pub(crate) unsafe fn is_success(api: *const XLA_FFI_Api, error: *mut XLA_FFI_Err
 /// The plugin's error for a failure.
 ///
 /// # Safety
-/// `frame` must be one that a plugin passed to a handler.
-pub(crate) unsafe fn error_of(frame: *const XLA_FFI_CallFrame, failure: &Failure) -> *mut XLA_FFI_Error {
-    error_of_api(if frame.is_null() { null() } else { (*frame).api }, failure)
-}
-
-/// The same with the functions that the frame names.
-///
-/// # Safety
 /// `api` must be null or a plugin's table.
-pub(super) unsafe fn error_of_api(api: *const XLA_FFI_Api, failure: &Failure) -> *mut XLA_FFI_Error {
+pub(crate) unsafe fn error_of(api: *const XLA_FFI_Api, failure: &Failure) -> *mut XLA_FFI_Error {
     // Every version of the API has this function.
     let Some(create) = (!api.is_null()).then(|| (*api).XLA_FFI_Error_Create).flatten() else { return null_mut() };
     let message = CString::new(failure.message.replace('\0', "\u{fffd}")).unwrap_or_default();
@@ -362,27 +354,26 @@ pub(super) unsafe fn error_of_api(api: *const XLA_FFI_Api, failure: &Failure) ->
 impl<'a> Array<'a> {
     /// # Safety
     /// `buffer` must be a buffer of a frame that stays valid for `'a`.
-    unsafe fn new(buffer: Option<&*mut c_void>, what: &str, index: usize) -> Result<Array<'a>, Failure> {
-        let name = || format!("{what} {}", index + 1);
+    unsafe fn new(buffer: Option<&*mut c_void>, name: Name) -> Outcome<Array<'a>> {
         let Some(buffer) = buffer.map(|buffer| buffer.cast::<XLA_FFI_Buffer>()).filter(|buffer| !buffer.is_null())
         else {
-            return Err(Failure::invalid(format!("There is no {} that is an array.", name())));
+            return Err(Failure::invalid(format!("There is no {name} that is an array.")));
         };
         if (*buffer).struct_size < size_of::<XLA_FFI_Buffer>() {
-            return Err(Failure::internal(format!("The plugin describes {} in an unknown way.", name())));
+            return Err(Failure::internal(format!("The plugin describes {name} in an unknown way.")));
         }
-        let Some(dtype) = i32::try_from((*buffer).dtype.0).ok().and_then(DType::from_xla_code) else {
+        let Some(dtype) = dtype_of((*buffer).dtype) else {
             let code = (*buffer).dtype.0;
-            return Err(Failure::invalid(format!("Unsupported element type of {} (code {code}).", name())));
+            return Err(Failure::invalid(format!("Unsupported element type of {name} (code {code}).")));
         };
         let dims = slice((*buffer).dims, usize::try_from((*buffer).rank).unwrap_or(0));
         let bits = |dim: Option<usize>, &next: &i64| dim?.checked_mul(usize::try_from(next).ok()?);
         let bits = dims.iter().fold(Some(dtype.info().bits as usize), bits);
         let data: *mut u8 = (*buffer).data.cast();
         let Some(bytes) = bits.map(|bits| bits.div_ceil(8)).filter(|&bytes| bytes == 0 || !data.is_null()) else {
-            return Err(Failure::invalid(format!("The memory of {} is not known.", name())));
+            return Err(Failure::invalid(format!("The memory of {name} is not known.")));
         };
-        Ok(Array { dtype, dims, data, bytes })
+        Ok(Array { name, dtype, dims, data, bytes })
     }
 
     /// The number of elements.
@@ -413,7 +404,7 @@ impl<'a> Array<'a> {
     ///
     /// # Errors
     /// If the sizes differ.
-    pub fn copy_to(&self, result: &Array<'_>) -> Result<(), Failure> {
+    pub fn copy_to(&self, result: &Array<'_>) -> Outcome {
         if self.bytes != result.bytes {
             return Err(Failure::invalid(format!("Expected a result of {} bytes, got {}.", self.bytes, result.bytes)));
         }
@@ -433,24 +424,28 @@ impl<'a> Array<'a> {
     }
 }
 
-impl<'a> Attributes<'a> {
-    /// The attribute of this name.
-    pub fn get(&self, name: &str) -> Option<Attribute<'a>> {
-        self.iter().find(|(other, _)| *other == name.as_bytes()).map(|(_, attribute)| attribute)
-    }
+fn dtype_of(code: XLA_FFI_DataType) -> Option<DType> {
+    i32::try_from(code.0).ok().and_then(DType::from_xla_code)
+}
 
-    /// All attributes by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], Attribute<'a>)> {
-        // SAFETY: the struct has a known size, and the lists as many entries as it says.
-        let (types, names, values) = unsafe {
-            let count = usize::try_from((*self.raw).size).unwrap_or(0);
-            (slice((*self.raw).types, count), slice((*self.raw).names, count), slice((*self.raw).attrs, count))
-        };
-        // SAFETY: the entries have these types.
-        types.iter().zip(names).zip(values).map(|((&kind, &name), &value)| unsafe {
-            (span(name), if value.is_null() { Attribute::Other } else { Attribute::new(kind, value) })
-        })
-    }
+/// The names, kinds and values of attributes.
+///
+/// # Safety
+/// They must be those of a call, or of a dictionary in them, and stay valid for `'a`.
+unsafe fn entries<'a>(
+    attributes: *const XLA_FFI_Attrs,
+) -> impl Iterator<Item = (&'a [u8], XLA_FFI_AttrType, *const c_void)> {
+    let count = usize::try_from((*attributes).size).unwrap_or(0);
+    let names = slice((*attributes).names, count).iter().map(|&name| span(name));
+    let (types, values) = (slice((*attributes).types, count), slice((*attributes).attrs, count));
+    types.iter().zip(names).zip(values).map(|((&kind, name), &value)| (name, kind, value.cast_const()))
+}
+
+/// # Safety
+/// As for [`entries`].
+unsafe fn named(attributes: *const XLA_FFI_Attrs) -> Vec<(String, Attribute)> {
+    let named = |(name, kind, value)| (String::from_utf8_lossy(name).into_owned(), Attribute::new(kind, value));
+    entries(attributes).map(named).collect()
 }
 
 /// # Safety
@@ -463,58 +458,49 @@ unsafe fn span<'a>(span: *const XLA_FFI_ByteSpan) -> &'a [u8] {
     }
 }
 
-impl<'a> Attribute<'a> {
+impl Attribute {
     /// # Safety
-    /// `value` must be an attribute of this kind, which stays valid for `'a`.
-    unsafe fn new(kind: XLA_FFI_AttrType, value: *const c_void) -> Attribute<'a> {
+    /// `value` must be null, or an attribute of this kind.
+    unsafe fn new(kind: XLA_FFI_AttrType, value: *const c_void) -> Attribute {
+        if value.is_null() {
+            return Attribute::Other;
+        }
         match kind {
-            XLA_FFI_AttrType::XLA_FFI_AttrType_STRING => Attribute::String(span(value.cast())),
+            XLA_FFI_AttrType::XLA_FFI_AttrType_STRING => Attribute::String(span(value.cast()).into()),
             XLA_FFI_AttrType::XLA_FFI_AttrType_SCALAR => {
                 let scalar: *const XLA_FFI_Scalar = value.cast();
-                Attribute::scalar((*scalar).dtype, (*scalar).value)
+                dtype_of((*scalar).dtype).map_or(Attribute::Other, |dtype| Attribute::scalar(dtype, (*scalar).value))
             }
             XLA_FFI_AttrType::XLA_FFI_AttrType_ARRAY => {
                 let array: *const XLA_FFI_Array = value.cast();
-                match i32::try_from((*array).dtype.0).ok().and_then(DType::from_xla_code) {
-                    Some(dtype) => {
-                        let bytes = (*array).size.saturating_mul(dtype.host_bytes());
-                        Attribute::Array(dtype, slice((*array).data.cast_const().cast(), bytes))
-                    }
-                    None => Attribute::Other,
-                }
+                dtype_of((*array).dtype).map_or(Attribute::Other, |dtype| {
+                    let bytes = (*array).size.saturating_mul(dtype.host_bytes());
+                    Attribute::Array(dtype, slice((*array).data.cast_const().cast(), bytes).into())
+                })
             }
-            XLA_FFI_AttrType::XLA_FFI_AttrType_DICTIONARY => {
-                Attribute::Dictionary(Attributes { raw: value.cast(), call: PhantomData })
-            }
+            XLA_FFI_AttrType::XLA_FFI_AttrType_DICTIONARY => Attribute::Dictionary(named(value.cast())),
             _ => Attribute::Other,
         }
     }
 
     /// # Safety
     /// `value` must be null, or point to a value of this type.
-    unsafe fn scalar(dtype: XLA_FFI_DataType, value: *const c_void) -> Attribute<'a> {
+    unsafe fn scalar(dtype: DType, value: *const c_void) -> Attribute {
         if value.is_null() {
             return Attribute::Other;
         }
-        match i32::try_from(dtype.0).ok().and_then(DType::from_xla_code) {
-            Some(DType::Pred) => Attribute::Bool(value.cast::<u8>().read() != 0),
-            Some(DType::I8) => Attribute::Integer(value.cast::<i8>().read().into()),
-            Some(DType::I16) => Attribute::Integer(value.cast::<i16>().read_unaligned().into()),
-            Some(DType::I32) => Attribute::Integer(value.cast::<i32>().read_unaligned().into()),
-            Some(DType::I64) => Attribute::Integer(value.cast::<i64>().read_unaligned().into()),
-            Some(DType::U8) => Attribute::Integer(value.cast::<u8>().read().into()),
-            Some(DType::U16) => Attribute::Integer(value.cast::<u16>().read_unaligned().into()),
-            Some(DType::U32) => Attribute::Integer(value.cast::<u32>().read_unaligned().into()),
-            Some(DType::U64) => Attribute::Integer(value.cast::<u64>().read_unaligned().into()),
-            Some(DType::F32) => Attribute::Float(value.cast::<f32>().read_unaligned().into()),
-            Some(DType::F64) => Attribute::Float(value.cast::<f64>().read_unaligned()),
-            _ => Attribute::Other,
+        match Reader::new(dtype).read(slice(value.cast(), dtype.host_bytes())) {
+            Scalar::Pred(value) => Attribute::Bool(value),
+            Scalar::Signed(value) => Attribute::Integer(value.into()),
+            Scalar::Unsigned(value) => Attribute::Integer(value.into()),
+            Scalar::Float(float) => Attribute::Float(float.value),
+            Scalar::Complex { .. } => Attribute::Other,
         }
     }
 }
 
 #[cold]
-fn wrong_attribute(name: &str, expected: &str, got: Option<Attribute<'_>>) -> Failure {
+fn wrong_attribute(name: &str, expected: &str, got: Option<Attribute>) -> Failure {
     Failure::invalid(match got {
         None => format!("The attribute '{name}', {expected}, is missing."),
         Some(_) => format!("The attribute '{name}' must be {expected}."),

@@ -1,14 +1,14 @@
 //! Handlers that run on the thread of the host language: a call describes itself and waits in [`callbacks`].
 
-use crate::completion::{Completion, Future, Outcome, Waiter};
-use crate::frame::{Array, Attribute, Attributes, Failure, Frame};
+use crate::completion::Completion;
+use crate::frame::{Array, Attribute, Failure, Frame, Outcome};
 use crate::launch::{self, Launch};
 use pjrt_base::callbacks::{self, Callback, Ran};
 use pjrt_base::error::Result;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_base::trace::{self, Activity, Details};
 use pjrt_data::array::Spec;
-use pjrt_data::dtype::DType;
+use pjrt_ffi::api::slice;
 use pjrt_sys::XLA_FFI_Error_Code;
 use std::any::Any;
 use std::borrow::Cow;
@@ -16,11 +16,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 /// A call of a function of the host.
 pub struct HostCall {
-    target: Box<str>,
-    function: u64,
-    arguments: Vec<Operand>,
-    results: Vec<Operand>,
-    attributes: Vec<(String, AttributeValue)>,
+    /// The name that the program calls.
+    pub target: Box<str>,
+    /// The number under which the function was registered.
+    pub function: u64,
+    pub arguments: Vec<Operand>,
+    pub results: Vec<Operand>,
+    /// By name, in the order of the names.
+    pub attributes: Vec<(String, Attribute)>,
     launch: Option<Launch>,
     device: Option<i32>,
     /// Taken by who tells the program.
@@ -29,30 +32,15 @@ pub struct HostCall {
 
 /// An array of a call, in the order of its type's dimensions.
 pub struct Operand {
-    spec: Spec,
+    pub spec: Spec,
     data: *mut u8,
     bytes: usize,
 }
 
 // SAFETY: the arrays of a call stay where they are, and nobody else uses them, until the program is told.
 unsafe impl Send for Operand {}
-// SAFETY: only the host's thread reads or writes the elements.
+// SAFETY: only one thread reads or writes the elements.
 unsafe impl Sync for Operand {}
-
-/// The value of an attribute.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AttributeValue {
-    Bool(bool),
-    Integer(i128),
-    Float(f64),
-    /// A string, which need not be UTF-8.
-    String(Vec<u8>),
-    /// The elements of an array, in native byte order.
-    Array(DType, Vec<u8>),
-    Dictionary(Vec<(String, AttributeValue)>),
-    /// Of a type that is not known here.
-    Other,
-}
 
 /// How a function ended.
 pub enum Ended {
@@ -73,44 +61,18 @@ pub fn set_runner(runner: Runner) {
 }
 
 impl HostCall {
-    fn new(frame: &Frame<'_>, function: u64, target: &str) -> std::result::Result<HostCall, Failure> {
-        let arguments =
-            (0..frame.arguments()).map(|i| Operand::new(&frame.argument(i)?)).collect::<std::result::Result<_, _>>()?;
-        let results =
-            (0..frame.results()).map(|i| Operand::new(&frame.result(i)?)).collect::<std::result::Result<_, _>>()?;
+    fn new(frame: &Frame<'_>, function: u64, target: &str) -> Outcome<HostCall> {
+        let [arguments, results] = Operand::of(frame)?;
         Ok(HostCall {
             target: target.into(),
             function,
             arguments,
             results,
-            attributes: values(frame.attributes()),
+            attributes: frame.attributes(),
             launch: launch::of(frame),
             device: launch::device(frame),
             completion: Mutex::default(),
         })
-    }
-
-    /// The name that the program calls.
-    pub fn target(&self) -> &str {
-        &self.target
-    }
-
-    /// The number under which the function was registered.
-    pub fn function(&self) -> u64 {
-        self.function
-    }
-
-    pub fn arguments(&self) -> &[Operand] {
-        &self.arguments
-    }
-
-    pub fn results(&self) -> &[Operand] {
-        &self.results
-    }
-
-    /// The attributes by name, in the order of the names.
-    pub fn attributes(&self) -> &[(String, AttributeValue)] {
-        &self.attributes
     }
 
     /// What the launch of the program was given, and the number of the device that the call is for; `None` if unknown.
@@ -119,7 +81,7 @@ impl HostCall {
     }
 
     fn execute(&self) -> Ended {
-        let mut span = trace::span(Activity::Callback, || Details::named(self.target()));
+        let mut span = trace::span(Activity::Callback, || Details::named(&*self.target));
         let ended = match RUNNER.get() {
             Some(run) => run(self),
             None => Ended::Failed(Failure::internal("Nothing runs functions of the host.")),
@@ -142,11 +104,12 @@ impl HostCall {
     }
 
     fn fail(&self, failure: Failure) {
-        let failure = Failure::new(failure.code(), format!("{}: {}", self.target, failure.message()));
+        let failure = failure.of_call(&self.target);
         match &self.launch {
             Some(launch) if launch.is_parallel() => {
                 launch.note_failure(failure);
-                self.results.iter().for_each(Operand::clear);
+                // SAFETY: nobody else uses the memory.
+                self.results.iter().for_each(|result| unsafe { result.bytes_mut() }.fill(0));
                 self.tell(Ok(()));
             }
             _ => self.tell(Err(failure)),
@@ -206,62 +169,66 @@ pub(super) fn start(frame: &Frame<'_>, function: u64, target: &str) -> Outcome {
             Ended::Interrupted => Err(cancelled(target)),
         };
     }
-    if let Some(future) = Future::of(frame) {
-        call.push(Completion::Future(future));
-        return Ok(());
-    }
-    let waiter = Arc::new(Waiter::default());
-    call.push(Completion::Wait(waiter.clone()));
-    waiter.wait()
-}
-
-fn values(attributes: Attributes<'_>) -> Vec<(String, AttributeValue)> {
-    attributes
-        .iter()
-        .map(|(name, value)| (String::from_utf8_lossy(name).into_owned(), AttributeValue::of(value)))
-        .collect()
-}
-
-impl AttributeValue {
-    fn of(attribute: Attribute<'_>) -> AttributeValue {
-        match attribute {
-            Attribute::Bool(value) => AttributeValue::Bool(value),
-            Attribute::Integer(value) => AttributeValue::Integer(value),
-            Attribute::Float(value) => AttributeValue::Float(value),
-            Attribute::String(bytes) => AttributeValue::String(bytes.into()),
-            Attribute::Array(dtype, bytes) => AttributeValue::Array(dtype, bytes.into()),
-            Attribute::Dictionary(attributes) => AttributeValue::Dictionary(values(attributes)),
-            Attribute::Other => AttributeValue::Other,
-        }
-    }
+    Completion::of(frame, |completion| call.push(completion))
 }
 
 impl Operand {
-    fn new(array: &Array<'_>) -> std::result::Result<Operand, Failure> {
+    fn new(array: &Array<'_>) -> Outcome<Operand> {
         let spec = Spec::new(array.dtype, array.dims)?;
         Ok(Operand { spec, data: array.as_mut_ptr(), bytes: array.byte_len() })
     }
 
-    /// Its type and dimensions.
-    pub fn spec(&self) -> &Spec {
-        &self.spec
+    /// The arguments and the results of a call.
+    pub(super) fn of(frame: &Frame<'_>) -> Outcome<[Vec<Operand>; 2]> {
+        let arguments = (0..frame.arguments()).map(|i| Operand::new(&frame.argument(i)?));
+        let results = (0..frame.results()).map(|i| Operand::new(&frame.result(i)?));
+        Ok([arguments.collect::<Outcome<_>>()?, results.collect::<Outcome<_>>()?])
+    }
+
+    /// Copies the elements to a result, which may have the same memory. Returns whether it has the same size; another one
+    /// stays as it is.
+    pub(super) fn copy_to(&self, result: &Operand) -> bool {
+        let fits = self.bytes == result.bytes;
+        if fits && self.bytes > 0 {
+            // SAFETY: both have so many bytes; the regions may overlap.
+            unsafe { std::ptr::copy(self.data, result.data, self.bytes) };
+        }
+        fits
+    }
+
+    /// Whether both have the same memory.
+    pub(super) fn shares(&self, other: &Operand) -> bool {
+        self.data == other.data
+    }
+
+    /// The elements as the program has them.
+    ///
+    /// # Safety
+    /// Nobody may write to the memory meanwhile, not even as that of a result.
+    pub(super) unsafe fn bytes<'a>(&self) -> &'a [u8] {
+        slice(self.data.cast_const(), self.bytes)
+    }
+
+    /// The same for writing.
+    ///
+    /// # Safety
+    /// The memory must be a result's, and nobody else may use it meanwhile.
+    pub(super) unsafe fn bytes_mut<'a>(&self) -> &'a mut [u8] {
+        if self.bytes > 0 {
+            std::slice::from_raw_parts_mut(self.data, self.bytes)
+        } else {
+            &mut []
+        }
     }
 
     /// The elements in row-major order, those narrower than a byte in a byte each.
     pub fn elements(&self) -> Cow<'_, [u8]> {
-        // SAFETY: the memory is the host's, and nobody writes to it before the results are written.
-        let bytes = unsafe { pjrt_ffi::api::slice(self.data.cast_const(), self.bytes) };
+        // SAFETY: nobody writes to the memory before the results are written.
+        let bytes = unsafe { self.bytes() };
         if !self.spec.dtype.is_packed() {
             return Cow::Borrowed(bytes);
         }
         Cow::Owned(unpacked(&self.spec, bytes))
-    }
-
-    fn clear(&self) {
-        if self.bytes > 0 {
-            // SAFETY: the memory of a result has these bytes, and nobody else uses it.
-            unsafe { std::ptr::write_bytes(self.data, 0, self.bytes) };
-        }
     }
 
     /// Has `write` write the elements in that order and form, into memory for all of them, if they are a result's.
@@ -277,9 +244,7 @@ impl Operand {
         }
         let mut elements = vec![0; self.spec.len()];
         let written = write(elements.as_mut_ptr())?;
-        // SAFETY: the memory has these bytes, and nobody else uses it.
-        let target = if self.bytes > 0 { std::slice::from_raw_parts_mut(self.data, self.bytes) } else { &mut [] };
-        pack(&self.spec, &elements, target);
+        pack(&self.spec, &elements, self.bytes_mut());
         Ok(written)
     }
 }
@@ -308,6 +273,7 @@ fn pack(spec: &Spec, elements: &[u8], packed: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pjrt_data::dtype::DType;
 
     #[test]
     fn narrow_elements_are_packed_as_they_are_unpacked() {

@@ -1,7 +1,7 @@
 //! What a launch passes to the handlers that its program calls, through the plugin.
 
-use crate::completion::{Completion, Outcome};
-use crate::frame::{self, Failure, Frame};
+use crate::completion::Completion;
+use crate::frame::{self, Failure, Frame, Outcome};
 use pjrt_base::callbacks;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
@@ -74,11 +74,6 @@ impl Launch {
         drop(together);
         done.into_iter().for_each(|(completion, outcome)| completion.complete(outcome));
     }
-
-    /// The failure that the launch ends with.
-    fn failure(&self) -> Option<Failure> {
-        self.0.together.lock().unpoisoned().failure.clone()
-    }
 }
 
 /// The plugin's object that carries a launch to handlers. It must live until the execution is complete.
@@ -116,14 +111,11 @@ impl Carrier {
     /// # Errors
     /// With the code and message of the call.
     pub fn outcome(&self) -> Result<()> {
-        match self.launch.failure() {
-            Some(failure) => {
-                let (message, number) = callbacks::unmark(failure.message()).unwrap_or((failure.message().into(), 0));
-                let error = Error::new(Kind::Pjrt(failure.code()), message).in_call("PJRT_LoadedExecutable_Execute");
-                Err(error.hint(Reason::CallbackFailed { number: number as usize }))
-            }
-            None => Ok(()),
-        }
+        let failure = self.launch.0.together.lock().unpoisoned().failure.clone();
+        let Some(Failure { code, message }) = failure else { return Ok(()) };
+        let (message, number) = callbacks::unmark(&message).unwrap_or((message, 0));
+        let error = Error::new(Kind::Pjrt(code), message).in_call("PJRT_LoadedExecutable_Execute");
+        Err(error.hint(Reason::CallbackFailed { number: number as usize }))
     }
 
     pub fn handle(&self) -> *mut PJRT_ExecuteContext {

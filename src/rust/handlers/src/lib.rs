@@ -20,6 +20,6 @@ pub mod print;
 pub mod registry;
 mod slots;
 
-pub use frame::{Failure, Frame};
+pub use frame::{Failure, Frame, Outcome};
 pub use missing::{check, check_layouts, explain};
 pub use registry::{register, unregister, Handler};

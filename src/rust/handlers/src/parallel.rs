@@ -1,7 +1,8 @@
 //! Work of a handler on several threads of the plugin.
 
-use crate::frame::Frame;
+use crate::frame::{call, Frame};
 use pjrt_base::sync::Unpoisoned;
+use pjrt_sys::*;
 use std::ffi::c_void;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,8 +19,16 @@ impl Frame<'_> {
         let shared = Arc::new(Shared::new(count, work));
         for _ in 0..helpers {
             let data = Arc::into_raw(shared.clone());
-            // SAFETY: the task owns this reference, and catches panics.
-            if !unsafe { self.schedule(Shared::help, data.cast_mut().cast()) } {
+            // The task owns this reference, and catches panics.
+            let (task, argument) = (Some(Shared::help as _), data.cast_mut().cast());
+            let scheduled = self.api().and_then(|(api, ctx)| {
+                call!(
+                    api,
+                    XLA_FFI_ThreadPool_Schedule,
+                    XLA_FFI_ThreadPool_Schedule_Args { ctx: ctx, task: task, data: argument }
+                )
+            });
+            if scheduled.is_none() {
                 // SAFETY: the plugin did not take it.
                 drop(unsafe { Arc::from_raw(data) });
                 break;

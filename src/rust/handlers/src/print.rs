@@ -1,6 +1,6 @@
 //! `print_tensor`: a custom call that prints its argument.
 
-use crate::frame::{Array, Attribute, Failure, Frame};
+use crate::frame::{Array, Attribute, Failure, Frame, Outcome};
 use crate::host::unpacked;
 use pjrt_base::console;
 use pjrt_base::process;
@@ -21,7 +21,7 @@ pub fn set_limits(limits: Options) {
 }
 
 /// Prints the argument; a result is a copy of it.
-pub(super) fn print_tensor(frame: &Frame<'_>) -> Result<(), Failure> {
+pub(super) fn print_tensor(frame: &Frame<'_>) -> Outcome {
     // SAFETY: this handler is registered for hosts alone, and copies the argument to the result only later.
     print_with(frame, |x| Ok(Cow::Borrowed(unsafe { x.bytes() })), |x, result| x.copy_to(&result))
 }
@@ -29,9 +29,9 @@ pub(super) fn print_tensor(frame: &Frame<'_>) -> Result<(), Failure> {
 /// The same for a device whose memory these functions read and copy.
 pub(super) fn print_with<'a>(
     frame: &Frame<'a>,
-    read: impl FnOnce(Array<'a>) -> Result<Cow<'a, [u8]>, Failure>,
-    copy: impl FnOnce(Array<'a>, Array<'a>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    read: impl FnOnce(Array<'a>) -> Outcome<Cow<'a, [u8]>>,
+    copy: impl FnOnce(Array<'a>, Array<'a>) -> Outcome,
+) -> Outcome {
     if frame.arguments() != 1 || frame.results() > 1 {
         return Err(Failure::invalid(format!(
             "Expected 1 argument and at most 1 result, but got {} and {}.",
@@ -52,10 +52,10 @@ pub(super) fn print_with<'a>(
 }
 
 /// A line of text: the attribute's, or the default; nothing for an empty one.
-fn line(frame: &Frame<'_>, name: &str, default: impl FnOnce() -> String) -> Result<String, Failure> {
-    let text = match frame.attributes().get(name) {
+fn line(frame: &Frame<'_>, name: &str, default: impl FnOnce() -> String) -> Outcome<String> {
+    let text = match frame.attribute(name) {
         None => default(),
-        Some(Attribute::String(bytes)) => String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}"),
+        Some(Attribute::String(bytes)) => String::from_utf8_lossy(&bytes).replace('\0', "\u{fffd}"),
         Some(_) => return Err(Failure::invalid(format!("The attribute '{name}' must be a string."))),
     };
     Ok(if text.is_empty() { text } else { text + "\n" })
@@ -69,7 +69,7 @@ fn footer(x: &Array<'_>) -> String {
 }
 
 /// The lines with the elements.
-fn elements(x: &Array<'_>, bytes: &[u8]) -> Result<String, Failure> {
+fn elements(x: &Array<'_>, bytes: &[u8]) -> Outcome<String> {
     let limits = LIMITS.lock().unpoisoned().unwrap_or_default();
     let dims: Vec<usize> = x.dims.iter().map(|&dim| dim as usize).collect();
     let spec = Spec::new(x.dtype, x.dims)?;

@@ -1,21 +1,21 @@
 //! The functions that plugins call. A plugin keeps the first function that is registered under a name, so each handler
 //! has a slot with its own function, which calls the slot's current content.
 
-use crate::frame::{self, Failure, Frame};
+use crate::frame::{self, Failure, Frame, Outcome};
 use crate::host;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_ffi::exception;
 use pjrt_sys::*;
 use std::mem::offset_of;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::{Arc, RwLock};
 
 /// A function that follows XLA's FFI.
 pub type ForeignHandler = unsafe extern "C" fn(*mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error;
 
 /// A function of Rust.
-pub type RustHandler = fn(&Frame<'_>) -> Result<(), Failure>;
+pub type RustHandler = fn(&Frame<'_>) -> Outcome;
 
 /// A function that programs may call.
 #[derive(Debug, Clone, Copy)]
@@ -112,18 +112,13 @@ unsafe fn call(slot: usize, frame: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error
     };
     match outcome {
         Ok(()) => null_mut(),
-        Err(failure) => frame::error_of(frame, &failure),
+        Err(failure) => frame::error_of(frame.as_ref().map_or(null(), |frame| frame.api), &failure),
     }
 }
 
 /// # Safety
 /// As for [`call`].
-unsafe fn run(
-    handler: impl Fn(&Frame<'_>) -> Result<(), Failure>,
-    frame: *const XLA_FFI_CallFrame,
-    target: &str,
-) -> Result<(), Failure> {
-    let about = |failure: Failure| Failure::new(failure.code(), format!("{target}: {}", failure.message()));
+unsafe fn run(handler: impl Fn(&Frame<'_>) -> Outcome, frame: *const XLA_FFI_CallFrame, target: &str) -> Outcome {
     let call = || {
         // SAFETY: the plugin's frame is valid during the call.
         let frame = unsafe { Frame::new(frame) }?;
@@ -134,7 +129,8 @@ unsafe fn run(
         }
     };
     let done = catch_unwind(AssertUnwindSafe(call));
-    done.unwrap_or_else(|_| Err(Failure::internal("The handler was aborted by a fault."))).map_err(about)
+    let outcome = done.unwrap_or_else(|_| Err(Failure::internal("The handler was aborted by a fault.")));
+    outcome.map_err(|failure| failure.of_call(target))
 }
 
 /// Answers the question which version of the FFI a handler uses. Plugins ask when they register it. Returns whether the

@@ -17,14 +17,14 @@ use pjrt_base::spin;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_store::Patience;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender, TryRecvError};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, SendError, Sender, TryRecvError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 pub use crate::communicator::Facts as World;
 
-/// What communicates: it gets the open communication.
-pub type MpiJob = Box<dyn FnOnce(&mut dyn Communicator) + Send>;
+/// What communicates: it gets the open communication, or why there is none.
+pub type MpiJob = Box<dyn FnOnce(Result<&mut dyn Communicator>) + Send>;
 
 /// An open communication.
 struct OpenWorld {
@@ -58,14 +58,17 @@ enum WorldState {
 
 static STATE: Mutex<WorldState> = Mutex::new(WorldState::Closed);
 
+/// The state, which a fork has not.
+fn state() -> Result<MutexGuard<'static, WorldState>> {
+    process::lock(&STATE).filter(|_| process::generation() == 0).ok_or_else(process::forked)
+}
+
 /// Initializes MPI, or joins it. All processes must call it. A second call returns the same. Must be called on the host's thread.
 ///
 /// # Errors
 /// `LibraryMissing`, `Forked`, and MPI's own.
 pub fn start(named: Option<&Path>) -> Result<(Facts, PathBuf)> {
-    let Some(mut state) = process::lock(&STATE).filter(|_| process::generation() == 0) else {
-        return Err(process::forked());
-    };
+    let mut state = state()?;
     match &*state {
         WorldState::Open(open) => return Ok((open.facts.clone(), open.file.clone())),
         WorldState::Finished => bail!(InvalidInput, "MPI has ended in this process, and cannot be initialized again."),
@@ -78,8 +81,7 @@ pub fn start(named: Option<&Path>) -> Result<(Facts, PathBuf)> {
     } else {
         start_thread(mpi)?
     };
-    let open = OpenWorld { facts: facts.clone(), file: file.clone(), place, keys };
-    *state = WorldState::Open(open);
+    *state = WorldState::Open(OpenWorld { facts: facts.clone(), file: file.clone(), place, keys });
     Ok((facts, file))
 }
 
@@ -109,9 +111,7 @@ fn start_thread(mut mpi: Box<dyn Communicator>) -> Result<(Facts, Place, Keys)> 
 /// `InvalidInput` if nothing is open; `UnsupportedCall` if MPI allows calls on one thread only, or if somebody else has
 /// initialized it; code 4 (deadline exceeded) if some processes do not open theirs in time; `CANCELLED`; MPI's own; `Forked`.
 pub fn store(prefix: &[u8], patience: &Patience<'_>) -> Result<BoardStore> {
-    let Some(mut state) = process::lock(&STATE).filter(|_| process::generation() == 0) else {
-        return Err(process::forked());
-    };
+    let mut state = state()?;
     let WorldState::Open(open) = &mut *state else {
         bail!(InvalidInput, "MPI is not initialized in this process.");
     };
@@ -143,37 +143,36 @@ impl Keys {
 
 /// The open communication, if there is one. A fork has none.
 pub fn facts() -> Option<Facts> {
-    if process::generation() > 0 {
-        return None;
-    }
-    match &*process::lock(&STATE)? {
+    match &*state().ok()? {
         WorldState::Open(open) => Some(open.facts.clone()),
         _ => None,
     }
 }
 
-/// Queues a job.
-///
-/// # Errors
-/// `InvalidInput` if nothing is open, and `Forked`.
-pub fn submit(job: MpiJob) -> Result<()> {
-    let Some(state) = process::lock(&STATE) else { return Err(process::forked()) };
+/// Queues a job, which gets `InvalidInput` if nothing is open, and `Forked`.
+pub fn submit(job: MpiJob) {
+    let state = match state() {
+        Ok(state) => state,
+        Err(error) => return job(Err(error)),
+    };
     let WorldState::Open(open) = &*state else {
-        return Err(Error::new(Kind::InvalidInput, "MPI is not initialized in this process."));
+        return job(Err(Error::new(Kind::InvalidInput, "MPI is not initialized in this process.")));
     };
     match &open.place {
-        Place::Thread(sender) => {
-            if sender.send(job).is_err() {
-                bail!(Internal, "The thread for MPI has ended.");
-            }
-        }
+        Place::Thread(sender) => send(sender, job),
         Place::Host(mpi) => {
             let call = HostJob { mpi: mpi.clone(), job: Mutex::new(Some(job)) };
             drop(state);
             callbacks::push(Arc::new(call));
         }
     }
-    Ok(())
+}
+
+/// Queues a job on our thread.
+fn send(sender: &Sender<MpiJob>, job: MpiJob) {
+    if let Err(SendError(job)) = sender.send(job) {
+        job(Err(Error::new(Kind::Internal, "The thread for MPI has ended.")));
+    }
 }
 
 /// Ends the communication after what is queued, on the host's thread.
@@ -209,12 +208,10 @@ fn on_thread<T: Send + 'static>(
     let done = Arc::new((Mutex::new(None), Condvar::new()));
     let report = done.clone();
     let job: MpiJob = Box::new(move |mpi| {
-        *report.0.lock().unpoisoned() = Some(work(mpi));
+        *report.0.lock().unpoisoned() = Some(mpi.and_then(work));
         report.1.notify_all();
     });
-    if sender.send(job).is_err() {
-        bail!(Internal, "The thread for MPI has ended.");
-    }
+    send(sender, job);
     let mut outcome = done.0.lock().unpoisoned();
     loop {
         match outcome.take() {
@@ -230,7 +227,7 @@ fn run(mpi: &mut dyn Communicator, jobs: &Receiver<MpiJob>) {
         let is_sending = mpi.progress().unwrap_or(false);
         let next = if is_sending { jobs.recv_timeout(Duration::from_micros(200)) } else { next_of(jobs) };
         match next {
-            Ok(job) => job(mpi),
+            Ok(job) => job(Ok(&mut *mpi)),
             Err(RecvTimeoutError::Timeout) => {}
             // Others may still receive what is being sent.
             Err(RecvTimeoutError::Disconnected) if is_sending => std::thread::sleep(Duration::from_micros(200)),
@@ -268,7 +265,7 @@ impl Callback for HostJob {
     fn run(&self) -> Ran {
         if let Some(job) = self.job.lock().unpoisoned().take() {
             let mut mpi = self.mpi.lock().unpoisoned();
-            job(&mut **mpi);
+            job(Ok(&mut **mpi));
             drop(mpi);
             go_on_sending(&self.mpi);
         }

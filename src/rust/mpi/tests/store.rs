@@ -159,7 +159,7 @@ fn waits(rank: usize, size: usize) {
 /// Waits for all processes without the store.
 fn all_come() {
     let (report, done) = std::sync::mpsc::channel();
-    world::submit(Box::new(move |mpi| report.send(mpi.barrier(&[])).unwrap())).unwrap();
+    world::submit(Box::new(move |mpi| report.send(mpi.unwrap().barrier(&[])).unwrap()));
     done.recv().unwrap().unwrap();
 }
 

@@ -21,8 +21,8 @@ use pjrt_core::{Buffer, HostArray, HostContent, HostOrder};
 use pjrt_data::array::Spec;
 use pjrt_data::convert::Check;
 use pjrt_data::dtype::{DType, HostType};
-use pjrt_handlers::frame::Failure;
-use pjrt_handlers::host::{self, AttributeValue, Ended, HostCall, Operand};
+use pjrt_handlers::frame::{Attribute, Failure};
+use pjrt_handlers::host::{self, Ended, HostCall, Operand};
 use pjrt_handlers::registry::{self, Handler, HOST};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ impl Functions {
     /// The function of a call, or the one that has replaced it while the call waited for R.
     fn of(&self, call: &HostCall) -> Option<SEXP> {
         let by_number = |number| self.by_number.get(number).copied();
-        by_number(&call.function()).or_else(|| self.numbers.get(call.target()).and_then(by_number))
+        by_number(&call.function).or_else(|| self.numbers.get(&*call.target).and_then(by_number))
     }
 }
 
@@ -91,7 +91,7 @@ fn release(number: u64) {
 fn run(call: &HostCall) -> Ended {
     pins::drain();
     let Some(entry) = FUNCTIONS.with_borrow(|functions| functions.of(call)) else {
-        let message = format!("The custom call '{}' has no handler any more.", call.target());
+        let message = format!("The custom call '{}' has no handler any more.", call.target);
         return Ended::Failed(Failure::new(NOT_FOUND, message));
     };
     // The function may remove itself.
@@ -120,7 +120,7 @@ fn run(call: &HostCall) -> Ended {
         Err(error) if error.kind() == Kind::Interrupted => Ended::Interrupted,
         Err(error) => {
             let failure = Failure::from(error);
-            Ended::Failed(Failure::new(failure.code(), callbacks::mark(failure.message(), 0)))
+            Ended::Failed(Failure::new(failure.code, callbacks::mark(&failure.message, 0)))
         }
     }
 }
@@ -130,11 +130,11 @@ fn run(call: &HostCall) -> Ended {
 fn evaluate(call: &HostCall, entry: SEXP) -> Result<SEXP> {
     let [function, buffers, attributes] = [0, 1, 2].map(|i| sexp::at(entry, i));
     let as_buffers = sexp::flag(buffers) == Some(true);
-    let arguments = call.arguments();
+    let arguments = &call.arguments;
     let value = |argument| if as_buffers { buffer_of(call, argument) } else { array_of(argument) };
     let values = Protected::new(sexp::try_list(arguments.iter().map(value))?);
     let named = match sexp::flag(attributes) {
-        Some(true) => Some(Protected::new(attribute_list(call.attributes()))),
+        Some(true) => Some(Protected::new(attribute_list(&call.attributes))),
         _ => None,
     };
     // SAFETY: on R's main thread; R protects the parts while it makes a pair, and the values are protected.
@@ -170,7 +170,7 @@ fn expand(x: SEXP) {
 
 /// An argument as an R vector or array; not protected.
 fn array_of(argument: &Operand) -> Result<SEXP> {
-    let spec = argument.spec();
+    let spec = &argument.spec;
     let host_type = spec.dtype.info().host_type;
     let array = Protected::new(transfer::new_array(spec, host_type)?);
     transfer::fill_from(array.sexp(), spec, host_type, checks(sexp::nil())?, &argument.elements())?;
@@ -188,7 +188,7 @@ fn buffer_of(call: &HostCall, argument: &Operand) -> Result<SEXP> {
              function with as = \"array\"."
         );
     };
-    let (spec, elements) = (argument.spec(), argument.elements());
+    let (spec, elements) = (&argument.spec, argument.elements());
     let copy = Protected::new(crate::memory::pooled_vector(SEXPTYPE::RAWSXP, elements.len(), 1)?);
     // SAFETY: a new raw vector of this length.
     unsafe { RAW(copy.sexp()).copy_from_nonoverlapping(elements.as_ptr(), elements.len()) };
@@ -197,23 +197,23 @@ fn buffer_of(call: &HostCall, argument: &Operand) -> Result<SEXP> {
 }
 
 /// The attributes of a call as a named list; not protected.
-fn attribute_list(attributes: &[(String, AttributeValue)]) -> SEXP {
+fn attribute_list(attributes: &[(String, Attribute)]) -> SEXP {
     sexp::named(attributes.iter().map(|(name, _)| name.as_str()), attributes.iter().map(|(_, value)| attribute(value)))
 }
 
 /// An attribute as an R value; not protected.
-fn attribute(value: &AttributeValue) -> SEXP {
+fn attribute(value: &Attribute) -> SEXP {
     const EXACT: i128 = 1 << 53;
     match value {
-        AttributeValue::Bool(value) => sexp::new_flag(*value),
-        AttributeValue::Integer(value) if value.abs() <= EXACT => sexp::new_whole_numbers(&[*value as i64]),
+        Attribute::Bool(value) => sexp::new_flag(*value),
+        Attribute::Integer(value) if value.abs() <= EXACT => sexp::new_whole_numbers(&[*value as i64]),
         // R's doubles do not hold it.
-        AttributeValue::Integer(value) => sexp::new_string(&value.to_string()),
-        AttributeValue::Float(value) => sexp::new_doubles(&[*value]),
-        AttributeValue::String(bytes) => sexp::new_string(&String::from_utf8_lossy(bytes)),
-        AttributeValue::Array(dtype, bytes) => elements_of(*dtype, bytes).unwrap_or(sexp::nil()),
-        AttributeValue::Dictionary(attributes) => attribute_list(attributes),
-        AttributeValue::Other => sexp::nil(),
+        Attribute::Integer(value) => sexp::new_string(&value.to_string()),
+        Attribute::Float(value) => sexp::new_doubles(&[*value]),
+        Attribute::String(bytes) => sexp::new_string(&String::from_utf8_lossy(bytes)),
+        Attribute::Array(dtype, bytes) => elements_of(*dtype, bytes).unwrap_or(sexp::nil()),
+        Attribute::Dictionary(attributes) => attribute_list(attributes),
+        Attribute::Other => sexp::nil(),
     }
 }
 
@@ -243,7 +243,7 @@ fn finish(call: &HostCall, value: SEXP) -> pjrt_base::error::Result<Ended> {
         return Ok(Ended::Failed(Failure::internal(message)));
     }
     let value = sexp::at(value, 0);
-    let results = call.results();
+    let results = &call.results;
     match results.len() {
         0 => {}
         1 if is_list(value) && sexp::len(value) == 1 => write(1, 1, &results[0], sexp::at(value, 0))?,
@@ -263,7 +263,7 @@ fn finish(call: &HostCall, value: SEXP) -> pjrt_base::error::Result<Ended> {
 
 /// Writes a result, counted from 1, to the memory of the program.
 fn write(number: usize, count: usize, result: &Operand, x: SEXP) -> pjrt_base::error::Result<()> {
-    let spec = result.spec();
+    let spec = &result.spec;
     let which = if count == 1 { "The result".to_owned() } else { format!("Result {number}") };
     if handle::is_null(x) {
         // Without its content, it fails below.

@@ -1,7 +1,7 @@
 //! The device of a call: its stream, memory from the plugin, and copies.
 
 use crate::cuda::library::{self, Driver, Pointer};
-use crate::frame::{call, Failure, Frame};
+use crate::frame::{call, Failure, Frame, Outcome};
 use pjrt_sys::*;
 use std::ptr::null_mut;
 
@@ -17,7 +17,7 @@ pub(super) struct CudaDevice<'a> {
 
 impl<'a> CudaDevice<'a> {
     /// Asks the plugin for the stream, and makes its context current.
-    pub fn new(frame: &'a Frame<'a>) -> Result<CudaDevice<'a>, Failure> {
+    pub fn new(frame: &'a Frame<'a>) -> Outcome<CudaDevice<'a>> {
         let driver = library::driver()?;
         let args = frame.api().and_then(|(api, ctx)| {
             call!(api, XLA_FFI_Stream_Get, XLA_FFI_Stream_Get_Args { ctx: ctx, stream: null_mut() })
@@ -38,7 +38,7 @@ impl<'a> CudaDevice<'a> {
     ///
     /// # Safety
     /// Both must be device memory of so many bytes.
-    pub unsafe fn copy<T>(&self, to: *mut T, from: *const T, count: usize) -> Result<(), Failure> {
+    pub unsafe fn copy<T>(&self, to: *mut T, from: *const T, count: usize) -> Outcome {
         let bytes = count * size_of::<T>();
         if bytes == 0 || to.cast_const() == from {
             return Ok(());
@@ -51,7 +51,7 @@ impl<'a> CudaDevice<'a> {
     ///
     /// # Safety
     /// The device memory must have room for `count` elements.
-    pub unsafe fn zero<T>(&self, to: *mut T, count: usize) -> Result<(), Failure> {
+    pub unsafe fn zero<T>(&self, to: *mut T, count: usize) -> Outcome {
         match count * size_of::<T>() {
             0 => Ok(()),
             bytes => self.driver.check("cuMemsetD8Async", (self.driver.fill)(to.cast(), 0, bytes, self.stream)),
@@ -62,7 +62,7 @@ impl<'a> CudaDevice<'a> {
     ///
     /// # Safety
     /// The device memory must have `count` elements, for which all bits are valid.
-    pub unsafe fn read<T: Copy + Default>(&self, from: *const T, count: usize) -> Result<Vec<T>, Failure> {
+    pub unsafe fn read<T: Copy + Default>(&self, from: *const T, count: usize) -> Outcome<Vec<T>> {
         let mut elements = Vec::new();
         elements.try_reserve_exact(count).map_err(|_| out_of_memory("on the host", count * size_of::<T>()))?;
         elements.resize(count, T::default());
@@ -83,7 +83,7 @@ impl<'a> CudaDevice<'a> {
     ///
     /// # Safety
     /// The device memory must have room for the elements.
-    pub unsafe fn write<T: Copy>(&self, to: *mut T, elements: Vec<T>) -> Result<(), Failure> {
+    pub unsafe fn write<T: Copy>(&self, to: *mut T, elements: Vec<T>) -> Outcome {
         if elements.is_empty() {
             return Ok(());
         }
@@ -96,13 +96,13 @@ impl<'a> CudaDevice<'a> {
         done
     }
 
-    fn synchronize(&self) -> Result<(), Failure> {
+    fn synchronize(&self) -> Outcome {
         // SAFETY: the stream is the plugin's.
         self.driver.check("cuStreamSynchronize", unsafe { (self.driver.synchronize)(self.stream) })
     }
 
     /// Memory on the device, freed after the work that is queued until its end.
-    pub fn memory(&self, bytes: usize) -> Result<DeviceMemory<'_>, Failure> {
+    pub fn memory(&self, bytes: usize) -> Outcome<DeviceMemory<'_>> {
         let size = bytes.max(1);
         let made = self.frame.api().and_then(|(api, ctx)| {
             call!(

@@ -1,7 +1,7 @@
 //! Factorizations with cuSOLVER. All matrices of a batch share a workspace, because they are factorized one after another.
 
 use crate::cuda::run::{Real, Run};
-use crate::frame::{Failure, Frame};
+use crate::frame::{Failure, Frame, Outcome};
 use crate::lapack::{checked_count, real_handlers, Consumed, Element, InPlace, Input, Output, Stack};
 use std::ffi::c_int;
 
@@ -37,7 +37,7 @@ struct InPlaceRun<'a, T, U> {
 }
 
 /// Checks the operands, and queues the copy. `None` if there is nothing to do.
-fn in_place<'a, T: Real, U: Element>(frame: &'a Frame<'a>) -> Result<Option<InPlaceRun<'a, T, U>>, Failure> {
+fn in_place<'a, T: Real, U: Element>(frame: &'a Frame<'a>) -> Outcome<Option<InPlaceRun<'a, T, U>>> {
     frame.expect(1, 2)?;
     let a = frame.matrices::<T>(0)?;
     let [m, n] = sizes([a.rows, a.columns])?;
@@ -54,7 +54,7 @@ fn in_place<'a, T: Real, U: Element>(frame: &'a Frame<'a>) -> Result<Option<InPl
     Ok(Some(InPlaceRun { run, count, m, n, a, other }))
 }
 
-fn geqrf_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
+fn geqrf_of<T: Real>(frame: &Frame<'_>) -> Outcome {
     let Some(InPlaceRun { run, count, m, n, a, other: tau }) = in_place::<T, T>(frame)? else { return Ok(()) };
     // SAFETY: the arguments are what the header asks for.
     let work = run.workspace("geqrf", |f, h, size| unsafe { (f.geqrf_size)(h, m, n, a.at(0).cast(), m, size) })?;
@@ -64,7 +64,7 @@ fn geqrf_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
     })
 }
 
-fn lu_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
+fn lu_of<T: Real>(frame: &Frame<'_>) -> Outcome {
     let Some(InPlaceRun { run, count, m, n, a, other: pivots }) = in_place::<T, i32>(frame)? else { return Ok(()) };
     // SAFETY: the arguments are what the header asks for.
     let work = run.workspace("getrf", |f, h, size| unsafe { (f.getrf_size)(h, m, n, a.at(0).cast(), m, size) })?;
@@ -75,7 +75,7 @@ fn lu_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
     })
 }
 
-fn eigh_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
+fn eigh_of<T: Real>(frame: &Frame<'_>) -> Outcome {
     frame.expect(1, 2)?;
     frame.eigh_matrices::<T>()?;
     let Some(InPlaceRun { run, count, n, a, other: w, .. }) = in_place::<T, T>(frame)? else { return Ok(()) };
@@ -89,7 +89,7 @@ fn eigh_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
     })
 }
 
-fn orgqr_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
+fn orgqr_of<T: Real>(frame: &Frame<'_>) -> Outcome {
     frame.expect(2, 1)?;
     let packed = frame.matrices::<T>(0)?;
     let (rows, columns, (_, reflections)) = (packed.rows, frame.result_length(0)?, frame.vectors(1)?);
@@ -130,7 +130,7 @@ fn orgqr_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
     })
 }
 
-fn svd_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
+fn svd_of<T: Real>(frame: &Frame<'_>) -> Outcome {
     frame.expect(1, 3)?;
     let a = frame.matrices::<T>(0)?;
     let least = a.least();
@@ -179,7 +179,7 @@ fn svd_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
 }
 
 /// Dimensions as cuSOLVER takes them.
-fn sizes<const N: usize>(dims: [usize; N]) -> Result<[c_int; N], Failure> {
+fn sizes<const N: usize>(dims: [usize; N]) -> Outcome<[c_int; N]> {
     let mut sizes = [0; N];
     for (size, dim) in sizes.iter_mut().zip(dims) {
         *size = c_int::try_from(dim).map_err(|_| Failure::invalid(format!("A dimension is too large: {dim}.")))?;

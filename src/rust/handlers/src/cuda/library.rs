@@ -1,6 +1,6 @@
 //! The functions of the driver and of cuSOLVER. The libraries are loaded when a handler needs them first, and stay.
 
-use crate::frame::Failure;
+use crate::frame::{Failure, Outcome};
 use libloading::Library;
 use once_cell::sync::OnceCell;
 use pjrt_base::error::{Error, Kind};
@@ -86,7 +86,7 @@ pub(super) struct Solver {
 }
 
 /// The driver; the first call loads it.
-pub(super) fn driver() -> Result<&'static Driver, Failure> {
+pub(super) fn driver() -> Outcome<&'static Driver> {
     static DRIVER: OnceCell<Driver> = OnceCell::new();
     let load = || {
         let library = cuda::driver_library()?;
@@ -99,7 +99,7 @@ pub(super) fn driver() -> Result<&'static Driver, Failure> {
 }
 
 /// cuSOLVER; the first call loads it.
-pub(super) fn solver() -> Result<&'static Solver, Failure> {
+pub(super) fn solver() -> Outcome<&'static Solver> {
     static SOLVER: OnceCell<Solver> = OnceCell::new();
     let load = || {
         let library = cuda::solver_library()?;
@@ -125,7 +125,7 @@ fn lacking(error: libloading::Error) -> Error {
 
 impl Driver {
     /// A failure with the names of the function and of its status, unless this is success.
-    pub fn check(&self, function: &str, status: c_int) -> Result<(), Failure> {
+    pub fn check(&self, function: &str, status: c_int) -> Outcome {
         if status == 0 {
             return Ok(());
         }
@@ -142,7 +142,7 @@ impl Driver {
 }
 
 /// The same for cuSOLVER.
-pub(super) fn check(function: &str, status: c_int) -> Result<(), Failure> {
+pub(super) fn check(function: &str, status: c_int) -> Outcome {
     const NAMES: &str =
         "SUCCESS NOT_INITIALIZED ALLOC_FAILED INVALID_VALUE ARCH_MISMATCH MAPPING_ERROR EXECUTION_FAILED \
          INTERNAL_ERROR MATRIX_TYPE_NOT_SUPPORTED NOT_SUPPORTED ZERO_PIVOT INVALID_LICENSE";

@@ -8,7 +8,7 @@ mod factor;
 mod library;
 mod run;
 
-use crate::frame::{Array, Failure, Frame};
+use crate::frame::{Array, Frame, Outcome};
 use crate::lapack::{checked_count, Input, Output};
 use crate::print;
 use crate::slots::RustHandler;
@@ -31,7 +31,7 @@ pub const TARGETS: [(&str, RustHandler); 7] = [
 ];
 
 /// Prints the argument, after a copy to the host; a result is a copy of it.
-fn print_tensor(frame: &Frame<'_>) -> Result<(), Failure> {
+fn print_tensor(frame: &Frame<'_>) -> Outcome {
     let device = CudaDevice::new(frame)?;
     // SAFETY: the argument is device memory of so many bytes.
     let read = |x: Array<'_>| unsafe { device.read(x.as_ptr(), x.byte_len()) }.map(Cow::Owned);
@@ -44,9 +44,9 @@ fn print_tensor(frame: &Frame<'_>) -> Result<(), Failure> {
 }
 
 /// `pivots -> permutation`, computed on the host: it is small, and its steps depend on each other.
-fn lu_pivots_to_permutation(frame: &Frame<'_>) -> Result<(), Failure> {
-    frame.expect(1, 1)?;
-    let (first, operands) = (frame.first_index()?, frame.pivots_and_permutation()?);
+fn lu_pivots_to_permutation(frame: &Frame<'_>) -> Outcome {
+    let (first, pivots, permutations) = frame.pivots_and_permutation()?;
+    let operands = (pivots, permutations);
     let count = checked_count(&operands)?;
     if count == 0 {
         return Ok(());

@@ -2,7 +2,7 @@
 
 use crate::cuda::device::{CudaDevice, DeviceMemory};
 use crate::cuda::library::{self, Pointer, Routines, Solver};
-use crate::frame::{Failure, Frame};
+use crate::frame::{Frame, Outcome};
 use crate::lapack::Element;
 use pjrt_base::sync::Unpoisoned;
 use std::ffi::c_int;
@@ -42,7 +42,7 @@ pub(super) struct Run<'a, T> {
 
 impl<'a, T: Real> Run<'a, T> {
     /// Takes an idle handle, or creates one.
-    pub fn new(frame: &'a Frame<'a>) -> Result<Run<'a, T>, Failure> {
+    pub fn new(frame: &'a Frame<'a>) -> Outcome<Run<'a, T>> {
         let (device, solver) = (CudaDevice::new(frame)?, library::solver()?);
         let known = {
             let mut idle = IDLE.lock().unpoisoned();
@@ -60,7 +60,7 @@ impl<'a, T: Real> Run<'a, T> {
     }
 
     /// Device memory for this number of elements.
-    pub fn memory(&self, elements: usize) -> Result<DeviceMemory<'_>, Failure> {
+    pub fn memory(&self, elements: usize) -> Outcome<DeviceMemory<'_>> {
         self.device.memory(elements * size_of::<T>())
     }
 
@@ -69,7 +69,7 @@ impl<'a, T: Real> Run<'a, T> {
         &self,
         routine: &str,
         ask: impl FnOnce(&Routines, Pointer, *mut c_int) -> c_int,
-    ) -> Result<Workspace<'_>, Failure> {
+    ) -> Outcome<Workspace<'_>> {
         let mut size = 0;
         let status = ask(T::ROUTINES(self.solver), self.handle, &mut size);
         Self::check(status, || format!("{routine}_bufferSize"))?;
@@ -78,21 +78,16 @@ impl<'a, T: Real> Run<'a, T> {
     }
 
     /// Calls a routine.
-    pub fn once(&self, routine: &str, call: impl FnOnce(&Routines, Pointer) -> c_int) -> Result<(), Failure> {
+    pub fn once(&self, routine: &str, call: impl FnOnce(&Routines, Pointer) -> c_int) -> Outcome {
         Self::check(call(T::ROUTINES(self.solver), self.handle), || routine.into())
     }
 
     /// Calls a routine for each number below `count`.
-    pub fn each(
-        &self,
-        routine: &str,
-        count: usize,
-        call: impl Fn(&Routines, Pointer, usize) -> c_int,
-    ) -> Result<(), Failure> {
+    pub fn each(&self, routine: &str, count: usize, call: impl Fn(&Routines, Pointer, usize) -> c_int) -> Outcome {
         (0..count).try_for_each(|i| self.once(routine, |routines, handle| call(routines, handle, i)))
     }
 
-    fn check(status: c_int, routine: impl FnOnce() -> String) -> Result<(), Failure> {
+    fn check(status: c_int, routine: impl FnOnce() -> String) -> Outcome {
         match status {
             0 => Ok(()),
             _ => library::check(&format!("cusolverDn{}{}", T::LETTER, routine()), status),

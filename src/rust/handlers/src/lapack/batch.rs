@@ -1,7 +1,7 @@
 //! The work of a call: on all matrices of a batch, on several threads if it is worth it.
 
-use crate::frame::{Failure, Frame};
-use crate::lapack::parts::{check_memory, Operands};
+use crate::frame::{Failure, Frame, Outcome};
+use crate::lapack::parts::{checked_count, Operands};
 use pjrt_base::error::{self, Error, Kind};
 use pjrt_lapack::Workspace;
 use std::sync::OnceLock;
@@ -17,27 +17,17 @@ const PARTS: usize = 4;
 
 impl Frame<'_> {
     /// Does the work on every index of the operands, with a workspace for each thread. `operations` estimates the floating
-    /// point operations for one index.
+    /// point operations for one index. Compiled once for each type of the operands.
     ///
     /// # Errors
     /// If no library is usable, operands share memory, there is no memory, or the work fails.
-    pub(crate) fn each<O: Operands>(
+    pub(crate) fn each<'a, O: Operands + 'a>(
         &self,
         operations: f64,
         operands: O,
-        work: impl Fn(&mut Workspace, O::Parts<'_>) -> error::Result<()> + Sync,
-    ) -> Result<(), Failure> {
-        self.each_index(operations, &operands, &work)
-    }
-
-    /// The same, compiled once for each type of the operands.
-    fn each_index<'a, O: Operands + 'a>(
-        &self,
-        operations: f64,
-        operands: &O,
         work: &'a (dyn Fn(&mut Workspace, O::Parts<'_>) -> error::Result<()> + Sync),
-    ) -> Result<(), Failure> {
-        let count = checked_count(operands)?;
+    ) -> Outcome {
+        let count = checked_count(&operands)?;
         let chunks = chunks(self, count, operations);
         let failed = OnceLock::new();
         let range = |start: usize, end: usize| {
@@ -65,32 +55,6 @@ impl Frame<'_> {
         }
         failed.into_inner().map_or(Ok(()), |error| Err(failure(error)))
     }
-
-    /// Does quick work that needs no library on every index of the operands.
-    ///
-    /// # Errors
-    /// If operands share memory, there is no memory, or the work fails.
-    pub(crate) fn each_without_library<O: Operands>(
-        &self,
-        operands: O,
-        work: impl Fn(O::Parts<'_>) -> error::Result<()>,
-    ) -> Result<(), Failure> {
-        let count = checked_count(&operands)?;
-        let mut copies = operands.copies().map_err(failure)?;
-        for index in 0..count {
-            // SAFETY: the memory is checked, and only this thread uses it.
-            work(unsafe { operands.parts(index, &mut copies) }).map_err(failure)?;
-        }
-        Ok(())
-    }
-}
-
-/// The number of indices with anything to do.
-pub(crate) fn checked_count(operands: &impl Operands) -> Result<usize, Failure> {
-    let mut memory = Vec::with_capacity(8);
-    operands.memory(&mut memory);
-    check_memory(&memory)?;
-    Ok(if operands.is_empty() { 0 } else { operands.count() })
 }
 
 /// The number of parts to divide the work into.

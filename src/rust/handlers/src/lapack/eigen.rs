@@ -1,23 +1,26 @@
 //! Eigenvalues and Schur factorizations.
 
-use crate::frame::{Failure, Frame};
+use crate::frame::{Failure, Frame, Outcome};
 use crate::lapack::operands::Number;
 
 /// `x -> x_out, eigenvalues, info`
-pub(super) fn syevd<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
+pub(super) fn syevd<T: Number>(frame: &Frame<'_>) -> Outcome {
     frame.expect(1, 3)?;
     let (uplo, vectors) = (frame.letter("uplo")?, frame.wants("mode")?);
     let (batch, n) = frame.square::<T>(0)?;
-    let operands =
-        (frame.in_place::<T>(0, 0, batch, &[n, n])?, frame.output::<T::Real>(1, batch, &[n])?, frame.info(2, batch)?);
-    frame.each(10.0 * (n as f64).powi(3), operands, |work, (x, w, info)| {
-        *info = pjrt_lapack::syevd(work, uplo, vectors, n, x, w)?;
+    let operands = (
+        frame.in_place::<T>(0, 0, batch, &[n, n])?,
+        frame.output::<T::Real>(1, batch, &[n])?,
+        frame.output::<i32>(2, batch, &[])?,
+    );
+    frame.each(10.0 * (n as f64).powi(3), operands, &|work, (x, w, info)| {
+        info[0] = pjrt_lapack::syevd(work, uplo, vectors, n, x, w)?;
         Ok(())
     })
 }
 
 /// `x -> w_real, w_imag, vl, vr, info`; for complex types `x -> w, vl, vr, info`.
-pub(super) fn geev<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
+pub(super) fn geev<T: Number>(frame: &Frame<'_>) -> Outcome {
     let next = if T::IS_COMPLEX { 1 } else { 2 };
     frame.expect(1, next + 3)?;
     let (left, right) = (frame.wants("compute_left")?, frame.wants("compute_right")?);
@@ -30,21 +33,21 @@ pub(super) fn geev<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
         wi,
         frame.output::<T::Complex>(next, batch, &[n, n])?,
         frame.output::<T::Complex>(next + 1, batch, &[n, n])?,
-        frame.info(next + 2, batch)?,
+        frame.output::<i32>(next + 2, batch, &[])?,
     );
-    frame.each(25.0 * (n as f64).powi(3), operands, |work, (x, w, wi, vl, vr, info)| {
+    frame.each(25.0 * (n as f64).powi(3), operands, &|work, (x, w, wi, vl, vr, info)| {
         for (vectors, wanted) in [(&mut *vl, left), (&mut *vr, right)] {
             if !wanted {
                 vectors.fill(T::Complex::default());
             }
         }
-        *info = pjrt_lapack::geev(work, left, right, n, x, w, wi.unwrap_or_default(), vl, vr)?;
+        info[0] = pjrt_lapack::geev(work, left, right, n, x, w, wi.unwrap_or_default(), vl, vr)?;
         Ok(())
     })
 }
 
 /// `x -> x_out, vs, wr, wi, selected, info`; for complex types `x -> x_out, vs, w, selected, info`.
-pub(super) fn gees<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
+pub(super) fn gees<T: Number>(frame: &Frame<'_>) -> Outcome {
     let next = if T::IS_COMPLEX { 3 } else { 4 };
     frame.expect(1, next + 2)?;
     let vectors = frame.wants("mode")?;
@@ -59,15 +62,15 @@ pub(super) fn gees<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
         frame.output::<T>(1, batch, &[n, n])?,
         frame.output::<T>(2, batch, &[n])?,
         wi,
-        frame.info(next, batch)?,
-        frame.info(next + 1, batch)?,
+        frame.output::<i32>(next, batch, &[])?,
+        frame.output::<i32>(next + 1, batch, &[])?,
     );
-    frame.each(25.0 * (n as f64).powi(3), operands, |work, (x, vs, w, wi, selected, info)| {
+    frame.each(25.0 * (n as f64).powi(3), operands, &|work, (x, vs, w, wi, selected, info)| {
         if !vectors {
             vs.fill(T::default());
         }
-        *selected = 0;
-        *info = pjrt_lapack::gees(work, vectors, n, x, vs, w, wi.unwrap_or_default())?;
+        selected[0] = 0;
+        info[0] = pjrt_lapack::gees(work, vectors, n, x, vs, w, wi.unwrap_or_default())?;
         Ok(())
     })
 }

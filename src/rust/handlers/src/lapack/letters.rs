@@ -1,6 +1,6 @@
 //! Attributes that are one letter, as LAPACK's options.
 
-use crate::frame::{Failure, Frame};
+use crate::frame::{Failure, Frame, Outcome};
 use pjrt_base::error::Error;
 
 impl Frame<'_> {
@@ -8,7 +8,7 @@ impl Frame<'_> {
     ///
     /// # Errors
     /// If the attribute is missing, or another letter.
-    pub(crate) fn letter<T: TryFrom<u8, Error = Error>>(&self, name: &str) -> Result<T, Failure> {
+    pub(crate) fn letter<T: TryFrom<u8, Error = Error>>(&self, name: &str) -> Outcome<T> {
         let letter = self.integer::<u8>(name)?;
         T::try_from(letter).map_err(|error| Failure::invalid(format!("The attribute '{name}': {}", error.message())))
     }
@@ -17,7 +17,7 @@ impl Frame<'_> {
     ///
     /// # Errors
     /// If the attribute is missing, or another letter.
-    pub(crate) fn wants(&self, name: &str) -> Result<bool, Failure> {
+    pub(crate) fn wants(&self, name: &str) -> Outcome<bool> {
         match self.integer::<u8>(name)? {
             b'V' => Ok(true),
             b'N' => Ok(false),

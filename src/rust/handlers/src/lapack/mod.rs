@@ -15,31 +15,13 @@ mod simple;
 mod solve;
 mod svd;
 
-pub(super) use batch::checked_count;
 pub(super) use operands::{real_handlers, Element};
-pub(super) use parts::{Consumed, InPlace, Input, Output, Stack};
+pub(super) use parts::{checked_count, Consumed, InPlace, Input, Output, Stack};
+pub use pjrt_lapack::set_libraries;
 
 use crate::registry::{known, Known, HOST};
 use crate::slots::RustHandler;
-use pjrt_base::error::Result;
 use pjrt_lapack::Complex;
-use std::path::PathBuf;
-
-/// Names the files to load LAPACK from, the preferred one first. An empty list means the system's LAPACK.
-///
-/// # Errors
-/// Another list, when a library is in use already.
-pub fn set_libraries(candidates: Vec<PathBuf>) -> Result<()> {
-    pjrt_lapack::set_libraries(candidates)
-}
-
-/// The files that LAPACK was loaded from; the first call loads it.
-///
-/// # Errors
-/// `LibraryMissing`.
-pub fn libraries() -> Result<&'static [PathBuf]> {
-    Ok(pjrt_lapack::library()?.files())
-}
 
 /// The handlers, by name.
 pub(super) fn targets() -> impl Iterator<Item = (&'static str, RustHandler)> {

@@ -1,10 +1,9 @@
 //! The operands of a call: their types and dimensions are checked here, and nothing is done before all are right.
 
-use crate::frame::{Array, Failure, Frame};
-use crate::lapack::parts::{Consumed, InPlace, Info, Input, Output, Stack};
+use crate::frame::{Array, Failure, Frame, Outcome};
+use crate::lapack::parts::{Consumed, InPlace, Input, Output, Stack};
 use pjrt_data::dtype::DType;
 use pjrt_lapack::{Complex, Scalar};
-use std::fmt;
 
 /// A type of elements.
 pub(crate) trait Element: Copy + Default + Send + Sync + 'static {
@@ -26,30 +25,17 @@ impl<T: Element + Scalar<Real: Element, Complex: Element>> Number for T {}
 macro_rules! real_handlers {
     ($($(#[$doc:meta])* $name:ident = $($function:ident)::+;)*) => {$(
         $(#[$doc])*
-        pub(crate) fn $name(frame: &Frame<'_>) -> Result<(), Failure> {
+        pub(crate) fn $name(frame: &Frame<'_>) -> Outcome {
             match frame.argument(0)?.dtype {
                 pjrt_data::dtype::DType::F32 => $($function)::+::<f32>(frame),
                 pjrt_data::dtype::DType::F64 => $($function)::+::<f64>(frame),
-                other => Err(Failure::invalid(format!("The operation only supports f32 and f64, got {other}."))),
+                other => Err($crate::Failure::invalid(format!("The operation only supports f32 and f64, got {other}."))),
             }
         }
     )*};
 }
 
 pub(crate) use real_handlers;
-
-/// An argument or a result, by its number.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Name {
-    what: &'static str,
-    index: usize,
-}
-
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.what, self.index + 1)
-    }
-}
 
 /// A type with dimensions, as in `f32[2,3]`.
 pub(super) fn typed(dtype: DType, dims: impl IntoIterator<Item = i64>) -> String {
@@ -76,23 +62,23 @@ impl Matrices<'_> {
     }
 }
 
+fn vectors<'a>(array: &Array<'a>) -> Outcome<(&'a [i64], usize)> {
+    let Array { name, dtype, dims, .. } = *array;
+    match dims {
+        [batch @ .., length] => Ok((batch, *length as usize)),
+        [] => Err(Failure::invalid(format!("Expected {name} with at least 1 dimension, got {dtype}[]."))),
+    }
+}
+
 /// The operands of a call, checked.
 impl<'a> Frame<'a> {
-    fn named_argument(&self, index: usize) -> Result<(Name, Array<'a>), Failure> {
-        Ok((Name { what: "argument", index }, self.argument(index)?))
-    }
-
-    fn named_result(&self, index: usize) -> Result<(Name, Array<'a>), Failure> {
-        Ok((Name { what: "result", index }, self.result(index)?))
-    }
-
     /// The dimensions of an argument that is one or more matrices.
     ///
     /// # Errors
     /// If it is of another type or has fewer than two dimensions.
-    pub(crate) fn matrices<T: Element>(&self, index: usize) -> Result<Matrices<'a>, Failure> {
-        let (name, array) = self.named_argument(index)?;
-        let got = || typed(array.dtype, array.dims.iter().copied());
+    pub(crate) fn matrices<T: Element>(&self, index: usize) -> Outcome<Matrices<'a>> {
+        let array = self.argument(index)?;
+        let (name, got) = (array.name, || typed(array.dtype, array.dims.iter().copied()));
         if array.dtype != T::DTYPE {
             return Err(Failure::invalid(format!("Expected {name} of type {}, got {}.", T::DTYPE, got())));
         }
@@ -106,12 +92,12 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     /// Those of [`Frame::matrices`], and for other matrices.
-    pub(crate) fn square<T: Element>(&self, index: usize) -> Result<(&'a [i64], usize), Failure> {
+    pub(crate) fn square<T: Element>(&self, index: usize) -> Outcome<(&'a [i64], usize)> {
         let Matrices { batch, rows, columns } = self.matrices::<T>(index)?;
         if rows != columns {
-            let (name, array) = self.named_argument(index)?;
+            let array = self.argument(index)?;
             let got = typed(array.dtype, array.dims.iter().copied());
-            return Err(Failure::invalid(format!("Expected {name} to be a square matrix, got {got}.")));
+            return Err(Failure::invalid(format!("Expected {} to be a square matrix, got {got}.", array.name)));
         }
         Ok((batch, rows))
     }
@@ -120,7 +106,7 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     /// Those of [`Frame::matrices`], and for other matrices than square ones.
-    pub(crate) fn eigh_matrices<T: Element>(&self) -> Result<Matrices<'a>, Failure> {
+    pub(crate) fn eigh_matrices<T: Element>(&self) -> Outcome<Matrices<'a>> {
         let a = self.matrices::<T>(0)?;
         if a.rows != a.columns {
             return Err(Failure::invalid(format!("eigh requires a square matrix, got {} x {}.", a.rows, a.columns)));
@@ -128,83 +114,46 @@ impl<'a> Frame<'a> {
         Ok(a)
     }
 
-    /// The operands of `pivots -> permutation`.
+    /// The operands of `pivots -> permutation` after the number that both count from: the attribute `first`, 1 by default.
     ///
     /// # Errors
-    /// Those of [`Frame::input`] and [`Frame::output`].
-    pub(crate) fn pivots_and_permutation(&self) -> Result<(Input<'a, i32>, Output<'a, i32>), Failure> {
-        let (batch, pivots) = self.vectors(0)?;
-        let rows = self.result_length(0)?;
-        Ok((self.input::<i32>(0, batch, &[pivots])?, self.output::<i32>(0, batch, &[rows])?))
-    }
-
-    /// The number that pivots and permutations count from: the attribute `first`, 1 by default.
-    ///
-    /// # Errors
-    /// For another attribute than a number.
-    pub(crate) fn first_index(&self) -> Result<i32, Failure> {
-        self.optional("first", 1, Frame::integer)
+    /// For another attribute than a number, and those of [`Frame::input`] and [`Frame::output`].
+    pub(crate) fn pivots_and_permutation(&self) -> Outcome<(i32, Input<'a, i32>, Output<'a, i32>)> {
+        self.expect(1, 1)?;
+        let first = self.optional("first", 1, Frame::integer)?;
+        let ((batch, pivots), rows) = (self.vectors(0)?, self.result_length(0)?);
+        Ok((first, self.input(0, batch, &[pivots])?, self.output(0, batch, &[rows])?))
     }
 
     /// The last dimension of an argument, and those before it.
     ///
     /// # Errors
     /// If it has no dimension.
-    pub(crate) fn vectors(&self, index: usize) -> Result<(&'a [i64], usize), Failure> {
-        let (name, array) = self.named_argument(index)?;
-        match array.dims {
-            [batch @ .., length] => Ok((batch, *length as usize)),
-            [] => Err(Failure::invalid(format!("Expected {name} with at least 1 dimension, got {}[].", array.dtype))),
-        }
+    pub(crate) fn vectors(&self, index: usize) -> Outcome<(&'a [i64], usize)> {
+        vectors(&self.argument(index)?)
     }
 
     /// The last dimension of a result.
     ///
     /// # Errors
     /// If it has no dimension.
-    pub(crate) fn result_length(&self, index: usize) -> Result<usize, Failure> {
-        let (name, array) = self.named_result(index)?;
-        match array.dims {
-            [.., length] => Ok(*length as usize),
-            [] => Err(Failure::invalid(format!("Expected {name} with at least 1 dimension, got {}[].", array.dtype))),
-        }
-    }
-
-    /// The last two dimensions of a result, if it has as many.
-    ///
-    /// # Errors
-    /// If there is no such result.
-    pub(crate) fn result_size(&self, index: usize) -> Result<Option<[usize; 2]>, Failure> {
-        Ok(match self.result(index)?.dims {
-            [.., rows, columns] => Some([*rows as usize, *columns as usize]),
-            _ => None,
-        })
+    pub(crate) fn result_length(&self, index: usize) -> Outcome<usize> {
+        Ok(vectors(&self.result(index)?)?.1)
     }
 
     /// An argument that is only read.
     ///
     /// # Errors
     /// If it has another type or other dimensions than these.
-    pub(crate) fn input<T: Element>(
-        &self,
-        index: usize,
-        batch: &[i64],
-        dims: &[usize],
-    ) -> Result<Input<'a, T>, Failure> {
-        let (name, array) = self.named_argument(index)?;
-        Stack::new(name, &array, batch, dims).map(Input)
+    pub(crate) fn input<T: Element>(&self, index: usize, batch: &[i64], dims: &[usize]) -> Outcome<Input<'a, T>> {
+        Stack::new(&self.argument(index)?, batch, dims).map(Input)
     }
 
     /// An argument that is worked on in a copy.
     ///
     /// # Errors
     /// Those of [`Frame::input`].
-    pub(crate) fn consumed<T: Element>(
-        &self,
-        index: usize,
-        batch: &[i64],
-        dims: &[usize],
-    ) -> Result<Consumed<'a, T>, Failure> {
+    pub(crate) fn consumed<T: Element>(&self, index: usize, batch: &[i64], dims: &[usize]) -> Outcome<Consumed<'a, T>> {
         Ok(Consumed(self.input(index, batch, dims)?.0))
     }
 
@@ -212,22 +161,8 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     /// If it has another type or other dimensions than these.
-    pub(crate) fn output<T: Element>(
-        &self,
-        index: usize,
-        batch: &[i64],
-        dims: &[usize],
-    ) -> Result<Output<'a, T>, Failure> {
-        let (name, array) = self.named_result(index)?;
-        Stack::new(name, &array, batch, dims).map(Output)
-    }
-
-    /// A result with one number for each matrix.
-    ///
-    /// # Errors
-    /// Those of [`Frame::output`].
-    pub(crate) fn info(&self, index: usize, batch: &[i64]) -> Result<Info<'a>, Failure> {
-        self.output(index, batch, &[]).map(Info)
+    pub(crate) fn output<T: Element>(&self, index: usize, batch: &[i64], dims: &[usize]) -> Outcome<Output<'a, T>> {
+        Stack::new(&self.result(index)?, batch, dims).map(Output)
     }
 
     /// A result that starts as a copy of an argument, which may have the same memory.
@@ -240,7 +175,7 @@ impl<'a> Frame<'a> {
         result: usize,
         batch: &[i64],
         dims: &[usize],
-    ) -> Result<InPlace<'a, T>, Failure> {
+    ) -> Outcome<InPlace<'a, T>> {
         Ok(InPlace { from: self.input(argument, batch, dims)?.0, to: self.output(result, batch, dims)?.0 })
     }
 }

@@ -1,7 +1,7 @@
 //! The memory of operands: stacks of matrices or vectors, one for each index of their leading dimensions.
 
-use crate::frame::{Array, Failure};
-use crate::lapack::operands::{typed, Element, Name};
+use crate::frame::{Array, Failure, Name, Outcome};
+use crate::lapack::operands::{typed, Element};
 use pjrt_base::error::{self, Error, Kind, RESOURCE_EXHAUSTED};
 use std::marker::PhantomData;
 
@@ -24,7 +24,8 @@ unsafe impl<T: Sync> Sync for Stack<'_, T> {}
 impl<'a, T: Element> Stack<'a, T> {
     /// # Errors
     /// If the array has another type or other dimensions than these.
-    pub(super) fn new(name: Name, array: &Array<'a>, batch: &[i64], dims: &[usize]) -> Result<Stack<'a, T>, Failure> {
+    pub(super) fn new(array: &Array<'a>, batch: &[i64], dims: &[usize]) -> Outcome<Stack<'a, T>> {
+        let name = array.name;
         let expected = || batch.iter().copied().chain(dims.iter().map(|&dim| dim as i64));
         if array.dtype != T::DTYPE || !expected().eq(array.dims.iter().copied()) {
             let (expected, got) = (typed(T::DTYPE, expected()), typed(array.dtype, array.dims.iter().copied()));
@@ -52,8 +53,8 @@ impl<'a, T: Element> Stack<'a, T> {
     }
 
     fn memory(&self, role: Role) -> OperandMemory {
-        let each = self.size.saturating_mul(size_of::<T>());
-        OperandMemory { name: self.name, start: self.data as usize, each, bytes: each.saturating_mul(self.count), role }
+        let (start, each) = (self.data as usize, self.size.saturating_mul(size_of::<T>()));
+        OperandMemory { name: self.name, start, each, count: self.count, role }
     }
 
     /// # Safety
@@ -76,8 +77,8 @@ impl<'a, T: Element> Stack<'a, T> {
 }
 
 /// What a call does with an operand's memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+#[derive(Debug, Clone, Copy)]
+enum Role {
     Read,
     /// Each part is copied before the work on it begins.
     Copied,
@@ -92,17 +93,16 @@ pub(super) enum Role {
 pub(crate) struct OperandMemory {
     name: Name,
     start: usize,
+    /// The bytes of each part.
     each: usize,
-    bytes: usize,
+    count: usize,
     role: Role,
 }
 
 impl OperandMemory {
     fn overlaps(&self, other: &OperandMemory) -> bool {
-        self.bytes > 0
-            && other.bytes > 0
-            && self.start < other.start + other.bytes
-            && other.start < self.start + self.bytes
+        let [mine, theirs] = [self, other].map(|memory| memory.each.saturating_mul(memory.count));
+        mine > 0 && theirs > 0 && self.start < other.start + theirs && other.start < self.start + mine
     }
 
     /// Whether the work on one index cannot disturb the other operand of another index or of its own.
@@ -119,11 +119,14 @@ impl OperandMemory {
     }
 }
 
-/// Checks that no result shares memory with another operand in a way that would spoil it.
+/// The number of indices with anything to do. Checks that no result shares memory with another operand in a way that would
+/// spoil it.
 ///
 /// # Errors
 /// If one does.
-pub(super) fn check_memory(memory: &[OperandMemory]) -> Result<(), Failure> {
+pub(crate) fn checked_count(operands: &impl Operands) -> Outcome<usize> {
+    let mut memory = Vec::with_capacity(8);
+    operands.memory(&mut memory);
     for (i, one) in memory.iter().enumerate() {
         if let Some(other) = memory[..i].iter().find(|other| !other.is_apart_from(one)) {
             return Err(Failure::invalid(format!(
@@ -132,33 +135,32 @@ pub(super) fn check_memory(memory: &[OperandMemory]) -> Result<(), Failure> {
             )));
         }
     }
-    Ok(())
+    if memory.iter().all(|operand| operand.each == 0) {
+        return Ok(0);
+    }
+    Ok(memory.iter().map(|operand| operand.count).min().unwrap_or(0))
 }
 
 /// The operands of a call, or one of them: what the work on one index needs.
 pub(crate) trait Operands: Sync {
     /// Memory for copies, one for each thread.
-    type Copies;
+    type Copies: Default;
     type Parts<'p>;
 
     /// # Errors
     /// If there is no memory.
-    fn copies(&self) -> error::Result<Self::Copies>;
+    fn copies(&self) -> error::Result<Self::Copies> {
+        Ok(Self::Copies::default())
+    }
 
     /// Adds the memory of each.
     fn memory(&self, list: &mut Vec<OperandMemory>);
 
-    /// Whether there is nothing to do for an index.
-    fn is_empty(&self) -> bool;
-
-    /// The least number of indices that one has.
-    fn count(&self) -> usize;
-
     /// The parts at an index.
     ///
     /// # Safety
-    /// The index must be below `count`, the memory must have passed [`check_memory`], no other thread may use the parts of
-    /// this index meanwhile, and they must end before the copies are used again.
+    /// The index must be below the [`checked_count`], no other thread may use the parts of this index meanwhile, and they
+    /// must end before the copies are used again.
     unsafe fn parts<'p>(&self, index: usize, copies: &mut Self::Copies) -> Self::Parts<'p>;
 }
 
@@ -174,10 +176,6 @@ pub(crate) struct Consumed<'a, T>(pub Stack<'a, T>);
 #[derive(Debug)]
 pub(crate) struct Output<'a, T>(pub Stack<'a, T>);
 
-/// A result with one number for each matrix.
-#[derive(Debug)]
-pub(crate) struct Info<'a>(pub Output<'a, i32>);
-
 /// A result that starts as a copy of an argument.
 #[derive(Debug)]
 pub(crate) struct InPlace<'a, T> {
@@ -185,32 +183,13 @@ pub(crate) struct InPlace<'a, T> {
     pub to: Stack<'a, T>,
 }
 
-/// The methods of an operand that is one stack and needs no copies.
-macro_rules! simple {
-    ($field:tt $(. $rest:tt)*, $role:ident) => {
-        fn copies(&self) -> error::Result<()> {
-            Ok(())
-        }
-
-        fn memory(&self, list: &mut Vec<OperandMemory>) {
-            list.push(self.$field $(. $rest)*.memory(Role::$role));
-        }
-
-        fn is_empty(&self) -> bool {
-            self.$field $(. $rest)*.size == 0
-        }
-
-        fn count(&self) -> usize {
-            self.$field $(. $rest)*.count
-        }
-    };
-}
-
 impl<T: Element> Operands for Input<'_, T> {
     type Copies = ();
     type Parts<'p> = &'p [T];
 
-    simple!(0, Read);
+    fn memory(&self, list: &mut Vec<OperandMemory>) {
+        list.push(self.0.memory(Role::Read));
+    }
 
     unsafe fn parts<'p>(&self, index: usize, (): &mut ()) -> &'p [T] {
         self.0.part(index)
@@ -221,22 +200,12 @@ impl<T: Element> Operands for Output<'_, T> {
     type Copies = ();
     type Parts<'p> = &'p mut [T];
 
-    simple!(0, Written);
+    fn memory(&self, list: &mut Vec<OperandMemory>) {
+        list.push(self.0.memory(Role::Written));
+    }
 
     unsafe fn parts<'p>(&self, index: usize, (): &mut ()) -> &'p mut [T] {
         self.0.part_mut(index)
-    }
-}
-
-impl Operands for Info<'_> {
-    type Copies = ();
-    type Parts<'p> = &'p mut i32;
-
-    simple!(0.0, Written);
-
-    unsafe fn parts<'p>(&self, index: usize, (): &mut ()) -> &'p mut i32 {
-        // Its size is 1.
-        &mut *self.0 .0.data.add(index)
     }
 }
 
@@ -244,23 +213,11 @@ impl<T: Element> Operands for InPlace<'_, T> {
     type Copies = ();
     type Parts<'p> = &'p mut [T];
 
-    fn copies(&self) -> error::Result<()> {
-        Ok(())
-    }
-
     fn memory(&self, list: &mut Vec<OperandMemory>) {
         if self.from.data != self.to.data {
             list.push(self.from.memory(Role::Copied));
         }
         list.push(self.to.memory(Role::Filled));
-    }
-
-    fn is_empty(&self) -> bool {
-        self.to.size == 0
-    }
-
-    fn count(&self) -> usize {
-        self.to.count
     }
 
     unsafe fn parts<'p>(&self, index: usize, (): &mut ()) -> &'p mut [T] {
@@ -277,40 +234,24 @@ impl<T: Element> Operands for Consumed<'_, T> {
     type Parts<'p> = &'p mut [T];
 
     fn copies(&self) -> error::Result<Vec<T>> {
-        memory(self.0.size)
+        let (mut copy, size) = (Vec::new(), self.0.size);
+        match copy.try_reserve_exact(size) {
+            Ok(()) => Ok(copy),
+            Err(_) => {
+                let message = format!("Not enough memory for a matrix of {size} elements.");
+                Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message))
+            }
+        }
     }
 
     fn memory(&self, list: &mut Vec<OperandMemory>) {
         list.push(self.0.memory(Role::Copied));
     }
 
-    fn is_empty(&self) -> bool {
-        self.0.size == 0
-    }
-
-    fn count(&self) -> usize {
-        self.0.count
-    }
-
     unsafe fn parts<'p>(&self, index: usize, copies: &mut Vec<T>) -> &'p mut [T] {
         copies.clear();
         copies.extend_from_slice(self.0.part(index));
         std::slice::from_raw_parts_mut(copies.as_mut_ptr(), copies.len())
-    }
-}
-
-/// An empty vector with memory for this number of elements.
-///
-/// # Errors
-/// If there is no memory.
-pub(super) fn memory<T>(size: usize) -> error::Result<Vec<T>> {
-    let mut vector = Vec::new();
-    match vector.try_reserve_exact(size) {
-        Ok(()) => Ok(vector),
-        Err(_) => {
-            let message = format!("Not enough memory for a matrix of {size} elements.");
-            Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message))
-        }
     }
 }
 
@@ -327,14 +268,6 @@ impl<O: Operands> Operands for Option<O> {
         if let Some(operand) = self {
             operand.memory(list);
         }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.as_ref().is_none_or(O::is_empty)
-    }
-
-    fn count(&self) -> usize {
-        self.as_ref().map_or(usize::MAX, O::count)
     }
 
     unsafe fn parts<'p>(&self, index: usize, copies: &mut Self::Copies) -> Self::Parts<'p> {
@@ -356,14 +289,6 @@ macro_rules! tuples {
                 $(self.$index.memory(list);)*
             }
 
-            fn is_empty(&self) -> bool {
-                $(self.$index.is_empty())&&*
-            }
-
-            fn count(&self) -> usize {
-                [$(self.$index.count()),*].into_iter().min().unwrap_or(0)
-            }
-
             unsafe fn parts<'p>(&self, index: usize, copies: &mut Self::Copies) -> Self::Parts<'p> {
                 ($(self.$index.parts(index, &mut copies.$index),)*)
             }
@@ -377,5 +302,4 @@ tuples! {
     (A 0, B 1, C 2, D 3)
     (A 0, B 1, C 2, D 3, E 4)
     (A 0, B 1, C 2, D 3, E 4, F 5)
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6)
 }

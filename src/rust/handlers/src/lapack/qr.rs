@@ -1,20 +1,20 @@
 //! QR factorizations.
 
-use crate::frame::{Failure, Frame};
+use crate::frame::{Frame, Outcome};
 use crate::lapack::operands::Number;
 use pjrt_lapack::Side;
 
 /// `x -> x_out, tau`
-pub(super) fn geqrf<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
+pub(super) fn geqrf<T: Number>(frame: &Frame<'_>) -> Outcome {
     frame.expect(1, 2)?;
     let x = frame.matrices::<T>(0)?;
     let (m, n) = (x.rows, x.columns);
     let operands = (frame.in_place::<T>(0, 0, x.batch, &[m, n])?, frame.output::<T>(1, x.batch, &[x.least()])?);
-    frame.each(2.0 * x.cubed(), operands, |work, (x, tau)| pjrt_lapack::geqrf(work, m, n, x, tau))
+    frame.each(2.0 * x.cubed(), operands, &|work, (x, tau)| pjrt_lapack::geqrf(work, m, n, x, tau))
 }
 
 /// `x, jpvt -> x_out, jpvt_out, tau`
-pub(super) fn geqp3<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
+pub(super) fn geqp3<T: Number>(frame: &Frame<'_>) -> Outcome {
     frame.expect(2, 3)?;
     let x = frame.matrices::<T>(0)?;
     let (m, n) = (x.rows, x.columns);
@@ -23,21 +23,21 @@ pub(super) fn geqp3<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
         frame.in_place::<i32>(1, 1, x.batch, &[n])?,
         frame.output::<T>(2, x.batch, &[x.least()])?,
     );
-    frame.each(4.0 * x.cubed(), operands, |work, (x, jpvt, tau)| pjrt_lapack::geqp3(work, m, n, x, jpvt, tau))
+    frame.each(4.0 * x.cubed(), operands, &|work, (x, jpvt, tau)| pjrt_lapack::geqp3(work, m, n, x, jpvt, tau))
 }
 
 /// `x, tau -> x_out`
-pub(super) fn orgqr<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
+pub(super) fn orgqr<T: Number>(frame: &Frame<'_>) -> Outcome {
     frame.expect(2, 1)?;
     let x = frame.matrices::<T>(0)?;
     let (m, n) = (x.rows, x.columns);
     let (_, k) = frame.vectors(1)?;
     let operands = (frame.in_place::<T>(0, 0, x.batch, &[m, n])?, frame.input::<T>(1, x.batch, &[k])?);
-    frame.each(2.0 * x.cubed(), operands, |work, (x, tau)| pjrt_lapack::orgqr(work, m, n, x, tau))
+    frame.each(2.0 * x.cubed(), operands, &|work, (x, tau)| pjrt_lapack::orgqr(work, m, n, x, tau))
 }
 
 /// `a, tau, c -> c_out`
-pub(super) fn ormqr<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
+pub(super) fn ormqr<T: Number>(frame: &Frame<'_>) -> Outcome {
     frame.expect(3, 1)?;
     let side = if frame.boolean("left")? { Side::Left } else { Side::Right };
     let transpose = frame.boolean("transpose")?;
@@ -51,5 +51,5 @@ pub(super) fn ormqr<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
         frame.in_place::<T>(2, 0, c.batch, &[m, n])?,
     );
     let operations = 4.0 * (m * n) as f64 * k as f64;
-    frame.each(operations, operands, |work, (a, tau, c)| pjrt_lapack::ormqr(work, side, transpose, m, n, a, tau, c))
+    frame.each(operations, operands, &|work, (a, tau, c)| pjrt_lapack::ormqr(work, side, transpose, m, n, a, tau, c))
 }

@@ -1,26 +1,26 @@
 //! Reductions to Hessenberg and tridiagonal form.
 
-use crate::frame::{Failure, Frame};
+use crate::frame::{Frame, Outcome};
 use crate::lapack::operands::Number;
 
 /// `x -> x_out, tau, info`
-pub(super) fn gehrd<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
+pub(super) fn gehrd<T: Number>(frame: &Frame<'_>) -> Outcome {
     frame.expect(1, 3)?;
     let (low, high) = (frame.integer("low")?, frame.integer("high")?);
     let (batch, n) = frame.square::<T>(0)?;
     let operands = (
         frame.in_place::<T>(0, 0, batch, &[n, n])?,
         frame.output::<T>(1, batch, &[n.saturating_sub(1)])?,
-        frame.info(2, batch)?,
+        frame.output::<i32>(2, batch, &[])?,
     );
-    frame.each(4.0 * (n as f64).powi(3), operands, |work, (x, tau, info)| {
-        *info = pjrt_lapack::gehrd(work, n, low, high, x, tau)?;
+    frame.each(4.0 * (n as f64).powi(3), operands, &|work, (x, tau, info)| {
+        info[0] = pjrt_lapack::gehrd(work, n, low, high, x, tau)?;
         Ok(())
     })
 }
 
 /// `x -> x_out, d, e, tau, info`
-pub(super) fn sytrd<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
+pub(super) fn sytrd<T: Number>(frame: &Frame<'_>) -> Outcome {
     frame.expect(1, 5)?;
     let uplo = frame.letter("uplo")?;
     let (batch, n) = frame.square::<T>(0)?;
@@ -30,10 +30,10 @@ pub(super) fn sytrd<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
         frame.output::<T::Real>(1, batch, &[n])?,
         frame.output::<T::Real>(2, batch, &[below])?,
         frame.output::<T>(3, batch, &[below])?,
-        frame.info(4, batch)?,
+        frame.output::<i32>(4, batch, &[])?,
     );
-    frame.each(2.0 * (n as f64).powi(3), operands, |work, (x, d, e, tau, info)| {
-        *info = pjrt_lapack::sytrd(work, uplo, n, x, d, e, tau)?;
+    frame.each(2.0 * (n as f64).powi(3), operands, &|work, (x, d, e, tau, info)| {
+        info[0] = pjrt_lapack::sytrd(work, uplo, n, x, d, e, tau)?;
         Ok(())
     })
 }

@@ -1,12 +1,12 @@
 //! Triangular and tridiagonal systems.
 
-use crate::frame::{Failure, Frame};
+use crate::frame::{Failure, Frame, Outcome};
 use crate::lapack::operands::Number;
 use pjrt_data::dtype::DType;
 use pjrt_lapack::{Complex, Side};
 
 /// `x, y -> y_out`
-pub(super) fn trsm<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
+pub(super) fn trsm<T: Number>(frame: &Frame<'_>) -> Outcome {
     frame.expect(2, 1)?;
     let (side, uplo, diag) = (frame.letter("side")?, frame.letter("uplo")?, frame.letter("diag")?);
     let transpose = frame.letter("trans_x")?;
@@ -14,13 +14,13 @@ pub(super) fn trsm<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
     let (m, n) = (y.rows, y.columns);
     let size = if side == Side::Left { m } else { n };
     let operands = (frame.input::<T>(0, y.batch, &[size, size])?, frame.in_place::<T>(1, 0, y.batch, &[m, n])?);
-    frame.each((m * n) as f64 * size as f64, operands, |work, (x, y)| {
+    frame.each((m * n) as f64 * size as f64, operands, &|work, (x, y)| {
         pjrt_lapack::trsm(work, side, uplo, transpose, diag, m, n, x, y)
     })
 }
 
 /// `dl, d, du, b -> dl_out, d_out, du_out, b_out, info`, where `dl[i]` is left of `d[i]`, and `du[i]` right of it.
-pub(super) fn gtsv<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
+pub(super) fn gtsv<T: Number>(frame: &Frame<'_>) -> Outcome {
     frame.expect(4, 5)?;
     let b = frame.matrices::<T>(3)?;
     let (n, columns) = (b.rows, b.columns);
@@ -29,18 +29,18 @@ pub(super) fn gtsv<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
         frame.in_place::<T>(1, 1, b.batch, &[n])?,
         frame.in_place::<T>(2, 2, b.batch, &[n])?,
         frame.in_place::<T>(3, 3, b.batch, &[n, columns])?,
-        frame.info(4, b.batch)?,
+        frame.output::<i32>(4, b.batch, &[])?,
     );
     let operations = 20.0 * n as f64 * (columns + 1) as f64;
-    frame.each(operations, operands, |work, (dl, d, du, b, info)| {
+    frame.each(operations, operands, &|work, (dl, d, du, b, info)| {
         let (dl, du) = (dl.get_mut(1..).unwrap_or_default(), &mut du[..n.saturating_sub(1)]);
-        *info = pjrt_lapack::gtsv(work, n, columns, dl, d, du, b)?;
+        info[0] = pjrt_lapack::gtsv(work, n, columns, dl, d, du, b)?;
         Ok(())
     })
 }
 
 /// `dl, d, du, b -> x`, with small pivots replaced. The type is that of `b`.
-pub(super) fn perturbed(frame: &Frame<'_>) -> Result<(), Failure> {
+pub(super) fn perturbed(frame: &Frame<'_>) -> Outcome {
     frame.expect(4, 1)?;
     match frame.argument(3)?.dtype {
         DType::F32 => perturbed_of::<f32>(frame),
@@ -51,7 +51,7 @@ pub(super) fn perturbed(frame: &Frame<'_>) -> Result<(), Failure> {
     }
 }
 
-fn perturbed_of<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
+fn perturbed_of<T: Number>(frame: &Frame<'_>) -> Outcome {
     let b = frame.matrices::<T>(3)?;
     let (n, columns) = (b.rows, b.columns);
     let operands = (
@@ -61,7 +61,7 @@ fn perturbed_of<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
         frame.in_place::<T>(3, 0, b.batch, &[n, columns])?,
     );
     let operations = 20.0 * n as f64 * (columns + 1) as f64;
-    frame.each(operations, operands, |work, (dl, d, du, b)| {
+    frame.each(operations, operands, &|work, (dl, d, du, b)| {
         pjrt_lapack::tridiagonal_solve_perturbed(work, n, columns, dl, d, du, b)
     })
 }

@@ -1,29 +1,30 @@
 //! Singular value decompositions.
 
-use crate::frame::{Failure, Frame};
+use crate::frame::{Failure, Frame, Outcome};
 use crate::lapack::operands::Number;
 use pjrt_lapack::{svd, SvdMethod, SvdMode};
 
 /// `x -> x_out, s, u, vt, info`, by divide and conquer.
-pub(super) fn gesdd<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
+pub(super) fn gesdd<T: Number>(frame: &Frame<'_>) -> Outcome {
     decompose::<T>(frame, SvdMethod::DivideAndConquer)
 }
 
 /// The same, by QR iteration.
-pub(super) fn gesvd<T: Number>(frame: &Frame<'_>) -> Result<(), Failure> {
+pub(super) fn gesvd<T: Number>(frame: &Frame<'_>) -> Outcome {
     decompose::<T>(frame, SvdMethod::QrIteration)
 }
 
-fn decompose<T: Number>(frame: &Frame<'_>, method: SvdMethod) -> Result<(), Failure> {
+fn decompose<T: Number>(frame: &Frame<'_>, method: SvdMethod) -> Outcome {
     frame.expect(1, 5)?;
     let mode: SvdMode = frame.letter("mode")?;
     let x = frame.matrices::<T>(0)?;
     let (m, n, k) = (x.rows, x.columns, x.least());
+    let is_square = |result, size| Ok::<_, Failure>(frame.result(result)?.dims.ends_with(&[size as i64; 2]));
     let is_full = match mode {
         SvdMode::All => true,
         SvdMode::Some => false,
         // The vectors are not computed, and may have the size of either.
-        SvdMode::None => frame.result_size(2)? == Some([m, m]) && frame.result_size(3)? == Some([n, n]),
+        SvdMode::None => is_square(2, m)? && is_square(3, n)?,
     };
     let (u_columns, vt_rows) = if is_full { (m, n) } else { (k, k) };
     let operands = (
@@ -31,14 +32,14 @@ fn decompose<T: Number>(frame: &Frame<'_>, method: SvdMethod) -> Result<(), Fail
         frame.output::<T::Real>(1, x.batch, &[k])?,
         frame.output::<T>(2, x.batch, &[m, u_columns])?,
         frame.output::<T>(3, x.batch, &[vt_rows, n])?,
-        frame.info(4, x.batch)?,
+        frame.output::<i32>(4, x.batch, &[])?,
     );
-    frame.each(20.0 * x.cubed(), operands, |work, (x, s, u, vt, info)| {
+    frame.each(20.0 * x.cubed(), operands, &|work, (x, s, u, vt, info)| {
         if mode == SvdMode::None {
             u.fill(T::default());
             vt.fill(T::default());
         }
-        *info = svd(work, method, mode, m, n, x, s, u, vt)?;
+        info[0] = svd(work, method, mode, m, n, x, s, u, vt)?;
         Ok(())
     })
 }
