@@ -39,11 +39,12 @@ fn run(executable: &Executable) -> pjrt_base::error::Result<Vec<f32>> {
 fn scale(frame: &Frame<'_>) -> Result<(), Failure> {
     frame.expect(1, 1)?;
     let (x, y) = (frame.argument(0)?, frame.result(0)?);
-    if x.dtype != DType::F32 || x.dims != y.dims || x.byte_len() != 4 * x.len() || x.is_empty() {
+    let len = x.dims.iter().product::<i64>() as usize;
+    if x.dtype != DType::F32 || x.dims != y.dims || x.byte_len() != 4 * len || len == 0 {
         return Err(Failure::invalid("Expected two arrays of floats of the same shape."));
     }
     let by = frame.integer::<i32>("by")? as f32;
-    for i in 0..x.len() {
+    for i in 0..len {
         // SAFETY: both arrays have so many elements.
         unsafe { y.as_mut_ptr().cast::<f32>().add(i).write(by * x.as_ptr().cast::<f32>().add(i).read()) };
     }

@@ -152,10 +152,7 @@ fn work() {
         drop(threads);
         // A program that calls again soon finds this thread awake.
         spin::until(spin::SHORT, || WAITING.load(Ordering::SeqCst) > 0);
-        threads = THREADS.lock().unpoisoned();
-        while threads.jobs.is_empty() {
-            threads = CHANGED.wait(threads).unpoisoned();
-        }
+        threads = CHANGED.wait_while(THREADS.lock().unpoisoned(), |threads| threads.jobs.is_empty()).unpoisoned();
         threads.idle -= 1;
     }
 }

@@ -1,7 +1,7 @@
 //! One call of a handler: its arguments, results and attributes.
 
 use pjrt_base::counted::counted;
-use pjrt_base::error::{Error, Kind};
+use pjrt_base::error::{Error, Kind, FAILED_PRECONDITION, INVALID_ARGUMENT, UNIMPLEMENTED};
 use pjrt_base::reason::Hint;
 use pjrt_data::dtype::DType;
 use pjrt_data::scalar::{Reader, Scalar};
@@ -33,7 +33,7 @@ impl Failure {
     /// The program calls the handler in a way that it does not support.
     #[cold]
     pub fn invalid(message: impl Into<String>) -> Failure {
-        Failure::new(XLA_FFI_Error_Code::XLA_FFI_Error_Code_INVALID_ARGUMENT.0, message)
+        Failure::new(INVALID_ARGUMENT, message)
     }
 
     /// A fault that is not the program's.
@@ -47,7 +47,7 @@ impl Failure {
     pub(crate) fn of_library(error: &Error) -> Failure {
         let sentences = std::iter::once(error.message().to_owned()).chain(error.hints().iter().map(Hint::to_string));
         let message = sentences.collect::<Vec<_>>().join("\n");
-        Failure::new(XLA_FFI_Error_Code::XLA_FFI_Error_Code_FAILED_PRECONDITION.0, message)
+        Failure::new(FAILED_PRECONDITION, message)
     }
 
     /// The same for a call of this name.
@@ -60,9 +60,10 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let code = match error.kind() {
+            Kind::LibraryMissing => return Failure::of_library(&error),
             Kind::Pjrt(code) => code,
             Kind::Internal => XLA_FFI_Error_Code::XLA_FFI_Error_Code_INTERNAL.0,
-            _ => XLA_FFI_Error_Code::XLA_FFI_Error_Code_INVALID_ARGUMENT.0,
+            _ => INVALID_ARGUMENT,
         };
         Failure::new(code, error.message())
     }
@@ -147,10 +148,7 @@ impl<'a> Frame<'a> {
             && (*raw).rets.struct_size == size_of::<XLA_FFI_Rets>()
             && (*raw).attrs.struct_size == size_of::<XLA_FFI_Attrs>();
         if !has_layout {
-            return Err(Failure::new(
-                XLA_FFI_Error_Code::XLA_FFI_Error_Code_UNIMPLEMENTED.0,
-                "The plugin uses another version of XLA's FFI.",
-            ));
+            return Err(Failure::new(UNIMPLEMENTED, "The plugin uses another version of XLA's FFI."));
         }
         Ok(Frame { raw, call: PhantomData })
     }
@@ -374,15 +372,6 @@ impl<'a> Array<'a> {
             return Err(Failure::invalid(format!("The memory of {name} is not known.")));
         };
         Ok(Array { name, dtype, dims, data, bytes })
-    }
-
-    /// The number of elements.
-    pub fn len(&self) -> usize {
-        self.dims.iter().map(|&dim| dim as usize).product()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.dims.contains(&0)
     }
 
     /// The first element. Null if the array is empty and the plugin has no memory for it.

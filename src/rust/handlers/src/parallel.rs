@@ -110,10 +110,7 @@ impl Shared {
     fn close(&self) {
         let mut state = self.state.lock().unpoisoned();
         state.is_closed = true;
-        while state.helping > 0 {
-            state = self.changed.wait(state).unpoisoned();
-        }
-        drop(state);
+        drop(self.changed.wait_while(state, |state| state.helping > 0));
         assert!(!self.is_aborted.load(Ordering::Relaxed), "a part of the work panicked");
     }
 }

@@ -36,15 +36,8 @@ struct HandlerRegistry {
     entries: Vec<Registration>,
     /// Those that have custom calls.
     plugins: Vec<&'static Api>,
-    problems: Vec<Problem>,
-}
-
-/// A plugin refuses a handler.
-#[derive(Debug, Clone)]
-pub struct Problem {
-    pub target: String,
-    pub platform: String,
-    pub error: Error,
+    /// The handlers that plugins have refused, one sentence each.
+    problems: Vec<String>,
 }
 
 /// The handlers of this crate, with their platforms.
@@ -58,10 +51,9 @@ fn built_in() -> impl Iterator<Item = (&'static str, &'static str, RustHandler)>
 static REGISTRY: LazyLock<Mutex<HandlerRegistry>> = LazyLock::new(|| {
     let mut registry = HandlerRegistry::default();
     for (target, platform, handler) in built_in() {
-        registry.entries.push(Registration::new(target, platform.into()));
-        let slot = registry.entries.len() - 1;
-        registry.entries[slot].built_in = Some(handler);
-        registry.entries[slot].apply(slot);
+        let entry = Registration { built_in: Some(handler), ..Registration::new(target, platform.into()) };
+        entry.apply(registry.entries.len());
+        registry.entries.push(entry);
     }
     Mutex::new(registry)
 });
@@ -211,8 +203,8 @@ pub fn users() -> Vec<(String, String)> {
     users.map(|entry| (entry.target.clone(), entry.platform.clone())).collect()
 }
 
-/// The handlers that plugins have refused since the last call.
-pub fn take_problems() -> Vec<Problem> {
+/// The handlers that plugins have refused since the last call, one sentence each.
+pub fn take_problems() -> Vec<String> {
     std::mem::take(&mut registry().problems)
 }
 
@@ -254,7 +246,8 @@ impl HandlerRegistry {
             // The plugin of another device may have its own. It matters only to programs that call it.
             Err(error) if entry.users.is_none() && entry.platform != HOST => entry.refusal = Some(error),
             Err(error) => {
-                self.problems.push(Problem { target: entry.target.clone(), platform: entry.platform.clone(), error })
+                let (target, platform, message) = (&entry.target, &entry.platform, error.message().trim_end());
+                self.problems.push(format!("A plugin refuses the handler of '{target}' for {platform}: {message}"));
             }
         }
     }
@@ -451,7 +444,10 @@ mod tests {
         let mut registry = HandlerRegistry { entries, plugins, problems: Vec::new() };
         registry.tell_all(0);
         registry.tell_all(1);
-        assert_eq!(registry.problems.iter().map(|it| it.platform.as_str()).collect::<Vec<_>>(), [HOST]);
+        let problem = |platform: &str| {
+            format!("A plugin refuses the handler of 'name' for {platform}: A handler of this name is registered.")
+        };
+        assert_eq!(registry.problems, [problem(HOST)]);
         let refusal = registry.entries[1].refusal.take().unwrap();
         assert_eq!(refusal.message(), "A handler of this name is registered.");
         unsafe extern "C" fn foreign(_: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error {
@@ -459,7 +455,7 @@ mod tests {
         }
         registry.entries[1].users = Some(Handler::Foreign(foreign));
         registry.tell_all(1);
-        assert_eq!(registry.problems[1].platform, cuda::PLATFORM);
+        assert_eq!(registry.problems[1], problem(cuda::PLATFORM));
         REPORTED.take();
     }
 

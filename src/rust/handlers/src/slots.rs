@@ -3,6 +3,7 @@
 
 use crate::frame::{self, Failure, Frame, Outcome};
 use crate::host;
+use pjrt_base::error::NOT_FOUND;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_ffi::exception;
 use pjrt_sys::*;
@@ -104,10 +105,9 @@ unsafe fn call(slot: usize, frame: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error
         Some(SlotContent { handler: Some(Handler::Host(function)), target }) => {
             run(|frame: &Frame<'_>| host::start(frame, *function, target), frame, target)
         }
-        Some(SlotContent { handler: None, target }) => Err(Failure::new(
-            XLA_FFI_Error_Code::XLA_FFI_Error_Code_NOT_FOUND.0,
-            format!("The custom call '{target}' has no handler any more."),
-        )),
+        Some(SlotContent { handler: None, target }) => {
+            Err(Failure::new(NOT_FOUND, format!("The custom call '{target}' has no handler any more.")))
+        }
         None => Err(Failure::internal("A custom call has no handler.")),
     };
     match outcome {

@@ -22,7 +22,8 @@ static IN_USE: OnceLock<Library> = OnceLock::new();
 /// A loaded LAPACK. It is never unloaded.
 pub struct Library {
     candidates: Vec<PathBuf>,
-    files: Vec<PathBuf>,
+    /// The files in use, as they were named.
+    pub files: Vec<PathBuf>,
     routines: [[Option<Address>; 4]; Routine::COUNT],
 }
 
@@ -91,11 +92,6 @@ impl Library {
         Err(refused.into_iter().fold(Error::new(Kind::LibraryMissing, message), |error, reason| error.hint(reason)))
     }
 
-    /// The files in use, as they were named.
-    pub fn files(&self) -> &[PathBuf] {
-        &self.files
-    }
-
     /// The address of a routine for a type, if the library has it.
     pub(crate) fn find<T: Scalar>(&self, routine: Routine) -> Option<Address> {
         self.routines[routine as usize][T::KIND as usize]
@@ -138,8 +134,7 @@ fn open_file(file: &Path) -> std::result::Result<libloading::Library, String> {
 fn look_up(handle: &libloading::Library, name: &str) -> Option<Address> {
     let find = |name: &str| {
         // SAFETY: the symbol is only kept as an address.
-        let symbol = unsafe { handle.get::<unsafe extern "C" fn()>(name.as_bytes()) }.ok()?;
-        Address::new(*symbol as *mut std::ffi::c_void)
+        *unsafe { handle.get::<Option<Address>>(name.as_bytes()) }.ok()?
     };
     find(&format!("{name}_")).or_else(|| find(name))
 }
@@ -148,7 +143,7 @@ fn look_up(handle: &libloading::Library, name: &str) -> Option<Address> {
 fn has_wide_integers(handle: &libloading::Library, file: &Path) -> bool {
     match look_up(handle, "ilaver") {
         // SAFETY: `ilaver` has this type, but for the size of the integers.
-        Some(ilaver) => writes_wide_integers(unsafe { ilaver.function() }),
+        Some(ilaver) => writes_wide_integers(unsafe { std::mem::transmute::<Address, Ilaver>(ilaver) }),
         None => names_wide_integers(file),
     }
 }

@@ -1,8 +1,6 @@
 //! The routines that are used, with their names for each type of numbers, and addresses of them.
 
 use crate::scalar::Scalar;
-use std::ffi::c_void;
-use std::ptr::NonNull;
 
 macro_rules! routines {
     ($($routine:ident: $s:literal $d:literal $c:literal $z:literal;)*) => {
@@ -47,30 +45,8 @@ routines! {
     Gtsv: "sgtsv" "dgtsv" "cgtsv" "zgtsv";
 }
 
-/// The address of a routine in a library that is never unloaded.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Address(NonNull<c_void>);
-
-// SAFETY: code may be called from any thread, and LAPACK keeps no state.
-unsafe impl Send for Address {}
-// SAFETY: as above.
-unsafe impl Sync for Address {}
-
-impl Address {
-    pub(crate) fn new(address: *mut c_void) -> Option<Address> {
-        NonNull::new(address).map(Address)
-    }
-
-    /// The address as a function.
-    ///
-    /// # Safety
-    /// `F` is a function pointer of the routine's type.
-    pub(crate) unsafe fn function<F: Copy>(self) -> F {
-        const { assert!(size_of::<F>() == size_of::<NonNull<c_void>>()) };
-        // SAFETY: both are one address; the caller vouches for the type.
-        unsafe { std::mem::transmute_copy(&self.0) }
-    }
-}
+/// A routine in a library that is never unloaded, whose arguments are others. LAPACK keeps no state, so any thread may call it.
+pub(crate) type Address = unsafe extern "C" fn();
 
 /// The type of a routine's argument. Fortran takes everything by reference; the lengths of letters come last, by value.
 pub(crate) trait Argument {}
@@ -94,7 +70,8 @@ pub(crate) fn argument<A: Argument>(value: A) -> A {
 macro_rules! call {
     (@type $value:expr) => { _ };
     ($address:expr; $($value:expr),* $(,)?) => {{
-        let function: unsafe extern "C" fn($(call!(@type $value)),*) = $address.function();
+        type Address = $crate::routine::Address;
+        let function = std::mem::transmute::<Address, unsafe extern "C" fn($(call!(@type $value)),*)>($address);
         function($($crate::routine::argument($value)),*)
     }};
     ($address:expr, $scalar:ident; $($argument:tt)*) => {

@@ -8,7 +8,7 @@ use pjrt_base::sync::Unpoisoned;
 use pjrt_store::{Patience, Store, DEADLINE_EXCEEDED, INTERNAL, INVALID_ARGUMENT, MAX_VALUE, UNAVAILABLE};
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a wait sleeps between checks whether it is still wanted.
 const SLICE: Duration = Duration::from_millis(100);
@@ -212,9 +212,7 @@ impl Board {
     pub(crate) fn leave(&self) {
         let mut state = self.state();
         state.leaves = true;
-        while !state.is_over {
-            state = self.changed.wait(state).unpoisoned();
-        }
+        drop(self.changed.wait_while(state, |state| !state.is_over));
     }
 
     fn change(&self, change: &Change<'_>) -> Result<u64> {
@@ -289,18 +287,10 @@ impl Store for BoardStore {
     fn increment(&self, key: &[u8], by: i64) -> Result<i64> {
         // The change and its number belong together: they are made under one lock.
         let number = self.board.change(&Change::Add(&self.name(key), by))? - 1;
-        let until = Instant::now() + ANSWER;
-        let mut state = self.board.state();
-        loop {
-            if let Some(sum) = state.answers.remove(&number) {
-                return Ok(sum);
-            }
-            state.check()?;
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(unavailable("The other processes of MPI do not answer."));
-            }
-            state = self.board.changed.wait_timeout(state, left).unpoisoned().0;
-        }
+        let sum = self.board.wait(&pjrt_store::wait(ANSWER), |state| match state.answers.remove(&number) {
+            Some(sum) => Ok(Some(sum)),
+            None => state.check().map(|()| None),
+        })?;
+        sum.ok_or_else(|| unavailable("The other processes of MPI do not answer."))
     }
 }

@@ -129,11 +129,10 @@ pub fn store(prefix: &[u8], patience: &Patience<'_>) -> Result<BoardStore> {
 impl Keys {
     /// The keys of this process, whose rounds go on until all leave.
     fn board(&mut self, rank: usize) -> Result<Option<Arc<Board>>> {
-        match std::mem::replace(self, Keys::Unsupported) {
-            Keys::Unsupported => return Ok(None),
-            Keys::Closed(rounds) => *self = Keys::Open(Board::start(rounds, rank)?),
-            Keys::Open(board) => *self = Keys::Open(board),
-        }
+        *self = match std::mem::replace(self, Keys::Unsupported) {
+            Keys::Closed(rounds) => Keys::Open(Board::start(rounds, rank)?),
+            other => other,
+        };
         match self {
             Keys::Open(board) => Ok(Some(board.clone())),
             _ => Ok(None),

@@ -62,16 +62,7 @@ pub fn custom_call_unregister(target: &str) -> Result<Robj> {
 
 /// The handlers that plugins have refused since the last call, one sentence each.
 pub fn custom_call_problems() -> Result<Robj> {
-    let problems = registry::take_problems();
-    let sentence = |problem: &registry::Problem| {
-        format!(
-            "A plugin refuses the handler of '{}' for {}: {}",
-            problem.target,
-            problem.platform,
-            problem.error.message().trim_end()
-        )
-    };
-    Ok(problems.iter().map(sentence).collect::<Vec<_>>().into())
+    Ok(registry::take_problems().into())
 }
 
 /// Writes text to R's console, or where R's output goes.

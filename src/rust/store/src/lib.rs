@@ -7,15 +7,14 @@ mod redis_store;
 pub use address::Address;
 pub use redis_store::RedisStore;
 
+pub use pjrt_base::error::{DEADLINE_EXCEEDED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED};
+
 use pjrt_base::error::{Error, Kind, Result};
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 /// The codes of errors of stores, which are those of plugins.
 pub const CANCELLED: u32 = 1;
-pub const INVALID_ARGUMENT: u32 = 3;
-pub const DEADLINE_EXCEEDED: u32 = 4;
-pub const RESOURCE_EXHAUSTED: u32 = 8;
 pub const INTERNAL: u32 = 13;
 pub const UNAVAILABLE: u32 = 14;
 pub const UNAUTHENTICATED: u32 = 16;

@@ -2,6 +2,7 @@
 
 use crate::cuda::library::{self, Driver, Pointer};
 use crate::frame::{call, Failure, Frame, Outcome};
+use pjrt_base::error::{RESOURCE_EXHAUSTED, UNIMPLEMENTED};
 use pjrt_sys::*;
 use std::ptr::null_mut;
 
@@ -23,7 +24,7 @@ impl<'a> CudaDevice<'a> {
             call!(api, XLA_FFI_Stream_Get, XLA_FFI_Stream_Get_Args { ctx: ctx, stream: null_mut() })
         });
         let Some(XLA_FFI_Stream_Get_Args { stream, .. }) = args else {
-            let code = XLA_FFI_Error_Code::XLA_FFI_Error_Code_UNIMPLEMENTED.0;
+            let code = UNIMPLEMENTED;
             return Err(Failure::new(code, "The plugin has no stream for handlers."));
         };
         let mut context = null_mut();
@@ -171,8 +172,5 @@ impl Drop for DeviceMemory<'_> {
 
 #[cold]
 fn out_of_memory(place: &str, bytes: usize) -> Failure {
-    Failure::new(
-        XLA_FFI_Error_Code::XLA_FFI_Error_Code_RESOURCE_EXHAUSTED.0,
-        format!("Not enough memory {place}: {bytes} bytes needed."),
-    )
+    Failure::new(RESOURCE_EXHAUSTED, format!("Not enough memory {place}: {bytes} bytes needed."))
 }

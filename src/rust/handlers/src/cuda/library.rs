@@ -3,9 +3,8 @@
 use crate::frame::{Failure, Outcome};
 use libloading::Library;
 use once_cell::sync::OnceCell;
-use pjrt_base::error::{Error, Kind};
+use pjrt_base::error::{Error, Kind, RESOURCE_EXHAUSTED};
 use pjrt_plugins::cuda;
-use pjrt_sys::XLA_FFI_Error_Code;
 use std::ffi::{c_char, c_int, c_uchar, c_void, CStr};
 use std::ptr::null;
 
@@ -157,9 +156,6 @@ pub(super) fn check(function: &str, status: c_int) -> Outcome {
 
 #[cold]
 fn failed(function: &str, status: &str, is_about_memory: bool) -> Failure {
-    let code = match is_about_memory {
-        true => XLA_FFI_Error_Code::XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
-        false => XLA_FFI_Error_Code::XLA_FFI_Error_Code_INTERNAL,
-    };
-    Failure::new(code.0, format!("{function} failed: {status}."))
+    let failure = Failure::internal(format!("{function} failed: {status}."));
+    Failure { code: if is_about_memory { RESOURCE_EXHAUSTED } else { failure.code }, ..failure }
 }

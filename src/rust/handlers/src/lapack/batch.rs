@@ -2,7 +2,7 @@
 
 use crate::frame::{Failure, Frame, Outcome};
 use crate::lapack::parts::{checked_count, Operands};
-use pjrt_base::error::{self, Error, Kind};
+use pjrt_base::error::{self, Error};
 use pjrt_lapack::Workspace;
 use std::sync::OnceLock;
 
@@ -29,7 +29,7 @@ impl Frame<'_> {
     ) -> Outcome {
         let count = checked_count(&operands)?;
         let chunks = chunks(self, count, operations);
-        let failed = OnceLock::new();
+        let failed = OnceLock::<Error>::new();
         let range = |start: usize, end: usize| {
             let (mut workspace, mut copies) = (Workspace::new()?, operands.copies()?);
             for index in start..end {
@@ -44,7 +44,7 @@ impl Frame<'_> {
         };
         match chunks {
             0 => return Ok(()),
-            1 => return range(0, count).map_err(failure),
+            1 => return range(0, count).map_err(Failure::from),
             _ => self.parallel(chunks, &|chunk| {
                 let bound = |chunk: usize| count / chunks * chunk + (count % chunks).min(chunk);
                 if let Err(error) = range(bound(chunk), bound(chunk + 1)) {
@@ -53,7 +53,7 @@ impl Frame<'_> {
                 }
             }),
         }
-        failed.into_inner().map_or(Ok(()), |error| Err(failure(error)))
+        failed.into_inner().map_or(Ok(()), |error| Err(error.into()))
     }
 }
 
@@ -68,12 +68,4 @@ fn chunks(frame: &Frame<'_>, count: usize, operations: f64) -> usize {
         return 1;
     }
     count.min(PARTS * threads).min(worth as usize)
-}
-
-/// The failure of a call for an error of the library.
-fn failure(error: Error) -> Failure {
-    match error.kind() {
-        Kind::LibraryMissing => Failure::of_library(&error),
-        _ => error.into(),
-    }
 }

@@ -5,7 +5,6 @@
 
 mod batch;
 mod eigen;
-mod letters;
 mod lu;
 mod operands;
 mod parts;

@@ -1,7 +1,8 @@
-//! The operands of a call: their types and dimensions are checked here, and nothing is done before all are right.
+//! The operands and options of a call: all are checked here, and nothing is done before all are right.
 
 use crate::frame::{Array, Failure, Frame, Outcome};
 use crate::lapack::parts::{Consumed, InPlace, Input, Output, Stack};
+use pjrt_base::error::Error;
 use pjrt_data::dtype::DType;
 use pjrt_lapack::{Complex, Scalar};
 
@@ -72,6 +73,30 @@ fn vectors<'a>(array: &Array<'a>) -> Outcome<(&'a [i64], usize)> {
 
 /// The operands of a call, checked.
 impl<'a> Frame<'a> {
+    /// An option of LAPACK.
+    ///
+    /// # Errors
+    /// If the attribute is missing, or another letter.
+    pub(crate) fn letter<T: TryFrom<u8, Error = Error>>(&self, name: &str) -> Outcome<T> {
+        let letter = self.integer::<u8>(name)?;
+        T::try_from(letter).map_err(|error| Failure::invalid(format!("The attribute '{name}': {}", error.message())))
+    }
+
+    /// Whether vectors are to be computed: `V` or `N`.
+    ///
+    /// # Errors
+    /// If the attribute is missing, or another letter.
+    pub(crate) fn wants(&self, name: &str) -> Outcome<bool> {
+        match self.integer::<u8>(name)? {
+            b'V' => Ok(true),
+            b'N' => Ok(false),
+            other => Err(Failure::invalid(format!(
+                "The attribute '{name}' must be one of 'V', 'N': got '{}'.",
+                other.escape_ascii()
+            ))),
+        }
+    }
+
     /// The dimensions of an argument that is one or more matrices.
     ///
     /// # Errors

@@ -33,36 +33,20 @@ fn numbers(bytes: &[u8]) -> impl Iterator<Item = i64> + '_ {
     bytes.chunks_exact(8).map(|bytes| i64::from_ne_bytes(bytes.try_into().unwrap_or_default()))
 }
 
-enum Group {
-    All,
-    /// Lists of ranks of this length; a negative number fills a short one.
-    Lists(Vec<i32>, usize),
-}
-
-impl Group {
-    fn of(frame: &Frame<'_>) -> Outcome<Group> {
-        match frame.attribute("groups") {
-            None => Ok(Group::All),
-            Some(Attribute::Array(DType::I64, bytes)) => {
-                let ranks: Vec<i32> = numbers(&bytes).map(|number| number as i32).collect();
-                let size: usize = frame.integer("group_size")?;
-                if size == 0 || ranks.len() % size != 0 {
-                    return Err(Failure::invalid("The length of `groups` must be a multiple of `group_size`."));
-                }
-                Ok(Group::Lists(ranks, size))
-            }
-            Some(_) => Err(Failure::invalid("The attribute 'groups' must be an array of i64.")),
-        }
+/// The list of `groups` with a rank; an empty one for all ranks. The lists have the same length, which a negative number fills.
+fn group_of(frame: &Frame<'_>, rank: usize) -> Outcome<Vec<i32>> {
+    let ranks: Vec<i32> = match frame.attribute("groups") {
+        None => return Ok(Vec::new()),
+        Some(Attribute::Array(DType::I64, bytes)) => numbers(&bytes).map(|number| number as i32).collect(),
+        Some(_) => return Err(Failure::invalid("The attribute 'groups' must be an array of i64.")),
+    };
+    let size: usize = frame.integer("group_size")?;
+    if size == 0 || ranks.len() % size != 0 {
+        return Err(Failure::invalid("The length of `groups` must be a multiple of `group_size`."));
     }
-
-    /// The list with a rank; an empty one for all ranks.
-    fn with(&self, rank: usize) -> Outcome<Vec<i32>> {
-        let Group::Lists(ranks, size) = self else { return Ok(Vec::new()) };
-        let own = ranks.chunks(*size).find(|list| list.contains(&(rank as i32)));
-        match own {
-            Some(list) => Ok(list.iter().copied().filter(|&rank| rank >= 0).collect()),
-            None => Err(Failure::invalid(format!("Process {rank} is in none of the groups."))),
-        }
+    match ranks.chunks(size).find(|list| list.contains(&(rank as i32))) {
+        Some(list) => Ok(list.iter().copied().filter(|&rank| rank >= 0).collect()),
+        None => Err(Failure::invalid(format!("Process {rank} is in none of the groups."))),
     }
 }
 
@@ -84,7 +68,7 @@ fn queue(
             return Err(Failure::invalid("The ticket of an operand and that of a result must have the same type."));
         }
     }
-    let ranks = Group::of(frame)?.with(facts.rank)?;
+    let ranks = group_of(frame, facts.rank)?;
     let call = Call { operands, results };
     Completion::of(frame, |completion| {
         world::submit(Box::new(move |mpi| {

@@ -87,10 +87,7 @@ impl Turn {
 
     /// Waits until all before are done.
     pub fn wait(&self) {
-        let mut turns = TURNS.lock().unpoisoned();
-        while turns.first < self.number {
-            turns = CHANGED.wait(turns).unpoisoned();
-        }
+        drop(CHANGED.wait_while(TURNS.lock().unpoisoned(), |turns| turns.first < self.number));
     }
 }
 

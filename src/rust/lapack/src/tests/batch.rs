@@ -71,7 +71,7 @@ fn the_library_in_use_cannot_be_replaced() {
     // other tests do not use the one that is shared
     let files: Vec<PathBuf> = workspace_files();
     set_libraries(files.clone()).unwrap();
-    assert_eq!(library().unwrap().files()[0], files[0]);
+    assert_eq!(library().unwrap().files[0], files[0]);
     assert!(std::ptr::eq(library().unwrap(), library().unwrap()));
     set_libraries(files).unwrap();
     let error = set_libraries(vec!["/other.so".into()]).unwrap_err();
@@ -80,5 +80,5 @@ fn the_library_in_use_cannot_be_replaced() {
 }
 
 fn workspace_files() -> Vec<PathBuf> {
-    libraries()[0].files().to_vec()
+    libraries()[0].files.clone()
 }
