@@ -45,7 +45,8 @@ impl Completion {
     /// Tells the program.
     pub(super) fn complete(self, outcome: Outcome) {
         match self {
-            Completion::Future(future) => future.complete(outcome),
+            // On a separate thread, where the plugin continues the program, perhaps for a long time.
+            Completion::Future(future) => run(Box::new(move || future.set(outcome))),
             // The thread waits until it is told.
             Completion::Wait(sender) => drop(sender.send(outcome)),
         }
@@ -64,20 +65,12 @@ impl Future {
             (*api).XLA_FFI_Future_SetAvailable?;
             (*api).XLA_FFI_Future_SetError?;
         }
-        let made = call!(api, XLA_FFI_Future_Create, XLA_FFI_Future_Create_Args { future: null_mut() });
-        let future = made?.future;
-        if future.is_null() {
-            return None;
-        }
+        let made = call!(api, XLA_FFI_Future_Create, XLA_FFI_Future_Create_Args { future: null_mut() })?;
+        let future = Some(made.future).filter(|future| !future.is_null())?;
         // The size that a frame tells never includes its last field, the future.
         // SAFETY: frames have it since the table has the functions for it.
         unsafe { (*frame.raw().cast_mut()).future = future };
         Some(Future { api, future })
-    }
-
-    /// Completes it on a separate thread, where the plugin continues the program, perhaps for a long time.
-    fn complete(self, outcome: Outcome) {
-        run(Box::new(move || self.set(outcome)));
     }
 
     fn set(self, outcome: Outcome) {

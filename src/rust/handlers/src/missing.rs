@@ -22,15 +22,12 @@ pub fn check(targets: &[String], platform: &str) -> Result<()> {
 /// # Errors
 /// `LayoutMismatch`.
 pub fn check_layouts<'a>(mut targets: impl Iterator<Item = &'a str>, platform: &str) -> Result<()> {
-    match targets.find(|target| known(target, platform) == Some(Known::Host)) {
-        Some(target) => {
-            let message = format!("The program calls '{target}' with arrays that are not row-major.");
-            Err(Error::new(Kind::LayoutMismatch, message)
-                .hint("Leave out `operand_layouts` and `result_layouts` of its `custom_call`.")
-                .on_platform(platform))
-        }
-        None => Ok(()),
-    }
+    let target = targets.find(|target| known(target, platform) == Some(Known::Host));
+    let Some(target) = target else { return Ok(()) };
+    let message = format!("The program calls '{target}' with arrays that are not row-major.");
+    Err(Error::new(Kind::LayoutMismatch, message)
+        .hint("Leave out `operand_layouts` and `result_layouts` of its `custom_call`.")
+        .on_platform(platform))
 }
 
 /// Says what to do about a custom call that a plugin does not know; other errors stay as they are.

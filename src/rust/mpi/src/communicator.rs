@@ -9,7 +9,7 @@ use pjrt_base::bail;
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
 use std::ffi::{c_int, c_void};
-use std::ptr::{null_mut, without_provenance_mut};
+use std::ptr::{null_mut, without_provenance, without_provenance_mut};
 
 /// How elements are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,10 +182,6 @@ impl<H: Handle> Mpi<H> {
         }
     }
 
-    fn in_place(&self) -> *const c_void {
-        without_provenance_mut::<c_void>(self.constants.in_place).cast_const()
-    }
-
     fn no_status(&self) -> *mut c_void {
         without_provenance_mut(self.constants.ignore_status)
     }
@@ -280,8 +276,9 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         let (element, comm) = (self.element(op, dtype)?, self.of(group)?);
         let op = self.constants.ops[op as usize];
         let step = LIMIT * dtype.host_bytes();
+        let in_place = without_provenance(self.constants.in_place);
         for (part, out) in output.chunks_mut(step).enumerate() {
-            let from = input.map_or_else(|| self.in_place(), |input| input[part * step..].as_ptr().cast());
+            let from = input.map_or(in_place, |input| input[part * step..].as_ptr().cast());
             let count = (out.len() / dtype.host_bytes()) as c_int;
             // SAFETY: both have so many elements of this type.
             let done = unsafe { (self.calls.all_reduce)(from, out.as_mut_ptr().cast(), count, element, op, comm) };

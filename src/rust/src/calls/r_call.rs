@@ -246,8 +246,7 @@ fn finish(call: &HostCall, value: SEXP) -> pjrt_base::error::Result<Ended> {
     let results = &call.results;
     match results.len() {
         0 => {}
-        1 if is_list(value) && sexp::len(value) == 1 => write(1, 1, &results[0], sexp::at(value, 0))?,
-        1 => write(1, 1, &results[0], value)?,
+        1 if !is_list(value) || sexp::len(value) != 1 => write(1, 1, &results[0], value)?,
         count if is_list(value) && sexp::len(value) == count => {
             for (i, result) in results.iter().enumerate() {
                 write(i + 1, count, result, sexp::at(value, i))?;
