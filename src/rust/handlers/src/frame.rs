@@ -50,7 +50,7 @@ impl Failure {
         Failure::new(FAILED_PRECONDITION, message)
     }
 
-    /// The same for a call of this name.
+    /// The failure of a call of this name.
     #[cold]
     pub(crate) fn of_call(self, target: &str) -> Failure {
         Failure { message: format!("{target}: {}", self.message), ..self }

@@ -27,7 +27,7 @@ struct Registration {
     /// The plugins that know it, by number.
     plugins: Vec<usize>,
     /// Why a plugin refused it last, where that is not a problem.
-    refusal: Option<Error>,
+    refusal: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -175,8 +175,7 @@ pub(crate) fn is_removed(target: &str, platform: &str) -> bool {
 /// Why a plugin refused a handler of this crate, for a program that it then refuses, too.
 pub(crate) fn refusal(target: &str, platform: &str) -> Option<String> {
     let registry = registry();
-    let entry = &registry.entries[registry.find(target, &platform_name(platform))?];
-    entry.refusal.as_ref().map(|error| error.message().trim_end().to_owned())
+    registry.entries[registry.find(target, &platform_name(platform))?].refusal.clone()
 }
 
 /// Whether a plugin has custom calls.
@@ -241,14 +240,14 @@ impl HandlerRegistry {
         if entry.plugins.contains(&plugin) {
             return;
         }
-        match tell(api, &entry.target, &entry.platform, slots::entry(slot)) {
-            Ok(()) => entry.plugins.push(plugin),
-            // The plugin of another device may have its own. It matters only to programs that call it.
-            Err(error) if entry.users.is_none() && entry.platform != HOST => entry.refusal = Some(error),
-            Err(error) => {
-                let (target, platform, message) = (&entry.target, &entry.platform, error.message().trim_end());
-                self.problems.push(format!("A plugin refuses the handler of '{target}' for {platform}: {message}"));
-            }
+        let (target, platform) = (&entry.target, &entry.platform);
+        let Err(error) = tell(api, target, platform, slots::entry(slot)) else { return entry.plugins.push(plugin) };
+        let message = error.message().trim_end();
+        // The plugin of another device may have its own. It matters only to programs that call it.
+        if entry.users.is_none() && platform != HOST {
+            entry.refusal = Some(message.to_owned());
+        } else {
+            self.problems.push(format!("A plugin refuses the handler of '{target}' for {platform}: {message}"));
         }
     }
 }
@@ -449,7 +448,7 @@ mod tests {
         };
         assert_eq!(registry.problems, [problem(HOST)]);
         let refusal = registry.entries[1].refusal.take().unwrap();
-        assert_eq!(refusal.message(), "A handler of this name is registered.");
+        assert_eq!(refusal, "A handler of this name is registered.");
         unsafe extern "C" fn foreign(_: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error {
             std::ptr::null_mut()
         }

@@ -39,10 +39,9 @@ pub(crate) fn open(named: Option<&Path>) -> Result<(Box<dyn Communicator>, PathB
     if cfg!(not(unix)) {
         bail!(LibraryMissing, "{UNSUPPORTED}");
     }
-    let candidates: Vec<PathBuf> = match (named, loaded()) {
-        (_, Some(file)) => vec![file],
-        (Some(file), None) => vec![file.to_owned()],
-        (None, None) => {
+    let candidates: Vec<PathBuf> = match loaded().or_else(|| named.map(Path::to_owned)) {
+        Some(file) => vec![file],
+        None => {
             let (first, second): (&[&str], &[&str]) = match launcher() {
                 Some((Family::Mpich | Family::Standard, _)) => (&MPICH, &OPEN_MPI),
                 _ => (&OPEN_MPI, &MPICH),
