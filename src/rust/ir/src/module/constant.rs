@@ -1,5 +1,6 @@
 //! Constants: their numbers, and their text.
 
+use super::write::put;
 use super::{unknown, Dense, Element, Tensor, Type};
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
@@ -112,15 +113,15 @@ pub(super) fn element(kind: &Element, bytes: &[u8], out: &mut String) -> Result<
         Element::Signed(64) => DType::I64,
         // A number of another type, as its bits.
         Element::Other(_) if kind.bytes() == Some(1) => {
-            number(format_args!("0x{:02X}", bytes.first().copied().unwrap_or_default()), out);
+            put!(out, "0x{:02X}", bytes.first().copied().unwrap_or_default());
             return Ok(());
         }
         _ => return Err(unknown(format_args!("a constant of {kind} elements"))),
     };
     match Reader::new(dtype).read(bytes) {
         Scalar::Pred(value) => out.push_str(if value { "true" } else { "false" }),
-        Scalar::Signed(value) => number(value, out),
-        Scalar::Unsigned(value) => number(value, out),
+        Scalar::Signed(value) => put!(out, "{value}"),
+        Scalar::Unsigned(value) => put!(out, "{value}"),
         Scalar::Float(value) => float(value, dtype.host_bytes(), out),
         Scalar::Complex { re, im } => {
             let width = dtype.host_bytes() / 2;
@@ -134,19 +135,13 @@ pub(super) fn element(kind: &Element, bytes: &[u8], out: &mut String) -> Result<
     Ok(())
 }
 
-fn number(value: impl std::fmt::Display, out: &mut String) {
-    // Writing to a string cannot fail.
-    let _ = write!(out, "{value}");
-}
-
 /// A float as a decimal number if it is read back with the same bits, else as its bits.
 fn float(value: Float, width: usize, out: &mut String) {
     let start = out.len();
     if value.value.is_finite() && width > 1 {
-        if width == 4 {
-            let _ = write!(out, "{:?}", value.value as f32);
-        } else {
-            let _ = write!(out, "{:?}", value.value);
+        match width {
+            4 => put!(out, "{:?}", value.value as f32),
+            _ => put!(out, "{:?}", value.value),
         }
         let is_same = out[start..].parse::<f64>().is_ok_and(|read| match width {
             4 => u64::from((read as f32).to_bits()) == value.bits,
@@ -161,7 +156,7 @@ fn float(value: Float, width: usize, out: &mut String) {
         }
         out.truncate(start);
     }
-    let _ = write!(out, "0x{:0digits$X}", value.bits, digits = 2 * width);
+    put!(out, "0x{:0digits$X}", value.bits, digits = 2 * width);
 }
 
 /// A float attribute's value.
