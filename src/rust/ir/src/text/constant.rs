@@ -72,7 +72,6 @@ fn element(text: &str, dtype: DType) -> Option<Vec<u8>> {
 /// The bits of a number that is not complex.
 pub(super) fn bits(text: &str, dtype: DType) -> Option<u64> {
     let width = dtype.host_bytes();
-    let hex = || text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
     if dtype == DType::Pred {
         return match text {
             "true" | "1" => Some(1),
@@ -80,7 +79,7 @@ pub(super) fn bits(text: &str, dtype: DType) -> Option<u64> {
             _ => None,
         };
     }
-    if let Some(bits) = hex() {
+    if let Some(bits) = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
         return (width == 8 || bits >> (8 * width) == 0).then_some(bits);
     }
     if !dtype.is_float() {

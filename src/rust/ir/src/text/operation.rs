@@ -1,7 +1,9 @@
 //! Operations: functions, MLIR's generic form, and short forms.
 
-use super::read::{Constant, Pairs, Reader, Result, LONGEST_LIST};
-use crate::module::{is_listed, Attribute, Block, Dense, Dot, Element, Name, Operation, Region, Type, Value};
+use super::read::{Constant, Reader, Result, LONGEST_LIST};
+use crate::module::{
+    is_elementwise, is_listed, Attribute, Attributes, Block, Dense, Dot, Element, Name, Operation, Region, Type, Value,
+};
 use pjrt_data::dtype::DType;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -60,19 +62,16 @@ const SETTINGS: &[(&str, &str, &str, Setting)] = &[
     ("convolution", "reverse", "window_reversal", Setting::Bools),
 ];
 
-/// Operations whose short form has operands, settings and types alone, in alphabetical order.
+/// Operations whose short form has operands, settings and types alone, besides those that compute each element, in alphabetical
+/// order.
 #[rustfmt::skip]
-const SHORT: [&str; 76] = [
-    "abs", "add", "after_all", "and", "atan2", "bitcast_convert", "broadcast", "broadcast_in_dim", "cbrt", "ceil",
-    "cholesky", "clamp", "complex", "concatenate", "convert", "cosine", "count_leading_zeros", "create_token",
-    "divide", "dot", "dynamic_broadcast_in_dim", "dynamic_iota", "dynamic_pad", "dynamic_reshape", "dynamic_slice",
-    "dynamic_update_slice", "exponential", "exponential_minus_one", "fft", "floor", "get_dimension_size", "imag",
-    "iota", "is_finite", "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not",
-    "optimization_barrier", "or", "pad", "partition_id", "popcnt", "power", "real", "real_dynamic_slice",
-    "reduce_precision", "remainder", "replica_id", "reshape", "reverse", "rng", "rng_bit_generator",
-    "round_nearest_afz", "round_nearest_even", "rsqrt", "select", "set_dimension_size", "shift_left", "shift_right_arithmetic",
-    "shift_right_logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "transpose", "tuple", "uniform_dequantize",
-    "uniform_quantize", "xor",
+const SHORT: [&str; 39] = [
+    "after_all", "bitcast_convert", "broadcast", "broadcast_in_dim", "cholesky", "clamp", "complex", "concatenate",
+    "convert", "create_token", "dot", "dynamic_broadcast_in_dim", "dynamic_iota", "dynamic_pad", "dynamic_reshape",
+    "dynamic_slice", "dynamic_update_slice", "fft", "get_dimension_size", "imag", "iota", "is_finite",
+    "optimization_barrier", "pad", "partition_id", "real", "real_dynamic_slice", "reduce_precision", "replica_id",
+    "reshape", "reverse", "rng", "rng_bit_generator", "select", "set_dimension_size", "transpose", "tuple",
+    "uniform_dequantize", "uniform_quantize",
 ];
 
 // Parts that are not inlined keep the frames small of what recursion goes through.
@@ -258,7 +257,7 @@ impl<'a> Reader<'a> {
         if let Some(visibility) = visibility {
             function.set("sym_visibility", Attribute::string(visibility));
         }
-        let mut annotate = |key: &str, items: Vec<Pairs>| {
+        let mut annotate = |key: &str, items: Vec<Attributes>| {
             if items.iter().any(|item| !item.is_empty()) {
                 let items = items.into_iter().map(|item| Attribute::Dictionary(item.into()));
                 function.set(key, Attribute::Array(items.collect()));
@@ -370,7 +369,7 @@ impl<'a> Reader<'a> {
                 self.parts(operation)?;
                 self.regions(operation)?;
             }
-            (_, own) if SHORT.binary_search(&own).is_ok() => self.parts(operation)?,
+            (_, own) if is_elementwise(own) || SHORT.binary_search(&own).is_ok() => self.parts(operation)?,
             (word, "") if word.starts_with("sdy.") => return self.of_shardy(operation),
             (word, "") if word.starts_with("chlo.") => return self.of_chlo(operation),
             _ => return self.unknown(format_args!("the operation '{word}' in a form that is not known")),
