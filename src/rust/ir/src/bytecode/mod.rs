@@ -269,11 +269,7 @@ fn damaged(what: &str) -> Error {
 
 /// Refuses bytecode in which this does not hold.
 fn intact(holds: bool, otherwise: &str) -> Result<()> {
-    if holds {
-        Ok(())
-    } else {
-        Err(damaged(otherwise))
-    }
+    holds.then_some(()).ok_or_else(|| damaged(otherwise))
 }
 
 #[cold]

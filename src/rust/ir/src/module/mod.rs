@@ -20,7 +20,7 @@ pub use operation::{is_elementwise, is_listed, Block, Operation, Region, Value};
 pub use types::{Element, Tensor, Type};
 pub use write::{quoted, shown, shown_attribute, symbol_text};
 
-use pjrt_base::error::{Error, Kind};
+use pjrt_base::error::{Error, Kind, Result};
 use std::sync::Arc;
 
 /// A name in a program.
@@ -40,6 +40,11 @@ impl Module {
     pub fn type_of(&self, value: Value) -> &Type {
         &self.types[value.0 as usize]
     }
+}
+
+/// Refuses a program in which this does not hold, because of something that is not known here.
+pub(crate) fn known(holds: bool, otherwise: impl std::fmt::Display) -> Result<()> {
+    holds.then_some(()).ok_or_else(|| unknown(otherwise))
 }
 
 /// Something in a program that is not known here.

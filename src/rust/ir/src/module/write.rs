@@ -5,7 +5,7 @@ mod attributes;
 pub use attributes::{quoted, shown, shown_attribute, symbol_text};
 
 use super::operation::is_elementwise;
-use super::{unknown, Attribute, Block, Module, Name, Operation, Region, Type, Value};
+use super::{known, unknown, Attribute, Block, Module, Name, Operation, Region, Type, Value};
 use attributes::{is_bare, string, symbol};
 use pjrt_base::error::Result;
 use pjrt_base::room;
@@ -100,21 +100,17 @@ impl Writer<'_> {
         self.next = 0;
         self.indent();
         self.out.push_str("func.func ");
-        if let Some(visibility) = function.attribute("sym_visibility").and_then(Attribute::as_text) {
-            match visibility {
-                "" => {}
-                "public" | "private" | "nested" => put!(self.out, "{visibility} "),
-                other => return Err(unknown(format_args!("a function of visibility '{other}'"))),
-            }
+        match function.attribute("sym_visibility").and_then(Attribute::as_text) {
+            None | Some("") => {}
+            Some(visibility @ ("public" | "private" | "nested")) => put!(self.out, "{visibility} "),
+            Some(other) => return Err(unknown(format_args!("a function of visibility '{other}'"))),
         }
         symbol(function.symbol().ok_or_else(|| unknown("a function without a name"))?, &mut self.out);
         let Some(Attribute::Type(Type::Function(shape))) = function.attribute("function_type") else {
             return Err(unknown("a function without a type"));
         };
         let block = function.block(0).ok_or_else(|| unknown("a function with several blocks"))?;
-        if block.arguments.len() != shape.0.len() {
-            return Err(unknown("a function whose arguments do not match its type"));
-        }
+        known(block.arguments.len() == shape.0.len(), "a function whose arguments do not match its type")?;
         self.name_arguments(block);
         let attributes = |name: &str| function.attribute(name).and_then(Attribute::as_array).unwrap_or_default();
         let inputs = attributes("arg_attrs");
@@ -185,9 +181,7 @@ impl Writer<'_> {
 
     fn operations(&mut self, block: &Block) -> Result<()> {
         self.depth += 1;
-        if self.depth > MAX_NESTING {
-            return Err(unknown("regions that nest too deep"));
-        }
+        known(self.depth <= MAX_NESTING, "regions that nest too deep")?;
         for operation in &block.operations {
             self.operation(operation)?;
             if self.out.len() > self.checked {

@@ -34,10 +34,7 @@ pub(super) fn dense(content: &[u8], kind: Type) -> Option<Dense> {
 /// Reads elements in brackets, a pair for each dimension; returns what follows.
 fn nested<'a>(text: &'a str, dims: &[i64], dtype: DType, bytes: &mut Vec<u8>) -> Option<&'a str> {
     let Some((&size, dims)) = dims.split_first() else {
-        let end = match text.starts_with('(') {
-            true => text.find(')')? + 1,
-            false => text.find([',', ']'])?,
-        };
+        let end = if text.starts_with('(') { text.find(')')? + 1 } else { text.find([',', ']'])? };
         bytes.extend(element(text[..end].trim(), dtype)?);
         return Some(&text[end..]);
     };

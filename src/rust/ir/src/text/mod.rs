@@ -260,11 +260,10 @@ fn far_dimension(code: &[u8]) -> Option<&str> {
     const DIGITS: usize = 3;
     // Those of input, kernel and result.
     const LISTS: usize = 3;
-    let far = |list: &'_ [u8]| {
-        let number = list.split(|byte| !byte.is_ascii_digit()).find(|number| number.len() > DIGITS)?;
-        let start = number.as_ptr() as usize - code.as_ptr() as usize;
-        std::str::from_utf8(&code[start..start + number.len()]).ok()
-    };
+    fn far(list: &[u8]) -> Option<&str> {
+        let mut numbers = list.split(|byte| !byte.is_ascii_digit());
+        numbers.find(|number| number.len() > DIGITS).and_then(|number| std::str::from_utf8(number).ok())
+    }
     // Lists before this place are read.
     let mut done = 0;
     let starts = |word: &'static [u8]| memmem::find_iter(code, word).map(move |at| at + word.len());

@@ -2,7 +2,7 @@
 
 use super::read::{Constant, Reader, Result, LONGEST_LIST};
 use crate::module::{
-    is_elementwise, is_listed, Attribute, Attributes, Block, Dense, Dot, Element, Name, Operation, Region, Type, Value,
+    is_elementwise, is_listed, Attribute, Block, Dense, Dot, Element, Name, Operation, Region, Type, Value,
 };
 use pjrt_data::dtype::DType;
 use std::collections::HashMap;
@@ -233,13 +233,16 @@ impl<'a> Reader<'a> {
             Some(b'{') => this.if_known(Self::dictionary),
             _ => Ok(Vec::new()),
         };
+        let mut names = Vec::new();
         let inputs = self.list(["(", ")"], |this| {
             let mut name = "";
             if !this.is_lenient || this.peek() == Some(b'%') {
                 name = this.value_name()?.0;
                 this.if_known(|this| this.expect(":"))?;
             }
-            Ok((name, this.kind()?, attributes(this)?, this.named_location()?))
+            let input = (this.kind()?, attributes(this)?);
+            names.push((name, this.named_location()?));
+            Ok(input)
         })?;
         let mut outputs = Vec::new();
         if self.eat("->") {
@@ -248,30 +251,26 @@ impl<'a> Reader<'a> {
                 false => vec![(self.kind()?, Vec::new())],
             };
         }
-        let types = (
-            inputs.iter().map(|(_, kind, ..)| kind.clone()).collect(),
-            outputs.iter().map(|(kind, _)| kind.clone()).collect(),
-        );
+        let (inputs, input_attributes): (Vec<_>, Vec<_>) = inputs.into_iter().unzip();
+        let (outputs, output_attributes): (Vec<_>, Vec<_>) = outputs.into_iter().unzip();
+        let arguments: Vec<_> = names.iter().map(|(name, _)| *name).zip(inputs.iter().cloned()).collect();
         function.set("sym_name", Attribute::string(&name));
-        function.set("function_type", Attribute::Type(Type::Function(Arc::new(types))));
+        function.set("function_type", Attribute::Type(Type::Function(Arc::new((inputs, outputs)))));
         if let Some(visibility) = visibility {
             function.set("sym_visibility", Attribute::string(visibility));
         }
-        let mut annotate = |key: &str, items: Vec<Attributes>| {
+        for (key, items) in [("arg_attrs", input_attributes), ("res_attrs", output_attributes)] {
             if items.iter().any(|item| !item.is_empty()) {
                 let items = items.into_iter().map(|item| Attribute::Dictionary(item.into()));
                 function.set(key, Attribute::Array(items.collect()));
             }
-        };
-        annotate("arg_attrs", inputs.iter().map(|(_, _, attributes, _)| attributes.clone()).collect());
-        annotate("res_attrs", outputs.into_iter().map(|(_, attributes)| attributes).collect());
+        }
         if self.eat("attributes") {
             function.attributes.extend(attributes(self)?);
         }
         if self.is_lenient && self.peek() != Some(b'{') {
             return Ok(function);
         }
-        let arguments: Vec<_> = inputs.iter().map(|(name, kind, ..)| (*name, kind.clone())).collect();
         let mut region = Region { blocks: vec![Block::default()] };
         if with_body {
             // Functions do not use values from outside.
@@ -279,8 +278,8 @@ impl<'a> Reader<'a> {
             region = self.region(&arguments)?;
             self.scopes = outer;
         }
-        region.blocks[0].names =
-            inputs.into_iter().map(|(name, _, _, location)| self.name_of_argument(name, location)).collect();
+        let names = names.into_iter().map(|(name, location)| self.name_of_argument(name, location));
+        region.blocks[0].names = names.collect();
         function.regions.push(region);
         Ok(function)
     }

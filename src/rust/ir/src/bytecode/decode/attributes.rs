@@ -7,7 +7,7 @@ use super::entries::{check_constant, name, Decoder};
 use super::types::text;
 use super::{mesh, shardy};
 use crate::module::choices::CHOICES;
-use crate::module::{unknown, Algorithm, Attribute, Conv, Dense, Dot, Element, Gather, Scatter, Tensor, Type};
+use crate::module::{known, unknown, Algorithm, Attribute, Conv, Dense, Dot, Element, Gather, Scatter, Tensor, Type};
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
 use std::sync::Arc;
@@ -132,9 +132,7 @@ impl<'a> Decoder<'_, 'a> {
             let dtype = tensor.element.dtype().filter(|dtype| !dtype.is_packed() && *dtype != DType::Pred)?;
             tensor.elements()?.checked_mul(dtype.host_bytes())
         };
-        if kind.as_tensor().and_then(whole) != Some(bytes.len()) {
-            return Err(unknown("a resource of this type"));
-        }
+        known(kind.as_tensor().and_then(whole) == Some(bytes.len()), "a resource of this type")?;
         dense(kind, bytes)
     }
 
@@ -171,9 +169,7 @@ impl<'a> Decoder<'_, 'a> {
         let Attribute::Choice(_, mode) = self.next_attribute(reader)? else {
             return Err(damaged("an accuracy is something else"));
         };
-        if !absolute.is_finite() || !relative.is_finite() {
-            return Err(unknown("an accuracy that is not finite"));
-        }
+        known(absolute.is_finite() && relative.is_finite(), "an accuracy that is not finite")?;
         let text = format!(
             "#stablehlo.result_accuracy<atol = {absolute:.20e}, rtol = {relative:.20e}, ulps = {units}, \
              mode = #stablehlo.result_accuracy_mode<{mode}>>"

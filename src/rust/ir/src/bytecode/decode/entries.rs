@@ -107,19 +107,13 @@ impl<'t, 'a> Decoder<'t, 'a> {
 
     pub fn next_optional(&mut self, reader: &mut Reader<'_>) -> Result<Option<Attribute>> {
         let (number, is_there) = reader.flagged()?;
-        if !is_there {
-            return Ok(None);
-        }
-        self.attribute(Reader::within(number, self.attributes.len())?).map(Some)
+        is_there.then(|| self.attribute(Reader::within(number, self.attributes.len())?)).transpose()
     }
 
     /// After a byte that says whether it has one, the last attribute of an entry.
     pub fn next_given(&mut self, reader: &mut Reader<'_>) -> Result<Option<Attribute>> {
         reader.byte()?;
-        if reader.is_empty() {
-            return Ok(None);
-        }
-        self.next_attribute(reader).map(Some)
+        (!reader.is_empty()).then(|| self.next_attribute(reader)).transpose()
     }
 
     pub fn next_attributes(&mut self, reader: &mut Reader<'_>) -> Result<Vec<Attribute>> {

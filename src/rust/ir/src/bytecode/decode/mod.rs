@@ -11,7 +11,7 @@ pub(super) mod types;
 use super::operations::{self, Head, Parts};
 use super::reader::Reader;
 use super::{damaged, intact, read, too_deep, Tables};
-use crate::module::{unknown, Attribute, Attributes, Block, Module, Name, Operation, Region, Type, Value};
+use crate::module::{known, unknown, Attribute, Attributes, Block, Module, Name, Operation, Region, Type, Value};
 pub(super) use entries::Decoder;
 use pjrt_base::error::Result;
 use std::collections::HashMap;
@@ -52,13 +52,9 @@ struct Builder<'t, 'a> {
 impl<'a> Builder<'_, 'a> {
     /// The module is the only operation of the outermost block.
     fn root(&mut self, mut reader: Reader<'a>) -> Result<Operation> {
-        if reader.flagged()? != (1, false) {
-            return Err(unknown("a program that is not one module"));
-        }
+        known(reader.flagged()? == (1, false), "a program that is not one module")?;
         let mut root = self.operation(&mut reader, &mut Scope::default(), &mut 0, 0, false)?;
-        if &*root.name != "builtin.module" {
-            return Err(unknown("a program that is not one module"));
-        }
+        known(&*root.name == "builtin.module", "a program that is not one module")?;
         intact(!self.defined.contains(&false), "a value is used but not defined")?;
         let mut sources = HashMap::new();
         self.drop_casts(&mut root, &mut sources)?;
@@ -74,9 +70,8 @@ impl<'a> Builder<'_, 'a> {
             for operation in &mut block.operations {
                 if &*operation.name == CAST {
                     let kind = |value: &Value| &self.types[value.0 as usize];
-                    if !operation.operands.iter().map(kind).eq(operation.results.iter().map(kind)) {
-                        return Err(unknown("a cast between types"));
-                    }
+                    let is_same = operation.operands.iter().map(kind).eq(operation.results.iter().map(kind));
+                    known(is_same, "a cast between types")?;
                     sources.extend(operation.results.iter().copied().zip(operation.operands.iter().copied()));
                 }
                 self.drop_casts(operation, sources)?;
@@ -107,9 +102,7 @@ impl<'a> Builder<'_, 'a> {
             results.push(self.define(scope, next, kind)?);
         }
         let operands = parts.operands.iter().map(|&number| self.used(scope, number)).collect::<Result<_>>()?;
-        if parts.has_successors && !self.entries.is_lenient {
-            return Err(unknown(format_args!("operation {name} has successors")));
-        }
+        known(!parts.has_successors || self.entries.is_lenient, format_args!("operation {name} has successors"))?;
         let named = properties::named(&mut self.entries, &name, parts.properties, found, in_function);
         let (name, attributes) = self.entries.or(named, || (name, Vec::new()))?;
         let is_function = &*name == "func.func";
@@ -135,9 +128,7 @@ impl<'a> Builder<'_, 'a> {
         if count == 0 {
             return Ok(Region::default());
         }
-        if count > 1 && !self.entries.is_lenient {
-            return Err(unknown("a region with several blocks"));
-        }
+        known(count == 1 || self.entries.is_lenient, "a region with several blocks")?;
         let values = reader.number()?;
         let first = scope.len();
         // Each value takes at least one byte where it is defined.

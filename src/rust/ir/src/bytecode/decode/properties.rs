@@ -5,7 +5,9 @@ use super::super::reader::Reader;
 use super::super::{damaged, intact};
 use super::attributes::channel;
 use super::entries::{name, Decoder};
-use crate::module::{take, unknown, Algorithm, Attribute, Attributes, Conv, Dot, Element, Gather, Name, Scatter, Type};
+use crate::module::{
+    known, take, unknown, Algorithm, Attribute, Attributes, Conv, Dot, Element, Gather, Name, Scatter, Type,
+};
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
 use std::collections::HashMap;
@@ -233,9 +235,8 @@ pub(super) fn named<'a>(
     if let Some(mut reader) = properties {
         let keys = list.split_ascii_whitespace();
         let has_all = reader.numbers()? == keys.clone().count();
-        let keys = keys.filter(|key| has_all || !key.ends_with('+')).map(|key| key.trim_end_matches('+'));
-        for key in keys {
-            match key.strip_suffix('?') {
+        for key in keys.filter(|key| has_all || !key.ends_with('+')) {
+            match key.trim_end_matches('+').strip_suffix('?') {
                 Some(key) => {
                     let value = decoder.next_optional(&mut reader)?;
                     attributes.extend(value.map(|value| (key.into(), value)));
@@ -243,9 +244,7 @@ pub(super) fn named<'a>(
                 None => attributes.push((key.into(), decoder.next_attribute(&mut reader)?)),
             }
         }
-        if !reader.is_empty() {
-            return Err(unknown(format_args!("operation {full_name} has an unknown property")));
-        }
+        known(reader.is_empty(), format_args!("operation {full_name} has an unknown property"))?;
     }
     attributes.retain(|(key, value)| !(&**key == "result_accuracy" && *value == Attribute::Unit));
     attributes.extend(others);
@@ -254,10 +253,9 @@ pub(super) fn named<'a>(
 
 /// The dialect of an operation of the portable form without its version.
 fn dialect_of(base: &str) -> &'static str {
-    if matches!(base, "func" | "call") {
-        "func"
-    } else {
-        "stablehlo"
+    match base {
+        "func" | "call" => "func",
+        _ => "stablehlo",
     }
 }
 
@@ -327,9 +325,7 @@ fn of_portable<'a>(
         for key in keys(list) {
             found.push((key.into(), decoder.next_attribute(&mut reader)?));
         }
-        if !reader.is_empty() {
-            return Err(unknown(format_args!("operation vhlo.{portable} has an unknown property")));
-        }
+        known(reader.is_empty(), format_args!("operation vhlo.{portable} has an unknown property"))?;
     } else {
         // Up to StableHLO 0.14, the attributes are in the dictionary.
         (found, others) = others.into_iter().partition(|(name, _)| keys(list).any(|key| key == &**name));

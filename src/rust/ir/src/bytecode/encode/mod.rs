@@ -191,10 +191,10 @@ impl Writer<'_> {
 
     /// The whole file.
     fn file(mut self, operations: &[u8]) -> Vec<u8> {
-        let others = [(Dialect::Sdy, "sdy"), (Dialect::Chlo, "chlo")];
         let is_used = |dialect| self.names.0.keys().any(|(own, _)| *own == dialect);
-        let others: Vec<_> = others.into_iter().filter(|(dialect, _)| is_used(*dialect)).collect();
-        let dialects = [&[(Dialect::Builtin, "builtin"), (Dialect::Vhlo, "vhlo")], &others[..]].concat();
+        let mut dialects = vec![(Dialect::Builtin, "builtin"), (Dialect::Vhlo, "vhlo")];
+        dialects
+            .extend([(Dialect::Sdy, "sdy"), (Dialect::Chlo, "chlo")].iter().filter(|(dialect, _)| is_used(*dialect)));
         let place = |dialect| dialects.iter().position(|(own, _)| *own == dialect).unwrap_or(0);
         let numbers: Vec<usize> = dialects.iter().map(|(_, name)| self.string(name.as_bytes())).collect();
         let mut named = Vec::new();
