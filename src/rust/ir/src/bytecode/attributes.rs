@@ -114,7 +114,6 @@ impl<'a> Entries<'a> {
         Ok(found)
     }
 
-    /// The attribute that comes next.
     pub fn attribute(&self, reader: &mut Reader<'_>) -> Result<&Entry<'a>> {
         Ok(&self.entries[reader.index(self.attributes)?])
     }

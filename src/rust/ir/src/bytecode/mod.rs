@@ -211,7 +211,6 @@ fn dialects<'a>(mut reader: Reader<'_>, version: u64, strings: &[&'a [u8]]) -> R
     Ok((dialects, operations))
 }
 
-/// The properties of operations.
 fn properties(mut reader: Reader<'_>) -> Result<Vec<Reader<'_>>> {
     let count = reader.count()?;
     let one = |_| {

@@ -67,7 +67,6 @@ impl<'a> Reader<'a> {
         Ok(if is_negative { !(number as i64) } else { number as i64 })
     }
 
-    /// A list of numbers with signs.
     pub fn signed_numbers(&mut self) -> Result<Vec<i64>> {
         (0..self.count()?).map(|_| self.signed()).collect()
     }

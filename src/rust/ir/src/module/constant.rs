@@ -50,7 +50,10 @@ impl Dense {
         } else if len >= MANY && has_digits(&tensor.element) {
             out.reserve(2 * self.bytes.len() + 8);
             out.push_str("\"0x");
-            digits(&self.bytes, out);
+            for byte in &*self.bytes {
+                out.push(DIGITS[usize::from(byte >> 4)].into());
+                out.push(DIGITS[usize::from(byte & 15)].into());
+            }
             out.push('"');
         } else if tensor.dims.len() > DEEP {
             return Err(unknown(format_args!("a constant of {} dimensions", tensor.dims.len())));
@@ -67,14 +70,6 @@ fn has_digits(element: &Element) -> bool {
     element.indexed().is_some_and(|dtype| dtype != DType::Pred && !dtype.is_packed())
 }
 
-fn digits(bytes: &[u8], out: &mut String) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in bytes {
-        out.push(DIGITS[usize::from(byte >> 4)].into());
-        out.push(DIGITS[usize::from(byte & 15)].into());
-    }
-}
-
 fn integer(scalar: Scalar) -> Option<i64> {
     match scalar {
         Scalar::Pred(value) => Some(value.into()),
@@ -83,6 +78,8 @@ fn integer(scalar: Scalar) -> Option<i64> {
         _ => None,
     }
 }
+
+const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
 
 /// The most dimensions of a constant that is written in brackets, by recursion.
 const DEEP: usize = 400;
@@ -102,7 +99,6 @@ fn nested(dims: &[i64], kind: &Element, bytes: &[u8], out: &mut String) -> Resul
     Ok(())
 }
 
-/// One element.
 pub(super) fn element(kind: &Element, bytes: &[u8], out: &mut String) -> Result<()> {
     let dtype = match kind {
         Element::Number(dtype) => *dtype,

@@ -55,7 +55,6 @@ pub(super) fn byte(digits: &[u8]) -> Option<u8> {
     Some((digit(high)? << 4 | digit(low)?) as u8)
 }
 
-/// The bytes of an element.
 fn element(text: &str, dtype: DType) -> Option<Vec<u8>> {
     let part = match dtype {
         DType::C64 => DType::F32,

@@ -334,7 +334,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A list of integers in brackets.
     pub fn integers(&mut self) -> Result<Vec<i64>> {
         self.list(["[", "]"], Self::integer)
     }
@@ -492,7 +491,6 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Passes a location.
     pub fn location(&mut self) -> Result<()> {
         self.bracketed("loc(").map(|_| ())
     }

@@ -137,42 +137,28 @@ impl<'a> Builder<'_, 'a> {
         let mut next = first;
         let mut blocks = Vec::new();
         for _ in 0..count {
-            blocks.push(self.block(reader, scope, &mut next, end, depth, in_function)?);
+            let head = operations::head(reader, self.entries.tables)?;
+            let mut block = Block::default();
+            for (kind, location) in head.arguments {
+                let kind = self.entries.kind(kind)?;
+                block.arguments.push(self.define(scope, &mut next, kind)?);
+                block.names.push(match location {
+                    Some(location) if in_function => self.entries.location(location)?,
+                    _ => None,
+                });
+            }
+            for _ in 0..head.operations {
+                block.operations.push(self.operation(reader, scope, &mut next, depth + 1, in_function)?);
+            }
+            blocks.push(block);
         }
         intact(next == end, "a region defines another number of values than it declares")?;
         scope.truncate(first);
         Ok(Region { blocks })
     }
 
-    fn block(
-        &mut self,
-        reader: &mut Reader<'a>,
-        scope: &mut Scope,
-        next: &mut usize,
-        end: usize,
-        depth: usize,
-        in_function: bool,
-    ) -> Result<Block> {
-        let head = operations::head(reader, self.entries.tables)?;
-        let mut block = Block::default();
-        for (kind, location) in head.arguments {
-            let kind = self.entries.kind(kind)?;
-            block.arguments.push(self.define(scope, next, kind)?);
-            block.names.push(match location {
-                Some(location) if in_function => self.entries.location(location)?,
-                _ => None,
-            });
-        }
-        for _ in 0..head.operations {
-            let operation = self.operation(reader, scope, next, depth + 1, in_function)?;
-            intact(*next <= end, "a region defines more values than it declares")?;
-            block.operations.push(operation);
-        }
-        Ok(block)
-    }
-
     fn define(&mut self, scope: &mut Scope, next: &mut usize, kind: Type) -> Result<Value> {
-        // The module itself is in no region, and has no results.
+        // The scope ends with the region that is being read. The module itself is in no region, and has no results.
         let Some(place) = scope.get_mut(*next) else {
             return Err(damaged("a region defines more values than it declares"));
         };

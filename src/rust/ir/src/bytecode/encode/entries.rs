@@ -46,7 +46,6 @@ impl Writer<'_> {
         Ok(self.attributes.number((Dialect::Builtin, false, [text.as_bytes(), &[0]].concat())))
     }
 
-    /// The number of a value's type.
     pub fn type_of(&mut self, value: Value) -> Result<usize> {
         let kind = self.module.type_of(value);
         if !self.plain.contains(&value) {
