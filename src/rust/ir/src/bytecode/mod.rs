@@ -92,14 +92,11 @@ pub fn check(code: &[u8]) -> Result<Annotations> {
     let is_noted = |tables: &Tables<'_>, name: usize| {
         matches!(tables.name(name), (b"builtin", b"module") | (b"func", b"func") | (b"vhlo", b"func_v1"))
     };
-    let check_entries = |decoder: &mut Decoder<'_, '_>| {
-        decoder.tables.entries.check(&decoder.tables.strings)?;
-        decoder.check()
-    };
-    visit(code, is_noted, check_entries, |operation| match &*operation.name {
+    let note = |operation: Operation| match &*operation.name {
         "builtin.module" => found.note_module(&operation.attributes),
         _ => found.note_function(&operation),
-    })?;
+    };
+    visit(code, is_noted, |decoder| decoder.check(), note)?;
     Ok(found)
 }
 

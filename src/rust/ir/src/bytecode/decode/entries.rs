@@ -177,8 +177,9 @@ impl<'t, 'a> Decoder<'t, 'a> {
         }
     }
 
-    /// Checks that no array has an impossible size, and that numbers and constants match their types.
+    /// Checks that no entry contains itself, no array has an impossible size, and numbers and constants match their types.
     pub fn check(&mut self) -> Result<()> {
+        self.tables.entries.check(&self.tables.strings)?;
         for number in 0..self.types.len() {
             // Unknown sizes are negative.
             if let Type::Tensor(tensor) = self.kind(number)? {
