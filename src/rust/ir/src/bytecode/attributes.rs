@@ -2,7 +2,7 @@
 
 use super::kinds::{self, Field};
 use super::reader::Reader;
-use super::{damaged, too_deep, MAX_NESTING};
+use super::{damaged, intact, too_deep, MAX_NESTING};
 use crate::module::depth;
 use crate::text;
 use pjrt_base::error::Result;
@@ -17,7 +17,7 @@ pub(super) struct Entry<'a> {
     pub dialect: &'a [u8],
     /// Written in the dialect's own way, and else as text.
     is_custom: bool,
-    content: Reader<'a>,
+    pub content: &'a [u8],
 }
 
 impl<'a> Entries<'a> {
@@ -26,24 +26,21 @@ impl<'a> Entries<'a> {
         let attributes = offsets.count()?;
         let types = offsets.count()?;
         let mut entries = Vec::new();
+        const MORE: &str = "it has more attributes or types than it declares";
         for end in [attributes, attributes + types] {
             while entries.len() < end {
                 let dialect = dialects[offsets.index(dialects.len())?];
                 let count = offsets.count()?;
                 // MLIR does not check their number.
-                if count > end - entries.len() {
-                    return Err(damaged("it has more attributes or types than it declares"));
-                }
+                intact(count <= end - entries.len(), MORE)?;
                 for _ in 0..count {
                     let (size, is_custom) = offsets.flagged()?;
                     let size = contents.bounded(size)?;
-                    entries.push(Entry { dialect, is_custom, content: Reader::new(contents.bytes(size)?) });
+                    entries.push(Entry { dialect, is_custom, content: contents.bytes(size)? });
                 }
             }
         }
-        if !offsets.is_empty() {
-            return Err(damaged("it has more attributes or types than it declares"));
-        }
+        intact(offsets.is_empty(), MORE)?;
         Ok(Entries { entries, attributes })
     }
 
@@ -65,10 +62,10 @@ impl<'a> Entries<'a> {
     /// The entries that an entry refers to, as far as its encoding is known here.
     fn references(&self, entry: usize, strings: &[&[u8]]) -> Result<Vec<usize>> {
         let (attributes, types) = self.counts();
-        let Entry { dialect, content, .. } = &self.entries[entry];
+        let Entry { dialect, content, .. } = self.entries[entry];
         let mut found = Vec::new();
         let Some((kind, mut reader)) = self.entries[entry].kind()? else {
-            text::check(content.rest())?;
+            text::check(content)?;
             return Ok(found);
         };
         for field in kinds::fields(dialect, entry < attributes, kind) {
@@ -100,21 +97,14 @@ impl<'a> Entries<'a> {
                 Field::String => _ = reader.index(strings.len())?,
                 Field::Name => {
                     let name = strings[reader.index(strings.len())?];
-                    if !name.iter().all(|&byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\') {
-                        return Err(damaged("the name of an axis has invalid characters"));
-                    }
+                    let is_plain = |&byte: &u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+                    intact(name.iter().all(is_plain), "the name of an axis has invalid characters")?;
                 }
-                Field::Size => {
-                    if !matches!(reader.flagged()?, (1.., false)) {
-                        return Err(damaged("an axis has no size"));
-                    }
-                }
+                Field::Size => intact(matches!(reader.flagged()?, (1.., false)), "an axis has no size")?,
                 Field::Number => _ = reader.number()?,
                 Field::Numbers => {
                     let numbers = reader.count()?;
-                    if numbers > MAX_NESTING {
-                        return Err(damaged("an array has too many dimensions"));
-                    }
+                    intact(numbers <= MAX_NESTING, "an array has too many dimensions")?;
                     for _ in 0..numbers {
                         reader.number()?;
                     }
@@ -124,28 +114,20 @@ impl<'a> Entries<'a> {
         Ok(found)
     }
 
-    /// The attribute that comes next.
     pub fn attribute(&self, reader: &mut Reader<'_>) -> Result<&Entry<'a>> {
         Ok(&self.entries[reader.index(self.attributes)?])
     }
 
-    /// The attribute with this number.
     pub fn attribute_number(&self, number: usize) -> &Entry<'a> {
         &self.entries[number]
     }
 
-    /// The type with this number.
     pub fn type_number(&self, number: usize) -> &Entry<'a> {
         &self.entries[self.attributes + number]
     }
 }
 
 impl<'a> Entry<'a> {
-    /// All of its bytes.
-    pub fn content(&self) -> &'a [u8] {
-        self.content.rest()
-    }
-
     /// Whether it is of this dialect and one of these kinds.
     pub fn is_one_of(&self, dialect: &[u8], kinds: &[u64]) -> Result<bool> {
         Ok(self.dialect == dialect && self.kind()?.is_some_and(|(kind, _)| kinds.contains(&kind)))
@@ -153,7 +135,7 @@ impl<'a> Entry<'a> {
 
     /// The number of its kind, and the bytes after that; `None` for an entry in text.
     pub fn kind(&self) -> Result<Option<(u64, Reader<'a>)>> {
-        let mut reader = self.content;
+        let mut reader = Reader::new(self.content);
         Ok(if self.is_custom { Some((reader.number()?, reader)) } else { None })
     }
 }

@@ -21,9 +21,7 @@ pub(super) enum Field {
     Numbers,
 }
 
-use Field::{
-    Attribute, Attributes, GivenAttribute, Name, Number, Numbers, OptionalAttribute, Size, String, Type, Types,
-};
+use Field::*;
 
 /// The parts of an entry of a kind, up to the last reference; empty for an unknown kind.
 pub(super) fn fields(dialect: &[u8], is_attribute: bool, kind: u64) -> &'static [Field] {

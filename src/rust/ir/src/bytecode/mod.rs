@@ -92,14 +92,11 @@ pub fn check(code: &[u8]) -> Result<Annotations> {
     let is_noted = |tables: &Tables<'_>, name: usize| {
         matches!(tables.name(name), (b"builtin", b"module") | (b"func", b"func") | (b"vhlo", b"func_v1"))
     };
-    let check_entries = |decoder: &mut Decoder<'_, '_>| {
-        decoder.tables.entries.check(&decoder.tables.strings)?;
-        decoder.check()
-    };
-    visit(code, is_noted, check_entries, |operation| match &*operation.name {
+    let note = |operation: Operation| match &*operation.name {
         "builtin.module" => found.note_module(&operation.attributes),
         _ => found.note_function(&operation),
-    })?;
+    };
+    visit(code, is_noted, |decoder| decoder.check(), note)?;
     Ok(found)
 }
 
@@ -138,12 +135,13 @@ pub fn has_narrow_arrays(code: &[u8]) -> Result<bool> {
 
 /// Reads the sections before the operations, and finds these. `None` if the encoding is too new.
 fn read(code: &[u8]) -> Result<Option<(Tables<'_>, Reader<'_>)>> {
-    let mut reader = Reader::after_magic(code);
+    let mut reader = Reader { rest: code, before: MAGIC.len() };
     let version = reader.number()?;
     if version > NEWEST {
         return Ok(None);
     }
-    reader.text()?;
+    // The producer.
+    reader.skip_text()?;
     let mut sections = [None; SECTIONS];
     while !reader.is_empty() {
         let (section, content) = reader.section()?;
@@ -174,18 +172,11 @@ fn strings(mut reader: Reader<'_>) -> Result<Vec<&[u8]>> {
     let mut sizes = Vec::with_capacity(count);
     for _ in 0..count {
         let size = reader.number()?;
-        if size == 0 {
-            return Err(damaged("a string has no end"));
-        }
+        intact(size > 0, "a string has no end")?;
         sizes.push(reader.bounded(size)?);
     }
-    let mut strings = Vec::with_capacity(count);
-    for &size in sizes.iter().rev() {
-        strings.push(&reader.bytes(size)?[..size - 1]);
-    }
-    if !reader.is_empty() {
-        return Err(damaged("the sizes of its strings are inconsistent"));
-    }
+    let strings = sizes.iter().rev().map(|&size| Ok(&reader.bytes(size)?[..size - 1])).collect::<Result<_>>()?;
+    intact(reader.is_empty(), "the sizes of its strings are inconsistent")?;
     Ok(strings)
 }
 
@@ -199,9 +190,8 @@ fn dialects<'a>(mut reader: Reader<'_>, version: u64, strings: &[&'a [u8]]) -> R
         let (name, has_version) =
             if version < DIALECT_VERSIONS { (reader.number()?, false) } else { reader.flagged()? };
         dialects.push(strings[Reader::within(name, strings.len())?]);
-        if has_version && reader.section()?.0 != VERSION_OF_DIALECT {
-            return Err(damaged("a dialect's version is misplaced"));
-        }
+        let is_misplaced = has_version && reader.section()?.0 != VERSION_OF_DIALECT;
+        intact(!is_misplaced, "a dialect's version is misplaced")?;
     }
     if version >= OPTIONAL_LOCATIONS {
         // MLIR makes room for this number of names.
@@ -218,7 +208,6 @@ fn dialects<'a>(mut reader: Reader<'_>, version: u64, strings: &[&'a [u8]]) -> R
     Ok((dialects, operations))
 }
 
-/// The properties of operations.
 fn properties(mut reader: Reader<'_>) -> Result<Vec<Reader<'_>>> {
     let count = reader.count()?;
     let one = |_| {
@@ -272,6 +261,11 @@ fn block(content: &[u8]) -> Option<&[u8]> {
 fn damaged(what: &str) -> Error {
     Error::new(Kind::InvalidFile, format!("The program's bytecode is damaged: {what}."))
         .hint("Export or copy it again.")
+}
+
+/// Refuses bytecode in which this does not hold.
+fn intact(holds: bool, otherwise: &str) -> Result<()> {
+    holds.then_some(()).ok_or_else(|| damaged(otherwise))
 }
 
 #[cold]

@@ -3,17 +3,17 @@
 use super::decode::{properties, Decoder};
 use super::reader::Reader;
 use super::{
-    damaged, too_deep, Tables, ISOLATED_SECTIONS, MAX_NESTING, OPERATIONS, OPTIONAL_LOCATIONS, USE_LIST_ORDERS,
+    intact, too_deep, Tables, ISOLATED_SECTIONS, MAX_NESTING, OPERATIONS, OPTIONAL_LOCATIONS, USE_LIST_ORDERS,
 };
-use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::error::Result;
 use smallvec::SmallVec;
 
 /// The parts that an operation has.
-const ATTRIBUTES: u8 = 0x01;
-const RESULTS: u8 = 0x02;
-const OPERANDS: u8 = 0x04;
+pub(super) const ATTRIBUTES: u8 = 0x01;
+pub(super) const RESULTS: u8 = 0x02;
+pub(super) const OPERANDS: u8 = 0x04;
 const SUCCESSORS: u8 = 0x08;
-const REGIONS: u8 = 0x10;
+pub(super) const REGIONS: u8 = 0x10;
 const USE_LISTS: u8 = 0x20;
 const OWN_PROPERTIES: u8 = 0x40;
 
@@ -56,14 +56,10 @@ impl<'a> Parts<'a> {
             found.properties = Some(tables.properties[reader.index(tables.properties.len())?]);
         }
         if parts & RESULTS != 0 {
-            for _ in 0..reader.count()? {
-                found.results.push(reader.index(types)?);
-            }
+            found.results = (0..reader.count()?).map(|_| reader.index(types)).collect::<Result<_>>()?;
         }
         if parts & OPERANDS != 0 {
-            for _ in 0..reader.count()? {
-                found.operands.push(reader.number()?);
-            }
+            found.operands = (0..reader.count()?).map(|_| reader.number()).collect::<Result<_>>()?;
         }
         if parts & SUCCESSORS != 0 {
             found.has_successors = true;
@@ -79,9 +75,7 @@ impl<'a> Parts<'a> {
             (found.regions, found.is_isolated) = (reader.bounded(regions)?, is_isolated);
             if found.regions > 0 && is_isolated && tables.version >= ISOLATED_SECTIONS {
                 let (section, content) = reader.section()?;
-                if section != OPERATIONS {
-                    return Err(damaged("a region is misplaced"));
-                }
+                intact(section == OPERATIONS, "a region is misplaced")?;
                 found.apart = Some(content);
             }
         }
@@ -109,9 +103,7 @@ pub(super) type Visit<'a, 'b> = &'a mut dyn FnMut(&mut Decoder<'_, 'b>, &Parts<'
 pub(super) fn check<'a>(mut reader: Reader<'a>, decoder: &mut Decoder<'_, 'a>, visit: Visit<'_, 'a>) -> Result<()> {
     let tables = decoder.tables;
     let (operations, has_arguments) = reader.flagged()?;
-    if has_arguments {
-        return Err(damaged("the program itself takes arguments"));
-    }
+    intact(!has_arguments, "the program itself takes arguments")?;
     let operations = reader.bounded(operations)?;
     // Where to continue after a separate section.
     let mut outer = Vec::new();
@@ -162,18 +154,13 @@ fn operation<'a>(
         // It has one region, in which a declaration has no block.
         let mut first = found.apart.unwrap_or(*reader);
         if found.regions == 0 || region(&mut first)? == 0 {
-            return Err(no_body());
+            bail!(InvalidInput, "A function of the program has no body; XLA cannot compile declarations.");
         }
         body = Some(head(&mut first, tables)?);
     }
     visit(decoder, &found, body);
-    let is_nested = found.regions > 0;
-    Ok(is_nested.then_some(Open { apart: found.apart, regions: found.regions, blocks: 0, operations: 0 }))
-}
-
-#[cold]
-fn no_body() -> Error {
-    Error::new(Kind::InvalidInput, "A function of the program has no body; XLA cannot compile declarations.")
+    let open = Open { apart: found.apart, regions: found.regions, blocks: 0, operations: 0 };
+    Ok((found.regions > 0).then_some(open))
 }
 
 /// Reads how many blocks a region has.
@@ -186,7 +173,6 @@ fn region(reader: &mut Reader<'_>) -> Result<usize> {
     Ok(blocks)
 }
 
-/// Reads the head of a block.
 pub(super) fn head(reader: &mut Reader<'_>, tables: &Tables<'_>) -> Result<Head> {
     let (attributes, types) = tables.entries.counts();
     let (operations, has_arguments) = reader.flagged()?;

@@ -1,37 +1,23 @@
 //! The primitives of MLIR bytecode: bytes, numbers of variable length, and sections.
 
-use super::damaged;
+use super::{damaged, intact};
 use pjrt_base::error::Result;
 
 /// The remaining bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'a> {
-    whole: &'a [u8],
-    at: usize,
-    /// The bytes before these that count for the alignment of sections.
-    before: usize,
+    pub rest: &'a [u8],
+    /// The number of bytes before these, which counts for the alignment of sections.
+    pub before: usize,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Reader { whole: bytes, at: 0, before: 0 }
-    }
-
-    /// Reads a whole program after its magic number.
-    pub fn after_magic(bytes: &'a [u8]) -> Self {
-        Reader { whole: bytes, at: 0, before: super::MAGIC.len() }
-    }
-
-    pub fn left(&self) -> usize {
-        self.whole.len() - self.at
-    }
-
-    pub fn rest(&self) -> &'a [u8] {
-        &self.whole[self.at..]
+        Reader { rest: bytes, before: 0 }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.left() == 0
+        self.rest.is_empty()
     }
 
     pub fn byte(&mut self) -> Result<u8> {
@@ -39,8 +25,9 @@ impl<'a> Reader<'a> {
     }
 
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8]> {
-        let Some(bytes) = self.rest().get(..len) else { return Err(damaged("it ends too early")) };
-        self.at += len;
+        let Some((bytes, rest)) = self.rest.split_at_checked(len) else { return Err(damaged("it ends too early")) };
+        self.rest = rest;
+        self.before += len;
         Ok(bytes)
     }
 
@@ -80,7 +67,6 @@ impl<'a> Reader<'a> {
         Ok(if is_negative { !(number as i64) } else { number as i64 })
     }
 
-    /// A list of numbers with signs.
     pub fn signed_numbers(&mut self) -> Result<Vec<i64>> {
         (0..self.count()?).map(|_| self.signed()).collect()
     }
@@ -94,7 +80,7 @@ impl<'a> Reader<'a> {
     /// The same for a number that was read otherwise.
     pub fn bounded(&self, count: u64) -> Result<usize> {
         match usize::try_from(count) {
-            Ok(count) if count <= self.left() => Ok(count),
+            Ok(count) if count <= self.rest.len() => Ok(count),
             _ => Err(damaged("it declares more data than it has")),
         }
     }
@@ -112,12 +98,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Bytes up to a zero, which is passed as well.
-    pub fn text(&mut self) -> Result<&'a [u8]> {
-        let rest = self.rest();
-        let Some(end) = rest.iter().position(|&byte| byte == 0) else { return Err(damaged("a string has no end")) };
-        self.at += end + 1;
-        Ok(&rest[..end])
+    /// Passes the bytes up to a zero, and the zero.
+    pub fn skip_text(&mut self) -> Result<()> {
+        let end = memchr::memchr(0, self.rest).ok_or_else(|| damaged("a string has no end"))?;
+        self.bytes(end + 1).map(|_| ())
     }
 
     pub fn section(&mut self) -> Result<(u8, Reader<'a>)> {
@@ -126,12 +110,9 @@ impl<'a> Reader<'a> {
         let len = self.number()?;
         if id & ALIGNED != 0 {
             let alignment = usize::try_from(self.number()?).unwrap_or(0);
-            if !alignment.is_power_of_two() {
-                return Err(damaged("an alignment is not a power of two"));
-            }
-            let at = self.before + self.at;
-            let padding = at.checked_next_multiple_of(alignment).map_or(usize::MAX, |start| start - at);
-            self.bytes(padding)?;
+            intact(alignment.is_power_of_two(), "an alignment is not a power of two")?;
+            let start = self.before.checked_next_multiple_of(alignment);
+            self.bytes(start.map_or(usize::MAX, |start| start - self.before))?;
         }
         let len = self.bounded(len)?;
         Ok((id & !ALIGNED, Reader::new(self.bytes(len)?)))
@@ -146,7 +127,7 @@ mod tests {
     fn numbers_have_as_many_bytes_as_they_need() {
         let number = |bytes: &[u8]| {
             let mut reader = Reader::new(bytes);
-            reader.number().ok().map(|number| (number, reader.left()))
+            reader.number().ok().map(|number| (number, reader.rest.len()))
         };
         assert_eq!(number(&[0b1, 9]), Some((0, 1)));
         assert_eq!(number(&[0xff]), Some((127, 0)));

@@ -163,6 +163,15 @@ dimensions!(
     }
 );
 
+/// Attributes with their names.
+pub type Attributes = Vec<(Name, Attribute)>;
+
+/// Takes an attribute out of a list.
+pub fn take(attributes: &mut Attributes, name: &str) -> Option<Attribute> {
+    let at = attributes.iter().position(|(key, _)| &**key == name)?;
+    Some(attributes.remove(at).1)
+}
+
 impl Attribute {
     pub fn string(text: &str) -> Attribute {
         Attribute::String(text.as_bytes().into())

@@ -1,5 +1,6 @@
 //! Constants: their numbers, and their text.
 
+use super::write::put;
 use super::{unknown, Dense, Element, Tensor, Type};
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
@@ -49,7 +50,10 @@ impl Dense {
         } else if len >= MANY && has_digits(&tensor.element) {
             out.reserve(2 * self.bytes.len() + 8);
             out.push_str("\"0x");
-            digits(&self.bytes, out);
+            for byte in &*self.bytes {
+                out.push(DIGITS[usize::from(byte >> 4)].into());
+                out.push(DIGITS[usize::from(byte & 15)].into());
+            }
             out.push('"');
         } else if tensor.dims.len() > DEEP {
             return Err(unknown(format_args!("a constant of {} dimensions", tensor.dims.len())));
@@ -66,14 +70,6 @@ fn has_digits(element: &Element) -> bool {
     element.indexed().is_some_and(|dtype| dtype != DType::Pred && !dtype.is_packed())
 }
 
-fn digits(bytes: &[u8], out: &mut String) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in bytes {
-        out.push(DIGITS[usize::from(byte >> 4)].into());
-        out.push(DIGITS[usize::from(byte & 15)].into());
-    }
-}
-
 fn integer(scalar: Scalar) -> Option<i64> {
     match scalar {
         Scalar::Pred(value) => Some(value.into()),
@@ -82,6 +78,8 @@ fn integer(scalar: Scalar) -> Option<i64> {
         _ => None,
     }
 }
+
+const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
 
 /// The most dimensions of a constant that is written in brackets, by recursion.
 const DEEP: usize = 400;
@@ -101,7 +99,6 @@ fn nested(dims: &[i64], kind: &Element, bytes: &[u8], out: &mut String) -> Resul
     Ok(())
 }
 
-/// One element.
 pub(super) fn element(kind: &Element, bytes: &[u8], out: &mut String) -> Result<()> {
     let dtype = match kind {
         Element::Number(dtype) => *dtype,
@@ -112,15 +109,15 @@ pub(super) fn element(kind: &Element, bytes: &[u8], out: &mut String) -> Result<
         Element::Signed(64) => DType::I64,
         // A number of another type, as its bits.
         Element::Other(_) if kind.bytes() == Some(1) => {
-            number(format_args!("0x{:02X}", bytes.first().copied().unwrap_or_default()), out);
+            put!(out, "0x{:02X}", bytes.first().copied().unwrap_or_default());
             return Ok(());
         }
         _ => return Err(unknown(format_args!("a constant of {kind} elements"))),
     };
     match Reader::new(dtype).read(bytes) {
         Scalar::Pred(value) => out.push_str(if value { "true" } else { "false" }),
-        Scalar::Signed(value) => number(value, out),
-        Scalar::Unsigned(value) => number(value, out),
+        Scalar::Signed(value) => put!(out, "{value}"),
+        Scalar::Unsigned(value) => put!(out, "{value}"),
         Scalar::Float(value) => float(value, dtype.host_bytes(), out),
         Scalar::Complex { re, im } => {
             let width = dtype.host_bytes() / 2;
@@ -134,19 +131,13 @@ pub(super) fn element(kind: &Element, bytes: &[u8], out: &mut String) -> Result<
     Ok(())
 }
 
-fn number(value: impl std::fmt::Display, out: &mut String) {
-    // Writing to a string cannot fail.
-    let _ = write!(out, "{value}");
-}
-
 /// A float as a decimal number if it is read back with the same bits, else as its bits.
 fn float(value: Float, width: usize, out: &mut String) {
     let start = out.len();
     if value.value.is_finite() && width > 1 {
-        if width == 4 {
-            let _ = write!(out, "{:?}", value.value as f32);
-        } else {
-            let _ = write!(out, "{:?}", value.value);
+        match width {
+            4 => put!(out, "{:?}", value.value as f32),
+            _ => put!(out, "{:?}", value.value),
         }
         let is_same = out[start..].parse::<f64>().is_ok_and(|read| match width {
             4 => u64::from((read as f32).to_bits()) == value.bits,
@@ -161,7 +152,7 @@ fn float(value: Float, width: usize, out: &mut String) {
         }
         out.truncate(start);
     }
-    let _ = write!(out, "0x{:0digits$X}", value.bits, digits = 2 * width);
+    put!(out, "0x{:0digits$X}", value.bits, digits = 2 * width);
 }
 
 /// A float attribute's value.

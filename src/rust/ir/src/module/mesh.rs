@@ -47,8 +47,7 @@ impl Mesh {
     }
 
     fn size(&self) -> Option<i64> {
-        let sizes = self.axes.iter().map(|(_, size)| *size);
-        let size = sizes.into_iter().try_fold(1i64, |product, size| product.checked_mul(size))?;
+        let size = self.axes.iter().try_fold(1i64, |product, (_, size)| product.checked_mul(*size))?;
         (1..=MAX_DEVICES).contains(&size).then_some(size)
     }
 
@@ -57,12 +56,13 @@ impl Mesh {
         // The mesh as smaller axes, some of which are parts of one: size, distance of neighbours, place in a group.
         let mut pieces: Vec<(i64, i64, Option<usize>)> = Vec::new();
         let mut distance = self.size()?;
-        let mut matched = 0;
+        if axes.iter().any(|(axis, _)| *axis >= self.axes.len()) {
+            return None;
+        }
         for (number, (_, size)) in self.axes.iter().enumerate() {
             let own = axes.iter().enumerate().filter(|(_, (axis, _))| *axis == number);
             let part = |(place, (_, part)): (_, &Axis)| (part.unwrap_or((1, *size)), place);
             let mut parts: Vec<((i64, i64), usize)> = own.map(part).collect();
-            matched += parts.len();
             parts.sort_unstable();
             let mut done = 1;
             let mut add = |size: i64, place| {
@@ -82,20 +82,15 @@ impl Mesh {
             }
             add(size / done, None);
         }
-        if matched != axes.len() {
-            return None;
-        }
-        let offsets = |pieces: &[(i64, i64)]| {
+        let offsets = |pieces: &[(i64, i64, Option<usize>)]| {
             let mut found = vec![0];
-            for &(size, distance) in pieces {
+            for &(size, distance, _) in pieces {
                 found = found.iter().flat_map(|start| (0..size).map(move |i| start + i * distance)).collect();
             }
             found
         };
-        let outer: Vec<_> = pieces.iter().filter(|piece| piece.2.is_none()).map(|piece| (piece.0, piece.1)).collect();
-        pieces.retain(|piece| piece.2.is_some());
-        pieces.sort_by_key(|piece| piece.2);
-        let inner: Vec<_> = pieces.iter().map(|piece| (piece.0, piece.1)).collect();
+        let (outer, mut inner): (Vec<_>, Vec<_>) = pieces.into_iter().partition(|(.., place)| place.is_none());
+        inner.sort_by_key(|(.., place)| *place);
         let device = |number: i64| match &self.devices {
             Some(devices) => devices[number as usize],
             None => number,

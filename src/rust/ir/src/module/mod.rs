@@ -15,7 +15,7 @@ pub mod sizes;
 mod types;
 mod write;
 
-pub use attribute::{Algorithm, Attribute, Conv, Dense, Dot, Gather, Scatter};
+pub use attribute::{take, Algorithm, Attribute, Attributes, Conv, Dense, Dot, Gather, Scatter};
 pub use operation::{is_elementwise, is_listed, Block, Operation, Region, Value};
 pub use types::{Element, Tensor, Type};
 pub use write::{quoted, shown, shown_attribute, symbol_text};
@@ -36,18 +36,15 @@ pub struct Module {
 }
 
 impl Module {
-    /// The program as text.
-    ///
-    /// # Errors
-    /// `UnsupportedProgram` for attributes that have no text, and if the text would be much larger than the program.
-    pub fn text(&self) -> Result<String> {
-        write::text(self)
-    }
-
     /// The type of a value.
     pub fn type_of(&self, value: Value) -> &Type {
         &self.types[value.0 as usize]
     }
+}
+
+/// Refuses a program in which this does not hold, because of something that is not known here.
+pub(crate) fn known(holds: bool, otherwise: impl std::fmt::Display) -> Result<()> {
+    holds.then_some(()).ok_or_else(|| unknown(otherwise))
 }
 
 /// Something in a program that is not known here.

@@ -1,6 +1,7 @@
 //! Operations, and what they contain.
 
-use super::{Attribute, Name};
+use super::attribute::take;
+use super::{Attribute, Attributes, Name};
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -15,7 +16,7 @@ pub struct Operation {
     pub name: Name,
     pub operands: Vec<Value>,
     pub results: Vec<Value>,
-    pub attributes: Vec<(Name, Attribute)>,
+    pub attributes: Attributes,
     pub regions: Vec<Region>,
 }
 
@@ -70,9 +71,13 @@ impl Operation {
         self.inner().any(|operation| &*operation.name == name || operation.contains(name))
     }
 
-    /// Those directly in its regions, to change them.
+    /// The blocks of its regions, to change them.
+    pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut Block> {
+        self.regions.iter_mut().flat_map(|region| &mut region.blocks)
+    }
+
     pub fn inner_mut(&mut self) -> impl Iterator<Item = &mut Operation> {
-        self.regions.iter_mut().flat_map(|region| &mut region.blocks).flat_map(|block| &mut block.operations)
+        self.blocks_mut().flat_map(|block| &mut block.operations)
     }
 
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
@@ -88,8 +93,7 @@ impl Operation {
     }
 
     pub fn remove(&mut self, name: &str) -> Option<Attribute> {
-        let at = self.attributes.iter().position(|(key, _)| &**key == name)?;
-        Some(self.attributes.remove(at).1)
+        take(&mut self.attributes, name)
     }
 
     /// Replaces composites with regions by calls: most plugins refuse the regions in text, which say nothing about the result.

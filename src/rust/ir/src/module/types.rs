@@ -75,6 +75,15 @@ impl Tensor {
 }
 
 impl Element {
+    /// The element of this name in text.
+    pub fn of(name: &str) -> Element {
+        match DType::from_mlir(name) {
+            Some(dtype) => Element::Number(dtype),
+            None if name == "index" => Element::Index,
+            None => Element::Other(name.into()),
+        }
+    }
+
     pub fn dtype(&self) -> Option<DType> {
         match self {
             Element::Number(dtype) => Some(*dtype),

@@ -5,13 +5,12 @@ mod attributes;
 pub use attributes::{quoted, shown, shown_attribute, symbol_text};
 
 use super::operation::is_elementwise;
-use super::{unknown, Attribute, Block, Module, Name, Operation, Region, Type, Value};
+use super::{known, unknown, Attribute, Block, Module, Name, Operation, Region, Type, Value};
 use attributes::{is_bare, string, symbol};
 use pjrt_base::error::Result;
 use pjrt_base::room;
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::iter::Peekable;
 
 /// Regions and attributes nest less deep.
 const MAX_NESTING: usize = 400;
@@ -25,14 +24,19 @@ macro_rules! put {
         let _ = write!($out, $($part)*);
     }};
 }
-use put;
+pub(super) use put;
 
-/// See [`Module::text`].
-pub fn text(module: &Module) -> Result<String> {
-    let names = vec![ValueName::None; module.types.len()];
-    let mut writer = Writer { types: &module.types, checked: LARGE, names, ..Writer::default() };
-    writer.module(&module.root)?;
-    Ok(writer.out)
+impl Module {
+    /// The program as text.
+    ///
+    /// # Errors
+    /// `UnsupportedProgram` for attributes that have no text, and if the text would be much larger than the program.
+    pub fn text(&self) -> Result<String> {
+        let names = vec![ValueName::None; self.types.len()];
+        let mut writer = Writer { types: &self.types, checked: LARGE, names, ..Writer::default() };
+        writer.module(&self.root)?;
+        Ok(writer.out)
+    }
 }
 
 /// What a value is called, after the sign for values.
@@ -65,18 +69,13 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn module(&mut self, root: &Operation) -> Result<()> {
-        self.out.push_str("module ");
+        self.out.push_str("module");
         if let Some(name) = root.symbol() {
+            self.out.push(' ');
             symbol(name, &mut self.out);
-            self.out.push(' ');
         }
-        let mut others = without(&root.attributes, &["sym_name", "sym_visibility"]);
-        if others.peek().is_some() {
-            self.out.push_str("attributes ");
-            self.dictionary(others)?;
-            self.out.push(' ');
-        }
-        self.out.push_str("{\n");
+        self.attributes_after(" attributes ", &root.attributes, &["sym_name", "sym_visibility"])?;
+        self.out.push_str(" {\n");
         let block = root.block(0).ok_or_else(|| unknown("a module without content"))?;
         self.depth = 1;
         for operation in &block.operations {
@@ -91,9 +90,7 @@ impl Writer<'_> {
     }
 
     fn indent(&mut self) {
-        for _ in 0..self.depth.min(MAX_NESTING) {
-            self.out.push_str("  ");
-        }
+        self.out.extend(std::iter::repeat_n("  ", self.depth.min(MAX_NESTING)));
     }
 
     fn function(&mut self, function: &Operation) -> Result<()> {
@@ -103,26 +100,22 @@ impl Writer<'_> {
         self.next = 0;
         self.indent();
         self.out.push_str("func.func ");
-        if let Some(visibility) = function.attribute("sym_visibility").and_then(Attribute::as_text) {
-            match visibility {
-                "" => {}
-                "public" | "private" | "nested" => put!(self.out, "{visibility} "),
-                other => return Err(unknown(format_args!("a function of visibility '{other}'"))),
-            }
+        match function.attribute("sym_visibility").and_then(Attribute::as_text) {
+            None | Some("") => {}
+            Some(visibility @ ("public" | "private" | "nested")) => put!(self.out, "{visibility} "),
+            Some(other) => return Err(unknown(format_args!("a function of visibility '{other}'"))),
         }
         symbol(function.symbol().ok_or_else(|| unknown("a function without a name"))?, &mut self.out);
         let Some(Attribute::Type(Type::Function(shape))) = function.attribute("function_type") else {
             return Err(unknown("a function without a type"));
         };
         let block = function.block(0).ok_or_else(|| unknown("a function with several blocks"))?;
-        if block.arguments.len() != shape.0.len() {
-            return Err(unknown("a function whose arguments do not match its type"));
-        }
+        known(block.arguments.len() == shape.0.len(), "a function whose arguments do not match its type")?;
         self.name_arguments(block);
         let attributes = |name: &str| function.attribute(name).and_then(Attribute::as_array).unwrap_or_default();
         let inputs = attributes("arg_attrs");
         self.out.push('(');
-        self.list(block.arguments.iter().enumerate(), |this, (i, &argument)| {
+        self.list(block.arguments.iter().enumerate(), |this, (i, argument)| {
             this.value(argument)?;
             this.out.push_str(": ");
             this.kind_of(argument)?;
@@ -145,11 +138,7 @@ impl Writer<'_> {
             self.out.push(')');
         }
         const SHOWN: [&str; 5] = ["sym_name", "sym_visibility", "function_type", "arg_attrs", "res_attrs"];
-        let mut others = without(&function.attributes, &SHOWN);
-        if others.peek().is_some() {
-            self.out.push_str(" attributes ");
-            self.dictionary(others)?;
-        }
+        self.attributes_after(" attributes ", &function.attributes, &SHOWN)?;
         self.out.push_str(" {\n");
         self.operations(block)?;
         self.indent();
@@ -159,13 +148,18 @@ impl Writer<'_> {
 
     /// The attributes of an argument or result.
     fn annotations(&mut self, attributes: Option<&Attribute>) -> Result<()> {
-        match attributes {
-            Some(Attribute::Dictionary(items)) if !items.is_empty() => {
-                self.out.push(' ');
-                self.dictionary(items.iter())
-            }
-            _ => Ok(()),
+        let Some(Attribute::Dictionary(items)) = attributes else { return Ok(()) };
+        self.attributes_after(" ", items, &[])
+    }
+
+    /// The attributes but for those of these names, if there are any, and something before them.
+    fn attributes_after(&mut self, before: &str, all: &[(Name, Attribute)], but: &[&str]) -> Result<()> {
+        let mut others = all.iter().filter(|(name, _)| !but.contains(&&**name)).peekable();
+        if others.peek().is_none() {
+            return Ok(());
         }
+        self.out.push_str(before);
+        self.dictionary(others)
     }
 
     /// Names a function's arguments as in the source, if these names are unique and can be written.
@@ -187,9 +181,7 @@ impl Writer<'_> {
 
     fn operations(&mut self, block: &Block) -> Result<()> {
         self.depth += 1;
-        if self.depth > MAX_NESTING {
-            return Err(unknown("regions that nest too deep"));
-        }
+        known(self.depth <= MAX_NESTING, "regions that nest too deep")?;
         for operation in &block.operations {
             self.operation(operation)?;
             if self.out.len() > self.checked {
@@ -224,17 +216,14 @@ impl Writer<'_> {
         }
         string(operation.name.as_bytes(), &mut self.out);
         self.out.push('(');
-        self.values(&operation.operands)?;
+        self.list(&operation.operands, Self::value)?;
         self.out.push(')');
         if !operation.regions.is_empty() {
             self.out.push_str(" (");
             self.list(&operation.regions, Self::region)?;
             self.out.push(')');
         }
-        if !operation.attributes.is_empty() {
-            self.out.push(' ');
-            self.dictionary(operation.attributes.iter())?;
-        }
+        self.attributes_after(" ", &operation.attributes, &[])?;
         self.out.push_str(" : ");
         self.signature(&operation.operands, &operation.results)?;
         self.out.push('\n');
@@ -245,48 +234,44 @@ impl Writer<'_> {
     fn short_form(&mut self, operation: &Operation) -> Result<bool> {
         let types = self.types;
         let type_of = |value: &Value| &types[value.0 as usize];
-        let has_attributes = !operation.attributes.is_empty() || !operation.regions.is_empty();
         match (&*operation.name, &operation.attributes[..]) {
             ("func.return" | "stablehlo.return", []) => {
-                self.out.push_str(if &*operation.name == "func.return" { "return" } else { "stablehlo.return" });
+                self.out.push_str(operation.name.trim_start_matches("func."));
                 if !operation.operands.is_empty() {
                     self.out.push(' ');
-                    self.values(&operation.operands)?;
+                    self.list(&operation.operands, Self::value)?;
                     self.out.push_str(" : ");
-                    self.kinds(&operation.operands)?;
+                    self.list(&operation.operands, Self::kind_of)?;
                 }
-                Ok(true)
             }
             ("func.call", [(key, callee)]) if &**key == "callee" => {
                 self.out.push_str("call ");
                 self.attribute(callee)?;
                 self.out.push('(');
-                self.values(&operation.operands)?;
+                self.list(&operation.operands, Self::value)?;
                 self.out.push_str(") : ");
                 self.signature(&operation.operands, &operation.results)?;
-                Ok(true)
             }
             ("stablehlo.constant", [(_, value @ Attribute::Dense(dense))])
                 if operation.results.len() == 1 && *type_of(&operation.results[0]) == dense.kind =>
             {
                 self.out.push_str("stablehlo.constant ");
                 self.attribute(value)?;
-                Ok(true)
             }
-            _ if has_attributes || !is_elementwise(operation.kind()) => Ok(false),
-            _ => {
+            (_, []) if operation.regions.is_empty() && is_elementwise(operation.kind()) => {
                 let [result] = &operation.results[..] else { return Ok(false) };
                 let kind = type_of(result);
                 if operation.operands.is_empty() || operation.operands.iter().any(|operand| type_of(operand) != kind) {
                     return Ok(false);
                 }
                 put!(self.out, "{} ", operation.name);
-                self.values(&operation.operands)?;
+                self.list(&operation.operands, Self::value)?;
                 self.out.push_str(" : ");
                 self.kind(kind)?;
-                Ok(true)
             }
+            _ => return Ok(false),
         }
+        Ok(true)
     }
 
     fn region(&mut self, region: &Region) -> Result<()> {
@@ -300,7 +285,7 @@ impl Writer<'_> {
                     this.next += 1;
                     this.name(argument, ValueName::Number(number));
                     put!(this.out, "%{number}: ");
-                    this.kind_of(argument)
+                    this.kind_of(&argument)
                 })?;
                 self.out.push_str("):\n");
             }
@@ -313,39 +298,30 @@ impl Writer<'_> {
 
     fn signature(&mut self, operands: &[Value], results: &[Value]) -> Result<()> {
         self.out.push('(');
-        self.kinds(operands)?;
+        self.list(operands, Self::kind_of)?;
         self.out.push_str(") -> ");
         match results {
-            [result] => self.kind_of(*result),
+            [result] => self.kind_of(result),
             _ => {
                 self.out.push('(');
-                self.kinds(results)?;
+                self.list(results, Self::kind_of)?;
                 self.out.push(')');
                 Ok(())
             }
         }
     }
 
-    fn values(&mut self, values: &[Value]) -> Result<()> {
-        self.list(values, |this, &value| this.value(value))
-    }
-
-    fn value(&mut self, value: Value) -> Result<()> {
+    fn value(&mut self, value: &Value) -> Result<()> {
         match self.names.get(value.0 as usize) {
             Some(ValueName::Number(number)) => put!(self.out, "%{number}"),
             Some(ValueName::Result(number, i)) => put!(self.out, "%{number}#{i}"),
             Some(ValueName::Text(name)) => put!(self.out, "%{name}"),
-            Some(ValueName::None) | None => return Err(unknown("a value that is used before it is defined")),
+            _ => return Err(unknown("a value that is used before it is defined")),
         }
         Ok(())
     }
 
-    fn kinds(&mut self, values: &[Value]) -> Result<()> {
-        self.list(values, |this, &value| this.kind_of(value))
-    }
-
-    /// The type of a value.
-    fn kind_of(&mut self, value: Value) -> Result<()> {
+    fn kind_of(&mut self, value: &Value) -> Result<()> {
         self.kind(&self.types[value.0 as usize])
     }
 
@@ -363,12 +339,4 @@ impl Writer<'_> {
         }
         Ok(())
     }
-}
-
-/// The attributes but for these names.
-fn without<'a>(
-    attributes: &'a [(Name, Attribute)],
-    names: &'a [&str],
-) -> Peekable<impl Iterator<Item = &'a (Name, Attribute)>> {
-    attributes.iter().filter(|(name, _)| !names.contains(&&**name)).peekable()
 }

@@ -1,15 +1,15 @@
 //! Attributes.
 
 use super::end_of_item;
-use super::read::{utf8, Pairs, Reader, Result};
+use super::read::{utf8, Reader, Result};
 use crate::module::choices;
-use crate::module::{Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Scatter, Type};
+use crate::module::{Algorithm, Attribute, Attributes, Conv, Dot, Element, Gather, Name, Scatter, Type};
 use pjrt_data::dtype::DType;
 use std::sync::Arc;
 
 impl Reader<'_> {
     /// A dictionary in braces.
-    pub fn dictionary(&mut self) -> Result<Pairs> {
+    pub fn dictionary(&mut self) -> Result<Attributes> {
         self.list(["{", "}"], |this| {
             let name: Name = if this.peek() == Some(b'"') { (*this.name()?).into() } else { this.word().into() };
             let value = if this.eat("=") { this.item()? } else { Attribute::Unit };

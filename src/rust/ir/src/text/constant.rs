@@ -34,10 +34,7 @@ pub(super) fn dense(content: &[u8], kind: Type) -> Option<Dense> {
 /// Reads elements in brackets, a pair for each dimension; returns what follows.
 fn nested<'a>(text: &'a str, dims: &[i64], dtype: DType, bytes: &mut Vec<u8>) -> Option<&'a str> {
     let Some((&size, dims)) = dims.split_first() else {
-        let end = match text.starts_with('(') {
-            true => text.find(')')? + 1,
-            false => text.find([',', ']'])?,
-        };
+        let end = if text.starts_with('(') { text.find(')')? + 1 } else { text.find([',', ']'])? };
         bytes.extend(element(text[..end].trim(), dtype)?);
         return Some(&text[end..]);
     };
@@ -58,7 +55,6 @@ pub(super) fn byte(digits: &[u8]) -> Option<u8> {
     Some((digit(high)? << 4 | digit(low)?) as u8)
 }
 
-/// The bytes of an element.
 fn element(text: &str, dtype: DType) -> Option<Vec<u8>> {
     let part = match dtype {
         DType::C64 => DType::F32,
@@ -72,7 +68,6 @@ fn element(text: &str, dtype: DType) -> Option<Vec<u8>> {
 /// The bits of a number that is not complex.
 pub(super) fn bits(text: &str, dtype: DType) -> Option<u64> {
     let width = dtype.host_bytes();
-    let hex = || text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
     if dtype == DType::Pred {
         return match text {
             "true" | "1" => Some(1),
@@ -80,7 +75,7 @@ pub(super) fn bits(text: &str, dtype: DType) -> Option<u64> {
             _ => None,
         };
     }
-    if let Some(bits) = hex() {
+    if let Some(bits) = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
         return (width == 8 || bits >> (8 * width) == 0).then_some(bits);
     }
     if !dtype.is_float() {

@@ -4,13 +4,13 @@ use crate::module::annotations::Annotations;
 use crate::module::depth;
 use crate::module::sizes;
 use crate::module::Operation;
-use memchr::{memchr, memchr2, memchr3, memchr_iter, memmem};
+use memchr::{memchr, memchr2, memchr_iter, memmem};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::ALL;
-use read::{utf8, Reader};
+use read::Reader;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use types::unescaped;
+use std::ops::Range;
 
 mod attributes;
 mod constant;
@@ -21,7 +21,7 @@ mod pass;
 mod read;
 mod types;
 
-pub use read::{attribute, constant, constants, kind, module, whole};
+pub use read::{attribute, constants, kind, module, whole};
 
 /// The nesting from which on the compiler would overflow the stack, with a margin; also the limit of dimensions, which
 /// take it seconds.
@@ -121,28 +121,37 @@ pub fn names_dialect(code: &[u8], dialect: &str, is_text: bool) -> bool {
     found(code) && (!is_text || found(&blank_strings_and_comments(code)))
 }
 
+/// Where the strings and the comments of a text are.
+fn strings_and_comments(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut end = 0;
+    std::iter::from_fn(move || loop {
+        let start = end + memchr2(b'"', b'/', &text[end..])?;
+        end = start + 1;
+        if text[start] == b'"' {
+            end = end_of_string(text, start);
+            return Some(start..end);
+        }
+        if text.get(end) == Some(&b'/') {
+            end = memchr(b'\n', &text[end..]).map_or(text.len(), |len| end + len);
+            return Some(start..end);
+        }
+    })
+}
+
 /// The text with long strings of hexadecimal digits cut short: the numbers of a model, which no check reads.
 fn without_data(text: &[u8]) -> Cow<'_, [u8]> {
     const START: &[u8] = b"\"0x";
     const KEPT: usize = 64;
+    let is_data = |string: &Range<usize>| {
+        let string = &text[string.clone()];
+        string.len() > 3 * KEPT && string.starts_with(START) && memchr(b'\n', string).is_none()
+    };
     let mut short = Vec::new();
     // Up to here, the text is copied.
     let mut copied = 0;
-    let mut i = 0;
-    while let Some(found) = memchr2(b'"', b'/', &text[i..]) {
-        let start = i + found;
-        if text[start] == b'/' {
-            i = start + 1;
-            if text.get(i) == Some(&b'/') {
-                i = memchr(b'\n', &text[i..]).map_or(text.len(), |end| i + end);
-            }
-            continue;
-        }
-        i = end_of_string(text, start);
-        if i - start > 3 * KEPT && text[start..].starts_with(START) && memchr(b'\n', &text[start..i]).is_none() {
-            short.extend_from_slice(&text[copied..start + KEPT]);
-            copied = i - KEPT;
-        }
+    for string in strings_and_comments(text).filter(is_data) {
+        short.extend_from_slice(&text[copied..string.start + KEPT]);
+        copied = string.end - KEPT;
     }
     if copied == 0 {
         return Cow::Borrowed(text);
@@ -169,22 +178,10 @@ fn end_of_string(text: &[u8], start: usize) -> usize {
 /// too, as for the parser; line ends stay.
 fn blank_strings_and_comments(text: &[u8]) -> Vec<u8> {
     let mut code = text.to_vec();
-    let mut i = 0;
-    while let Some(found) = memchr3(b'"', b'/', 0, &code[i..]) {
-        let start = i + found;
-        i = start + 1;
-        match code[start] {
-            b'"' => {
-                i = end_of_string(text, start);
-                code[start..i].fill(b'_');
-            }
-            b'/' if code.get(i) == Some(&b'/') => {
-                i = memchr(b'\n', &code[i..]).map_or(code.len(), |end| i + end);
-                code[start..i].fill(b' ');
-            }
-            0 => code[start] = b' ',
-            _ => {}
-        }
+    memchr_iter(0, text).for_each(|at| code[at] = b' ');
+    for found in strings_and_comments(text) {
+        let blank = if text[found.start] == b'"' { b'_' } else { b' ' };
+        code[found].fill(blank);
     }
     code
 }
@@ -263,11 +260,10 @@ fn far_dimension(code: &[u8]) -> Option<&str> {
     const DIGITS: usize = 3;
     // Those of input, kernel and result.
     const LISTS: usize = 3;
-    let far = |list: &'_ [u8]| {
-        let number = list.split(|byte| !byte.is_ascii_digit()).find(|number| number.len() > DIGITS)?;
-        let start = number.as_ptr() as usize - code.as_ptr() as usize;
-        std::str::from_utf8(&code[start..start + number.len()]).ok()
-    };
+    fn far(list: &[u8]) -> Option<&str> {
+        let mut numbers = list.split(|byte| !byte.is_ascii_digit());
+        numbers.find(|number| number.len() > DIGITS).and_then(|number| std::str::from_utf8(number).ok())
+    }
     // Lists before this place are read.
     let mut done = 0;
     let starts = |word: &'static [u8]| memmem::find_iter(code, word).map(move |at| at + word.len());
@@ -296,15 +292,7 @@ fn far_dimension(code: &[u8]) -> Option<&str> {
 /// `InvalidInput` for a function that calls itself, perhaps through others.
 fn calls(source: &Source<'_>, functions: &[(usize, Operation)]) -> Result<usize> {
     let code = &source.code[..];
-    let name = |start: usize| {
-        let len = code[start..].iter().take_while(|&&byte| is_in_name(byte)).count();
-        let name = &source.text[start..start + len];
-        let quoted = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\""));
-        match quoted.and_then(unescaped) {
-            Some(name) => Cow::Owned(utf8(&name).into_owned()),
-            None => utf8(name),
-        }
-    };
+    let mut reader = Reader::new(source);
     let mut numbers: HashMap<&str, usize> = HashMap::new();
     for (number, (_, function)) in functions.iter().enumerate() {
         if let Some(name) = function.symbol() {
@@ -325,7 +313,11 @@ fn calls(source: &Source<'_>, functions: &[(usize, Operation)]) -> Result<usize>
             let is_mentioned = key.is_some_and(|key| !key.ends_with(b"callee") && !key.ends_with(b"decomposition"));
             !is_mentioned && !before.ends_with(b"custom_call")
         });
-        Ok(symbols.filter_map(|at| numbers.get(&*name(at + 1)).copied()).collect())
+        let numbers = symbols.filter_map(|at| {
+            reader.at = at;
+            numbers.get(&*reader.symbol().ok()?).copied()
+        });
+        Ok(numbers.collect())
     };
     let cycle = || {
         let message = "A function of the program calls itself; XLA cannot compile recursion.";

@@ -1,7 +1,9 @@
 //! Operations: functions, MLIR's generic form, and short forms.
 
-use super::read::{Constant, Pairs, Reader, Result, LONGEST_LIST};
-use crate::module::{is_listed, Attribute, Block, Dense, Dot, Element, Name, Operation, Region, Type, Value};
+use super::read::{Constant, Reader, Result, LONGEST_LIST};
+use crate::module::{
+    is_elementwise, is_listed, Attribute, Block, Dense, Dot, Element, Name, Operation, Region, Type, Value,
+};
 use pjrt_data::dtype::DType;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -60,19 +62,16 @@ const SETTINGS: &[(&str, &str, &str, Setting)] = &[
     ("convolution", "reverse", "window_reversal", Setting::Bools),
 ];
 
-/// Operations whose short form has operands, settings and types alone, in alphabetical order.
+/// Operations whose short form has operands, settings and types alone, besides those that compute each element, in alphabetical
+/// order.
 #[rustfmt::skip]
-const SHORT: [&str; 76] = [
-    "abs", "add", "after_all", "and", "atan2", "bitcast_convert", "broadcast", "broadcast_in_dim", "cbrt", "ceil",
-    "cholesky", "clamp", "complex", "concatenate", "convert", "cosine", "count_leading_zeros", "create_token",
-    "divide", "dot", "dynamic_broadcast_in_dim", "dynamic_iota", "dynamic_pad", "dynamic_reshape", "dynamic_slice",
-    "dynamic_update_slice", "exponential", "exponential_minus_one", "fft", "floor", "get_dimension_size", "imag",
-    "iota", "is_finite", "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not",
-    "optimization_barrier", "or", "pad", "partition_id", "popcnt", "power", "real", "real_dynamic_slice",
-    "reduce_precision", "remainder", "replica_id", "reshape", "reverse", "rng", "rng_bit_generator",
-    "round_nearest_afz", "round_nearest_even", "rsqrt", "select", "set_dimension_size", "shift_left", "shift_right_arithmetic",
-    "shift_right_logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "transpose", "tuple", "uniform_dequantize",
-    "uniform_quantize", "xor",
+const SHORT: [&str; 39] = [
+    "after_all", "bitcast_convert", "broadcast", "broadcast_in_dim", "cholesky", "clamp", "complex", "concatenate",
+    "convert", "create_token", "dot", "dynamic_broadcast_in_dim", "dynamic_iota", "dynamic_pad", "dynamic_reshape",
+    "dynamic_slice", "dynamic_update_slice", "fft", "get_dimension_size", "imag", "iota", "is_finite",
+    "optimization_barrier", "pad", "partition_id", "real", "real_dynamic_slice", "reduce_precision", "replica_id",
+    "reshape", "reverse", "rng", "rng_bit_generator", "select", "set_dimension_size", "transpose", "tuple",
+    "uniform_dequantize", "uniform_quantize",
 ];
 
 // Parts that are not inlined keep the frames small of what recursion goes through.
@@ -234,13 +233,16 @@ impl<'a> Reader<'a> {
             Some(b'{') => this.if_known(Self::dictionary),
             _ => Ok(Vec::new()),
         };
+        let mut names = Vec::new();
         let inputs = self.list(["(", ")"], |this| {
             let mut name = "";
             if !this.is_lenient || this.peek() == Some(b'%') {
                 name = this.value_name()?.0;
                 this.if_known(|this| this.expect(":"))?;
             }
-            Ok((name, this.kind()?, attributes(this)?, this.named_location()?))
+            let input = (this.kind()?, attributes(this)?);
+            names.push((name, this.named_location()?));
+            Ok(input)
         })?;
         let mut outputs = Vec::new();
         if self.eat("->") {
@@ -249,30 +251,26 @@ impl<'a> Reader<'a> {
                 false => vec![(self.kind()?, Vec::new())],
             };
         }
-        let types = (
-            inputs.iter().map(|(_, kind, ..)| kind.clone()).collect(),
-            outputs.iter().map(|(kind, _)| kind.clone()).collect(),
-        );
+        let (inputs, input_attributes): (Vec<_>, Vec<_>) = inputs.into_iter().unzip();
+        let (outputs, output_attributes): (Vec<_>, Vec<_>) = outputs.into_iter().unzip();
+        let arguments: Vec<_> = names.iter().map(|(name, _)| *name).zip(inputs.iter().cloned()).collect();
         function.set("sym_name", Attribute::string(&name));
-        function.set("function_type", Attribute::Type(Type::Function(Arc::new(types))));
+        function.set("function_type", Attribute::Type(Type::Function(Arc::new((inputs, outputs)))));
         if let Some(visibility) = visibility {
             function.set("sym_visibility", Attribute::string(visibility));
         }
-        let mut annotate = |key: &str, items: Vec<Pairs>| {
+        for (key, items) in [("arg_attrs", input_attributes), ("res_attrs", output_attributes)] {
             if items.iter().any(|item| !item.is_empty()) {
                 let items = items.into_iter().map(|item| Attribute::Dictionary(item.into()));
                 function.set(key, Attribute::Array(items.collect()));
             }
-        };
-        annotate("arg_attrs", inputs.iter().map(|(_, _, attributes, _)| attributes.clone()).collect());
-        annotate("res_attrs", outputs.into_iter().map(|(_, attributes)| attributes).collect());
+        }
         if self.eat("attributes") {
             function.attributes.extend(attributes(self)?);
         }
         if self.is_lenient && self.peek() != Some(b'{') {
             return Ok(function);
         }
-        let arguments: Vec<_> = inputs.iter().map(|(name, kind, ..)| (*name, kind.clone())).collect();
         let mut region = Region { blocks: vec![Block::default()] };
         if with_body {
             // Functions do not use values from outside.
@@ -280,8 +278,8 @@ impl<'a> Reader<'a> {
             region = self.region(&arguments)?;
             self.scopes = outer;
         }
-        region.blocks[0].names =
-            inputs.into_iter().map(|(name, _, _, location)| self.name_of_argument(name, location)).collect();
+        let names = names.into_iter().map(|(name, location)| self.name_of_argument(name, location));
+        region.blocks[0].names = names.collect();
         function.regions.push(region);
         Ok(function)
     }
@@ -370,7 +368,7 @@ impl<'a> Reader<'a> {
                 self.parts(operation)?;
                 self.regions(operation)?;
             }
-            (_, own) if SHORT.binary_search(&own).is_ok() => self.parts(operation)?,
+            (_, own) if is_elementwise(own) || SHORT.binary_search(&own).is_ok() => self.parts(operation)?,
             (word, "") if word.starts_with("sdy.") => return self.of_shardy(operation),
             (word, "") if word.starts_with("chlo.") => return self.of_chlo(operation),
             _ => return self.unknown(format_args!("the operation '{word}' in a form that is not known")),

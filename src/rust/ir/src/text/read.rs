@@ -3,7 +3,7 @@
 
 use super::types;
 use super::{end_of_brackets, end_of_item, end_of_string, is_in_name, Source};
-use crate::module::{Attribute, Block, Dense, Module, Name, Operation, Region, Type, Value};
+use crate::module::{Attribute, Block, Module, Name, Operation, Region, Type, Value};
 use memchr::memmem;
 use pjrt_base::error::{Error, Kind};
 use smallvec::SmallVec;
@@ -79,14 +79,6 @@ pub fn attribute(text: &str) -> Option<Attribute> {
     alone(text, Reader::attribute)
 }
 
-/// The constant of a text such as `dense<1> : tensor<2xi64>`.
-pub fn constant(text: &str) -> Option<Arc<Dense>> {
-    match attribute(text)? {
-        Attribute::Dense(dense) => Some(dense),
-        _ => None,
-    }
-}
-
 /// The type of a text.
 pub fn kind(text: &str) -> Option<Type> {
     alone(text, Reader::kind)
@@ -99,8 +91,6 @@ pub(super) struct Unknown {
 }
 
 pub(super) type Result<T> = std::result::Result<T, Unknown>;
-
-pub(super) type Pairs = Vec<(Name, Attribute)>;
 
 #[derive(Default)]
 pub(super) struct Reader<'a> {
@@ -174,14 +164,8 @@ impl<'a> Reader<'a> {
     pub fn functions(&mut self, with_bodies: bool) -> Vec<(usize, Operation)> {
         let mut found = Vec::new();
         while let Some((start, is_generic)) = self.next_function() {
-            self.at = start + FUNCTION.len();
-            let function = match is_generic {
-                false => self.function(with_bodies),
-                true => {
-                    self.at = start;
-                    self.operation()
-                }
-            };
+            self.at = if is_generic { start } else { start + FUNCTION.len() };
+            let function = if is_generic { self.operation() } else { self.function(with_bodies) };
             if let Ok(mut function) = function {
                 if is_generic && function.inner().next().is_none() {
                     function.regions.clear();
@@ -350,7 +334,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A list of integers in brackets.
     pub fn integers(&mut self) -> Result<Vec<i64>> {
         self.list(["[", "]"], Self::integer)
     }
@@ -456,17 +439,15 @@ impl<'a> Reader<'a> {
     }
 
     pub fn kind(&mut self) -> Result<Type> {
-        let next = self.peek();
+        let next = self.peek().filter(|_| !self.is_lenient);
         let start = self.at;
         let kind = match next {
-            Some(b'(') if !self.is_lenient => Type::Function(Arc::new(self.deeper(Self::signature)?)),
-            Some(b't') if !self.is_lenient && self.eat("tuple<") => {
-                Type::Tuple(self.deeper(|this| this.items(">", Self::kind))?.into())
-            }
-            Some(b'!') if !self.is_lenient && self.eat("!stablehlo.future<") => {
+            Some(b'(') => Type::Function(Arc::new(self.deeper(Self::signature)?)),
+            Some(b't') if self.eat("tuple<") => Type::Tuple(self.deeper(|this| this.items(">", Self::kind))?.into()),
+            Some(b'!') if self.eat("!stablehlo.future<") => {
                 Type::Future(self.deeper(|this| this.items(">", Self::kind))?.into())
             }
-            Some(b'n') if !self.is_lenient && self.eat("none") => Type::None,
+            Some(b'n') if self.eat("none") => Type::None,
             _ => {
                 let (kind, len) = types::kind(self.rest());
                 self.at += len;
@@ -510,7 +491,6 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Passes a location.
     pub fn location(&mut self) -> Result<()> {
         self.bracketed("loc(").map(|_| ())
     }

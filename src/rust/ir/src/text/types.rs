@@ -4,7 +4,6 @@ use super::constant::byte;
 use super::read::utf8;
 use super::{end_of_brackets, end_of_item, is_in_name};
 use crate::module::{Attribute, Element, Tensor, Type};
-use pjrt_data::dtype::DType;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -18,19 +17,12 @@ pub(super) fn kind(rest: &[u8]) -> (Type, usize) {
     let kind = match tensor {
         Some(inner) => array(inner),
         None if text == b"!stablehlo.token" => Type::Token,
-        None => match element(&utf8(text)) {
+        None => match Element::of(&utf8(text)) {
             Element::Other(name) => Type::Other(name),
             number => Type::Number(number),
         },
     };
     (kind, len)
-}
-
-fn element(name: &str) -> Element {
-    if name == "index" {
-        return Element::Index;
-    }
-    DType::from_mlir(name).map_or_else(|| Element::Other(name.into()), Element::Number)
 }
 
 /// An array, from what is in its brackets.
@@ -46,14 +38,14 @@ fn array(inner: &[u8]) -> Type {
     let (mut rest, mut dims) = (shape.as_str(), Vec::new());
     while let Some((dim, after)) = rest.split_once('x') {
         match dim {
-            "*" => return Type::Unranked(element(after)),
+            "*" => return Type::Unranked(Element::of(after)),
             "?" => dims.push(-1),
             _ if !dim.is_empty() && dim.bytes().all(|byte| byte.is_ascii_digit()) => dims.push(size(dim)),
             _ => break,
         }
         rest = after;
     }
-    Type::Tensor(Arc::new(Tensor { dims, element: element(rest), encoding }))
+    Type::Tensor(Arc::new(Tensor { dims, element: Element::of(rest), encoding }))
 }
 
 /// A size; negative if it is not known.

@@ -1,18 +1,17 @@
 //! Decodes bytecode into a module.
 
-mod chlo;
+mod attributes;
 mod entries;
 mod mesh;
 pub(super) mod properties;
 mod quantized;
 mod shardy;
-mod stablehlo;
-pub(super) mod vhlo;
+pub(super) mod types;
 
 use super::operations::{self, Head, Parts};
 use super::reader::Reader;
-use super::{damaged, read, too_deep, Tables};
-use crate::module::{unknown, Attribute, Block, Module, Name, Operation, Region, Type, Value};
+use super::{damaged, intact, read, too_deep, Tables};
+use crate::module::{known, unknown, Attribute, Attributes, Block, Module, Name, Operation, Region, Type, Value};
 pub(super) use entries::Decoder;
 use pjrt_base::error::Result;
 use std::collections::HashMap;
@@ -33,7 +32,8 @@ pub fn decode(code: &[u8], is_lenient: bool) -> Result<Module> {
     };
     let Some((tables, operations)) = read(code)? else { return Err(unknown("a newer encoding")) };
     tables.entries.check(&tables.strings)?;
-    let mut builder = Builder::new(&tables, is_lenient)?;
+    let entries = Decoder::new(&tables, is_lenient);
+    let mut builder = Builder { entries, names: names(&tables)?, types: Vec::new(), defined: Vec::new() };
     let root = builder.root(operations)?;
     Ok(Module { root, types: builder.types })
 }
@@ -49,33 +49,13 @@ struct Builder<'t, 'a> {
     defined: Vec<bool>,
 }
 
-impl<'t, 'a> Builder<'t, 'a> {
-    fn new(tables: &'t Tables<'a>, is_lenient: bool) -> Result<Self> {
-        // The names of many operations may be one long string.
-        let mut left = entries::limit(tables);
-        let name = |number: usize| {
-            let (dialect, name) = tables.name(number);
-            left = left.checked_sub(dialect.len() + name.len()).ok_or_else(entries::too_large)?;
-            full_name(tables, number)
-        };
-        let entries = Decoder::new(tables, is_lenient);
-        let names = (0..tables.operations.len()).map(name).collect::<Result<_>>()?;
-        Ok(Builder { entries, names, types: Vec::new(), defined: Vec::new() })
-    }
-
+impl<'a> Builder<'_, 'a> {
     /// The module is the only operation of the outermost block.
     fn root(&mut self, mut reader: Reader<'a>) -> Result<Operation> {
-        let (count, has_arguments) = reader.flagged()?;
-        if count != 1 || has_arguments {
-            return Err(unknown("a program that is not one module"));
-        }
+        known(reader.flagged()? == (1, false), "a program that is not one module")?;
         let mut root = self.operation(&mut reader, &mut Scope::default(), &mut 0, 0, false)?;
-        if &*root.name != "builtin.module" {
-            return Err(unknown("a program that is not one module"));
-        }
-        if self.defined.contains(&false) {
-            return Err(damaged("a value is used but not defined"));
-        }
+        known(&*root.name == "builtin.module", "a program that is not one module")?;
+        intact(!self.defined.contains(&false), "a value is used but not defined")?;
         let mut sources = HashMap::new();
         self.drop_casts(&mut root, &mut sources)?;
         if !sources.is_empty() {
@@ -86,13 +66,12 @@ impl<'t, 'a> Builder<'t, 'a> {
 
     /// Drops the casts between the types of the portable form and those of other dialects, which are the same here.
     fn drop_casts(&self, operation: &mut Operation, sources: &mut HashMap<Value, Value>) -> Result<()> {
-        for block in operation.regions.iter_mut().flat_map(|region| &mut region.blocks) {
+        for block in operation.blocks_mut() {
             for operation in &mut block.operations {
                 if &*operation.name == CAST {
                     let kind = |value: &Value| &self.types[value.0 as usize];
-                    if !operation.operands.iter().map(kind).eq(operation.results.iter().map(kind)) {
-                        return Err(unknown("a cast between types"));
-                    }
+                    let is_same = operation.operands.iter().map(kind).eq(operation.results.iter().map(kind));
+                    known(is_same, "a cast between types")?;
                     sources.extend(operation.results.iter().copied().zip(operation.operands.iter().copied()));
                 }
                 self.drop_casts(operation, sources)?;
@@ -123,9 +102,7 @@ impl<'t, 'a> Builder<'t, 'a> {
             results.push(self.define(scope, next, kind)?);
         }
         let operands = parts.operands.iter().map(|&number| self.used(scope, number)).collect::<Result<_>>()?;
-        if parts.has_successors && !self.entries.is_lenient {
-            return Err(unknown(format_args!("operation {name} has successors")));
-        }
+        known(!parts.has_successors || self.entries.is_lenient, format_args!("operation {name} has successors"))?;
         let named = properties::named(&mut self.entries, &name, parts.properties, found, in_function);
         let (name, attributes) = self.entries.or(named, || (name, Vec::new()))?;
         let is_function = &*name == "func.func";
@@ -151,9 +128,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         if count == 0 {
             return Ok(Region::default());
         }
-        if count > 1 && !self.entries.is_lenient {
-            return Err(unknown("a region with several blocks"));
-        }
+        known(count == 1 || self.entries.is_lenient, "a region with several blocks")?;
         let values = reader.number()?;
         let first = scope.len();
         // Each value takes at least one byte where it is defined.
@@ -162,55 +137,35 @@ impl<'t, 'a> Builder<'t, 'a> {
         let mut next = first;
         let mut blocks = Vec::new();
         for _ in 0..count {
-            blocks.push(self.block(reader, scope, &mut next, end, depth, in_function)?);
+            let head = operations::head(reader, self.entries.tables)?;
+            let mut block = Block::default();
+            for (kind, location) in head.arguments {
+                let kind = self.entries.kind(kind)?;
+                block.arguments.push(self.define(scope, &mut next, kind)?);
+                block.names.push(match location {
+                    Some(location) if in_function => self.entries.location(location)?,
+                    _ => None,
+                });
+            }
+            for _ in 0..head.operations {
+                block.operations.push(self.operation(reader, scope, &mut next, depth + 1, in_function)?);
+            }
+            blocks.push(block);
         }
-        if next != end {
-            return Err(damaged("a region defines another number of values than it declares"));
-        }
+        intact(next == end, "a region defines another number of values than it declares")?;
         scope.truncate(first);
         Ok(Region { blocks })
     }
 
-    fn block(
-        &mut self,
-        reader: &mut Reader<'a>,
-        scope: &mut Scope,
-        next: &mut usize,
-        end: usize,
-        depth: usize,
-        in_function: bool,
-    ) -> Result<Block> {
-        let head = operations::head(reader, self.entries.tables)?;
-        let mut block = Block::default();
-        for (kind, location) in head.arguments {
-            let kind = self.entries.kind(kind)?;
-            block.arguments.push(self.define(scope, next, kind)?);
-            block.names.push(match location {
-                Some(location) if in_function => self.entries.location(location)?,
-                _ => None,
-            });
-        }
-        for _ in 0..head.operations {
-            let operation = self.operation(reader, scope, next, depth + 1, in_function)?;
-            if *next > end {
-                return Err(damaged("a region defines more values than it declares"));
-            }
-            block.operations.push(operation);
-        }
-        Ok(block)
-    }
-
     fn define(&mut self, scope: &mut Scope, next: &mut usize, kind: Type) -> Result<Value> {
-        // The module itself is in no region, and has no results.
+        // The scope ends with the region that is being read. The module itself is in no region, and has no results.
         let Some(place) = scope.get_mut(*next) else {
             return Err(damaged("a region defines more values than it declares"));
         };
         *next += 1;
         if let Some(value) = *place {
             let at = value.0 as usize;
-            if std::mem::replace(&mut self.defined[at], true) {
-                return Err(damaged("a value is defined twice"));
-            }
+            intact(!std::mem::replace(&mut self.defined[at], true), "a value is defined twice")?;
             self.types[at] = kind;
             return Ok(value);
         }
@@ -253,13 +208,24 @@ pub(super) fn alone<'a>(decoder: &mut Decoder<'_, 'a>, parts: &Parts<'a>, body: 
     Ok(Operation { attributes, regions, ..Operation::new(&name, Vec::new(), Vec::new()) })
 }
 
+/// The names of all kinds of operations, of which many may be one long string.
+fn names(tables: &Tables<'_>) -> Result<Vec<Name>> {
+    let mut left = entries::limit(tables);
+    let name = |number: usize| {
+        let (dialect, name) = tables.name(number);
+        left = left.checked_sub(dialect.len() + name.len()).ok_or_else(entries::too_large)?;
+        full_name(tables, number)
+    };
+    (0..tables.operations.len()).map(name).collect()
+}
+
 fn full_name(tables: &Tables<'_>, number: usize) -> Result<Name> {
     let (dialect, name) = tables.name(number);
     entries::name(&[dialect, name].join(&b'.'))
 }
 
 /// The attributes of an operation that are not its own.
-fn dictionary(decoder: &mut Decoder<'_, '_>, number: Option<usize>) -> Result<Vec<(Name, Attribute)>> {
+fn dictionary(decoder: &mut Decoder<'_, '_>, number: Option<usize>) -> Result<Attributes> {
     match number.map(|number| decoder.attribute(number)).transpose()? {
         None => Ok(Vec::new()),
         Some(Attribute::Dictionary(items)) => Ok(items.to_vec()),
@@ -275,9 +241,7 @@ fn replace_operands(operation: &mut Operation, sources: &HashMap<Value, Value>) 
         while let Some(source) = sources.get(operand) {
             *operand = *source;
             steps += 1;
-            if steps > sources.len() {
-                return Err(damaged("a cast of itself"));
-            }
+            intact(steps <= sources.len(), "a cast of itself")?;
         }
     }
     operation.inner_mut().try_for_each(|operation| replace_operands(operation, sources))

@@ -1,17 +1,17 @@
 //! The names of operations, and of their attributes, which bytecode has in a fixed order.
 
 use super::super::attributes::Entry;
-use super::super::damaged;
 use super::super::reader::Reader;
+use super::super::{damaged, intact};
+use super::attributes::channel;
 use super::entries::{name, Decoder};
-use super::stablehlo;
-use crate::module::{unknown, Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Scatter, Type};
+use crate::module::{
+    known, take, unknown, Algorithm, Attribute, Attributes, Conv, Dot, Element, Gather, Name, Scatter, Type,
+};
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
-
-type Attributes = Vec<(Name, Attribute)>;
 
 /// What stands beside each name.
 type Table<T> = LazyLock<HashMap<&'static str, T>>;
@@ -22,82 +22,97 @@ fn by_name<T: Copy>(rows: &[(&'static str, T)]) -> HashMap<&'static str, T> {
     rows.iter().rev().flat_map(each).collect()
 }
 
-/// The attributes of operations in bytecode, sorted by name. Those with a question mark may be missing, and those with a plus are
-/// not in every version. In the portable form, none is missing.
+/// The attributes of operations in bytecode, sorted by name: dialect, operations, attributes. Those with a question mark may be
+/// missing, and those with a plus are not in every version. In the portable form, none is missing.
 #[rustfmt::skip]
-static OWN: Table<&str> = Table::new(|| by_name(&[
-    ("builtin.module", "sym_name? sym_visibility?"),
-    ("func.call", "arg_attrs? callee no_inline? res_attrs?"),
-    ("func.func", "arg_attrs? function_type no_inline? res_attrs? sym_name sym_visibility?"),
-    ("sdy.manual_computation", "in_shardings manual_axes out_shardings"),
-    ("sdy.mesh", "mesh sym_name"),
-    ("sdy.named_computation", "in_shardings? name out_shardings?"),
-    ("sdy.reshard sdy.sharding_constraint", "sharding"),
-    ("sdy.sharding_group", "group_id"),
-    ("chlo.broadcast_add chlo.broadcast_and chlo.broadcast_atan2 chlo.broadcast_complex chlo.broadcast_divide \
-      chlo.broadcast_maximum chlo.broadcast_minimum chlo.broadcast_multiply chlo.broadcast_next_after chlo.broadcast_or \
-      chlo.broadcast_polygamma chlo.broadcast_power chlo.broadcast_remainder chlo.broadcast_shift_left \
-      chlo.broadcast_shift_right_arithmetic chlo.broadcast_shift_right_logical chlo.broadcast_subtract \
-      chlo.broadcast_xor chlo.broadcast_zeta", "broadcast_dimensions?"),
-    ("chlo.broadcast_compare", "broadcast_dimensions? compare_type? comparison_direction"),
-    ("chlo.constant chlo.constant_like", "value"),
-    ("chlo.ragged_dot", "precision_config? ragged_dot_dimension_numbers"),
-    ("chlo.scan", "dimension is_associative? is_reverse? scan_dim_size?"),
-    ("chlo.top_k", "is_stable?+ k"),
-    ("stablehlo.all_gather", "all_gather_dim channel_handle? replica_groups use_global_device_ids?"),
-    ("stablehlo.all_reduce", "channel_handle? replica_groups use_global_device_ids?"),
-    ("stablehlo.all_to_all", "channel_handle? concat_dimension replica_groups split_count split_dimension"),
-    ("stablehlo.batch_norm_grad stablehlo.batch_norm_inference stablehlo.batch_norm_training", "epsilon feature_index"),
-    ("stablehlo.broadcast", "broadcast_sizes"),
-    ("stablehlo.broadcast_in_dim", "broadcast_dimensions"),
-    ("stablehlo.cbrt stablehlo.cosine stablehlo.exponential stablehlo.exponential_minus_one stablehlo.log \
-      stablehlo.log_plus_one stablehlo.logistic stablehlo.rsqrt stablehlo.sine stablehlo.sqrt stablehlo.tan \
-      stablehlo.tanh", "result_accuracy?"),
-    ("stablehlo.cholesky", "lower?"),
-    ("stablehlo.collective_broadcast", "channel_handle? has_dynamic_root?+ replica_groups"),
-    ("stablehlo.collective_permute", "channel_handle? source_target_pairs"),
-    ("stablehlo.collective_reduce", "channel_handle? has_dynamic_root? replica_groups use_global_device_ids?"),
-    ("stablehlo.cross-replica-sum", "replica_groups"),
-    ("stablehlo.compare", "compare_type? comparison_direction"),
-    ("stablehlo.composite", "composite_attributes? decomposition name version?"),
-    ("stablehlo.concatenate stablehlo.get_dimension_size stablehlo.set_dimension_size", "dimension"),
-    ("stablehlo.constant", "value"),
-    ("stablehlo.dynamic_conv", "batch_group_count dimension_numbers feature_group_count lhs_dilation? padding?+ \
-      precision_config? rhs_dilation? window_reversal? window_strides?"),
-    ("stablehlo.convolution", "batch_group_count dimension_numbers feature_group_count \
-      lhs_dilation? padding? precision_config? rhs_dilation? window_reversal? window_strides?"),
-    ("stablehlo.custom_call", "api_version? backend_config? call_target_name called_computations? has_side_effect? \
-      operand_layouts? output_operand_aliases? result_layouts? result_tilings?+"),
-    ("stablehlo.dot", "precision_config?"),
-    ("stablehlo.dot_general", "algorithm? dot_dimension_numbers precision_config?"),
-    ("stablehlo.dynamic_broadcast_in_dim",
-     "broadcast_dimensions known_expanding_dimensions? known_nonexpanding_dimensions?"),
-    ("stablehlo.dynamic_gather", "dimension_numbers indices_are_sorted?"),
-    ("stablehlo.dynamic_slice", "slice_sizes"),
-    ("stablehlo.einsum stablehlo.unary_einsum", "einsum_config"),
-    ("stablehlo.fft", "fft_length fft_type"),
-    ("stablehlo.gather", "dimension_numbers indices_are_sorted? slice_sizes"),
-    ("stablehlo.get_tuple_element", "index"),
-    ("stablehlo.infeed", "infeed_config? layout?"),
-    ("stablehlo.iota stablehlo.dynamic_iota", "iota_dimension"),
-    ("stablehlo.map stablehlo.reduce stablehlo.reverse", "dimensions"),
-    ("stablehlo.outfeed", "outfeed_config?"),
-    ("stablehlo.pad", "edge_padding_high edge_padding_low interior_padding"),
-    ("stablehlo.recv stablehlo.send", "channel_handle is_host_transfer? source_target_pairs?"),
-    ("stablehlo.reduce_precision", "exponent_bits mantissa_bits"),
-    ("stablehlo.reduce_scatter", "channel_handle? replica_groups scatter_dimension use_global_device_ids?"),
-    ("stablehlo.reduce_window", "base_dilations? padding? window_dilations? window_dimensions window_strides?"),
-    ("stablehlo.rng", "rng_distribution"),
-    ("stablehlo.rng_bit_generator", "rng_algorithm"),
-    ("stablehlo.scatter", "indices_are_sorted? scatter_dimension_numbers unique_indices?"),
-    ("stablehlo.select_and_scatter", "padding? window_dimensions? window_strides?"),
-    ("stablehlo.slice", "limit_indices start_indices strides"),
-    ("stablehlo.sort", "dimension? is_stable?"),
-    ("stablehlo.torch_index_select", "batch_dims dim"),
-    ("stablehlo.trace", "tag"),
-    ("stablehlo.transpose", "permutation"),
-    ("stablehlo.triangular_solve", "left_side lower transpose_a unit_diagonal"),
-]));
+static OWN: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
+    let rows = [
+        ("builtin", "module", "sym_name? sym_visibility?"),
+        ("builtin", "unrealized_conversion_cast", ""),
+        ("func", "call", "arg_attrs? callee no_inline? res_attrs?"),
+        ("func", "func", "arg_attrs? function_type no_inline? res_attrs? sym_name sym_visibility?"),
+        ("func", "return", ""),
+        ("sdy", "manual_computation", "in_shardings manual_axes out_shardings"),
+        ("sdy", "mesh", "mesh sym_name"),
+        ("sdy", "named_computation", "in_shardings? name out_shardings?"),
+        ("sdy", "reshard sharding_constraint", "sharding"),
+        ("sdy", "return", ""),
+        ("sdy", "sharding_group", "group_id"),
+        ("chlo", "acos acosh _asin_acos_kernel asin asinh atan atanh bessel_i1e broadcast_select conj cosh digamma erf \
+          erf_inv erfc is_inf is_neg_inf is_pos_inf lgamma mulhi next_after polygamma sinh square tan zeta", ""),
+        ("chlo", "broadcast_add broadcast_and broadcast_atan2 broadcast_complex broadcast_divide broadcast_maximum \
+          broadcast_minimum broadcast_multiply broadcast_next_after broadcast_or broadcast_polygamma broadcast_power \
+          broadcast_remainder broadcast_shift_left broadcast_shift_right_arithmetic broadcast_shift_right_logical \
+          broadcast_subtract broadcast_xor broadcast_zeta", "broadcast_dimensions?"),
+        ("chlo", "broadcast_compare", "broadcast_dimensions? compare_type? comparison_direction"),
+        ("chlo", "constant constant_like", "value"),
+        ("chlo", "ragged_dot", "precision_config? ragged_dot_dimension_numbers"),
+        ("chlo", "scan", "dimension is_associative? is_reverse? scan_dim_size?"),
+        ("chlo", "top_k", "is_stable?+ k"),
+        ("stablehlo", "abs add after_all and async_done async_start atan2 bitcast_convert case ceil clamp complex \
+          convert count_leading_zeros create_token divide dynamic_pad dynamic_reshape dynamic_update_slice floor if \
+          imag is_finite maximum minimum multiply negate not optimization_barrier or partition_id popcnt power real \
+          real_dynamic_slice remainder replica_id reshape return round_nearest_afz round_nearest_even select \
+          shift_left shift_right_arithmetic shift_right_logical sign subtract tuple uniform_dequantize \
+          uniform_quantize while xor", ""),
+        ("stablehlo", "all_gather", "all_gather_dim channel_handle? replica_groups use_global_device_ids?"),
+        ("stablehlo", "all_reduce", "channel_handle? replica_groups use_global_device_ids?"),
+        ("stablehlo", "all_to_all", "channel_handle? concat_dimension replica_groups split_count split_dimension"),
+        ("stablehlo", "batch_norm_grad batch_norm_inference batch_norm_training", "epsilon feature_index"),
+        ("stablehlo", "broadcast", "broadcast_sizes"),
+        ("stablehlo", "broadcast_in_dim", "broadcast_dimensions"),
+        ("stablehlo", "cbrt cosine exponential exponential_minus_one log log_plus_one logistic rsqrt sine sqrt tan \
+          tanh", "result_accuracy?"),
+        ("stablehlo", "cholesky", "lower?"),
+        ("stablehlo", "collective_broadcast", "channel_handle? has_dynamic_root?+ replica_groups"),
+        ("stablehlo", "collective_permute", "channel_handle? source_target_pairs"),
+        ("stablehlo", "collective_reduce", "channel_handle? has_dynamic_root? replica_groups use_global_device_ids?"),
+        ("stablehlo", "cross-replica-sum", "replica_groups"),
+        ("stablehlo", "compare", "compare_type? comparison_direction"),
+        ("stablehlo", "composite", "composite_attributes? decomposition name version?"),
+        ("stablehlo", "concatenate get_dimension_size set_dimension_size", "dimension"),
+        ("stablehlo", "constant", "value"),
+        ("stablehlo", "dynamic_conv", "batch_group_count dimension_numbers feature_group_count lhs_dilation? padding?+ \
+          precision_config? rhs_dilation? window_reversal? window_strides?"),
+        ("stablehlo", "convolution", "batch_group_count dimension_numbers feature_group_count lhs_dilation? padding? \
+          precision_config? rhs_dilation? window_reversal? window_strides?"),
+        ("stablehlo", "custom_call", "api_version? backend_config? call_target_name called_computations? \
+          has_side_effect? operand_layouts? output_operand_aliases? result_layouts? result_tilings?+"),
+        ("stablehlo", "dot", "precision_config?"),
+        ("stablehlo", "dot_general", "algorithm? dot_dimension_numbers precision_config?"),
+        ("stablehlo", "dynamic_broadcast_in_dim", "broadcast_dimensions known_expanding_dimensions? \
+          known_nonexpanding_dimensions?"),
+        ("stablehlo", "dynamic_gather", "dimension_numbers indices_are_sorted?"),
+        ("stablehlo", "dynamic_slice", "slice_sizes"),
+        ("stablehlo", "einsum unary_einsum", "einsum_config"),
+        ("stablehlo", "fft", "fft_length fft_type"),
+        ("stablehlo", "gather", "dimension_numbers indices_are_sorted? slice_sizes"),
+        ("stablehlo", "get_tuple_element", "index"),
+        ("stablehlo", "infeed", "infeed_config? layout?"),
+        ("stablehlo", "iota dynamic_iota", "iota_dimension"),
+        ("stablehlo", "map reduce reverse", "dimensions"),
+        ("stablehlo", "outfeed", "outfeed_config?"),
+        ("stablehlo", "pad", "edge_padding_high edge_padding_low interior_padding"),
+        ("stablehlo", "recv send", "channel_handle is_host_transfer? source_target_pairs?"),
+        ("stablehlo", "reduce_precision", "exponent_bits mantissa_bits"),
+        ("stablehlo", "reduce_scatter", "channel_handle? replica_groups scatter_dimension use_global_device_ids?"),
+        ("stablehlo", "reduce_window", "base_dilations? padding? window_dilations? window_dimensions window_strides?"),
+        ("stablehlo", "rng", "rng_distribution"),
+        ("stablehlo", "rng_bit_generator", "rng_algorithm"),
+        ("stablehlo", "scatter", "indices_are_sorted? scatter_dimension_numbers unique_indices?"),
+        ("stablehlo", "select_and_scatter", "padding? window_dimensions? window_strides?"),
+        ("stablehlo", "slice", "limit_indices start_indices strides"),
+        ("stablehlo", "sort", "dimension? is_stable?"),
+        ("stablehlo", "torch_index_select", "batch_dims dim"),
+        ("stablehlo", "trace", "tag"),
+        ("stablehlo", "transpose", "permutation"),
+        ("stablehlo", "triangular_solve", "left_side lower transpose_a unit_diagonal"),
+    ];
+    let each = |(dialect, names, list): (_, &'static str, _)| {
+        names.split_ascii_whitespace().map(move |name| ((dialect, name), list))
+    };
+    rows.into_iter().flat_map(each).collect()
+});
 
 /// The same for the portable form, where it differs. Versions are part of the names.
 #[rustfmt::skip]
@@ -160,11 +175,11 @@ const AXES: u64 = 23;
 enum Elements {
     Any,
     /// Attributes of this number.
-    Attributes(u64),
+    Of(u64),
     /// If it is a constant, numbers of this type.
     Numbers(DType),
 }
-use Elements::{Any, Attributes as Of, Numbers};
+use Elements::{Any, Numbers, Of};
 
 /// What the properties of the portable form must be: attributes of one of these numbers. Others are constants of integers.
 #[rustfmt::skip]
@@ -203,23 +218,6 @@ static KINDS: Table<(&[u64], Elements)> = Table::new(|| by_name(&[
     ("function_type lhs_precision_type rhs_precision_type", (&[TYPE], Any)),
 ]));
 
-/// Operations of StableHLO without attributes.
-#[rustfmt::skip]
-static NONE: Table<&str> = Table::new(|| by_name(&[
-    ("abs add after_all and async_done async_start atan2 bitcast_convert case ceil clamp complex convert \
-      count_leading_zeros create_token divide dynamic_pad dynamic_reshape dynamic_update_slice floor if imag is_finite \
-      maximum minimum multiply negate not optimization_barrier or partition_id popcnt power real real_dynamic_slice \
-      remainder replica_id reshape return round_nearest_afz round_nearest_even select shift_left \
-      shift_right_arithmetic shift_right_logical sign subtract tuple uniform_dequantize uniform_quantize while xor", ""),
-]));
-
-/// Operations of CHLO without attributes.
-#[rustfmt::skip]
-static CHLO: Table<&str> = Table::new(|| by_name(&[
-    ("acos acosh _asin_acos_kernel asin asinh atan atanh bessel_i1e broadcast_select conj cosh digamma erf \
-      erf_inv erfc is_inf is_neg_inf is_pos_inf lgamma mulhi next_after polygamma sinh square tan zeta", ""),
-]));
-
 /// The name of an operation, and its attributes: its properties, and then those of the dictionary.
 pub(super) fn named<'a>(
     decoder: &mut Decoder<'_, 'a>,
@@ -231,21 +229,14 @@ pub(super) fn named<'a>(
     if let Some(portable) = full_name.strip_prefix("vhlo.") {
         return of_portable(decoder, portable, properties, others, in_function);
     }
-    let bare = || match full_name.split_once('.')? {
-        ("stablehlo", name) => NONE.get(name),
-        ("chlo", name) => CHLO.get(name),
-        _ => matches!(&**full_name, "func.return" | "sdy.return" | super::CAST).then_some(&""),
-    };
-    let Some(list) = OWN.get(&**full_name).or_else(bare) else {
-        return Err(unknown(format_args!("operation {full_name}")));
-    };
+    let list = full_name.split_once('.').and_then(|name| OWN.get(&name));
+    let list = list.ok_or_else(|| unknown(format_args!("operation {full_name}")))?;
     let mut attributes = Attributes::new();
     if let Some(mut reader) = properties {
         let keys = list.split_ascii_whitespace();
         let has_all = reader.numbers()? == keys.clone().count();
-        let keys = keys.filter(|key| has_all || !key.ends_with('+')).map(|key| key.trim_end_matches('+'));
-        for key in keys {
-            match key.strip_suffix('?') {
+        for key in keys.filter(|key| has_all || !key.ends_with('+')) {
+            match key.trim_end_matches('+').strip_suffix('?') {
                 Some(key) => {
                     let value = decoder.next_optional(&mut reader)?;
                     attributes.extend(value.map(|value| (key.into(), value)));
@@ -253,33 +244,27 @@ pub(super) fn named<'a>(
                 None => attributes.push((key.into(), decoder.next_attribute(&mut reader)?)),
             }
         }
-        if !reader.is_empty() {
-            return Err(unknown(format_args!("operation {full_name} has an unknown property")));
-        }
+        known(reader.is_empty(), format_args!("operation {full_name} has an unknown property"))?;
     }
     attributes.retain(|(key, value)| !(&**key == "result_accuracy" && *value == Attribute::Unit));
     attributes.extend(others);
     Ok((full_name.clone(), attributes))
 }
 
-/// The name in StableHLO of an operation of the portable form without its version.
-fn of_base(base: &str) -> Name {
+/// The dialect of an operation of the portable form without its version.
+fn dialect_of(base: &str) -> &'static str {
     match base {
-        "func" | "call" => format!("func.{base}").into(),
-        _ => format!("stablehlo.{base}").into(),
+        "func" | "call" => "func",
+        _ => "stablehlo",
     }
 }
 
 /// The name of an operation of the portable form without its version, and the names of its properties; `None` if it is not known.
 pub(in super::super) fn of_name(portable: &str) -> Option<(&str, &'static str)> {
     let (base, version) = portable.rsplit_once("_v")?;
-    let list = match PORTABLE.get(portable).or_else(|| NONE.get(base)) {
-        Some(list) => list,
-        // Newer versions of operations may have other properties.
-        None if !matches!(version, "1" | "2") => return None,
-        None => OWN.get(&*of_base(base))?,
-    };
-    Some((base, list))
+    let list = PORTABLE.get(portable).or_else(|| OWN.get(&(dialect_of(base), base)))?;
+    // Newer versions of operations with properties may have others.
+    (list.is_empty() || matches!(version, "1" | "2")).then_some((base, list))
 }
 
 /// The keys in a list, which are all there in the portable form.
@@ -296,9 +281,7 @@ pub(in super::super) fn check(decoder: &mut Decoder<'_, '_>, name: &[u8], mut pr
     let Some((_, list)) = std::str::from_utf8(name).ok().and_then(of_name) else { return Ok(()) };
     for key in keys(list) {
         let attribute = decoder.tables.entries.attribute(&mut properties)?;
-        if !fits(decoder, attribute, key)? {
-            return Err(damaged("an operation lacks a required property"));
-        }
+        intact(fits(decoder, attribute, key)?, "an operation lacks a required property")?;
     }
     Ok(())
 }
@@ -311,7 +294,10 @@ fn fits(decoder: &mut Decoder<'_, '_>, attribute: &Entry<'_>, key: &str) -> Resu
         return Ok(false);
     }
     match elements {
-        Numbers(dtype) if found == CONSTANT => return decoder.has_elements(&mut content, dtype),
+        Numbers(dtype) if found == CONSTANT => {
+            let kind = decoder.next_type(&mut content)?;
+            return Ok(kind.as_tensor().is_some_and(|tensor| tensor.element.dtype() == Some(dtype)));
+        }
         Of(kind) => {
             for _ in 0..content.count()? {
                 if !decoder.tables.entries.attribute(&mut content)?.is_one_of(b"vhlo", &[kind])? {
@@ -328,23 +314,18 @@ fn of_portable<'a>(
     decoder: &mut Decoder<'_, 'a>,
     portable: &str,
     properties: Option<Reader<'a>>,
-    others: Attributes,
+    mut others: Attributes,
     in_function: bool,
 ) -> Result<(Name, Attributes)> {
     let (base, list) = of_name(portable).ok_or_else(|| unknown(format_args!("operation vhlo.{portable}")))?;
-    let full_name = match base {
-        "return" if in_function => "func.return".into(),
-        _ => of_base(base),
-    };
+    let is_end = base == "return" && in_function;
+    let full_name = format!("{}.{base}", if is_end { "func" } else { dialect_of(base) }).into();
     let mut found = Attributes::new();
-    let mut others = others;
     if let Some(mut reader) = properties {
         for key in keys(list) {
             found.push((key.into(), decoder.next_attribute(&mut reader)?));
         }
-        if !reader.is_empty() {
-            return Err(unknown(format_args!("operation vhlo.{portable} has an unknown property")));
-        }
+        known(reader.is_empty(), format_args!("operation vhlo.{portable} has an unknown property"))?;
     } else {
         // Up to StableHLO 0.14, the attributes are in the dictionary.
         (found, others) = others.into_iter().partition(|(name, _)| keys(list).any(|key| key == &**name));
@@ -355,12 +336,6 @@ fn of_portable<'a>(
     }
     attributes.extend(others);
     Ok((full_name, attributes))
-}
-
-/// Takes an attribute out of a list.
-fn take(attributes: &mut Attributes, name: &str) -> Option<Attribute> {
-    let at = attributes.iter().position(|(key, _)| &**key == name)?;
-    Some(attributes.remove(at).1)
 }
 
 /// The attributes of StableHLO that the portable form divides into several.
@@ -390,7 +365,7 @@ fn combined(base: &str, parts: &mut Attributes) -> Result<Attributes> {
         let kind = take(parts, "channel_type").and_then(|value| value.as_integer());
         // Without a channel, it is zero.
         if handle != 0 || kind.is_some() {
-            add("channel_handle", stablehlo::channel(handle, kind.unwrap_or(0)));
+            add("channel_handle", channel(handle, kind.unwrap_or(0)));
         }
     }
     Ok(attributes)

@@ -1,6 +1,6 @@
 //! Quantized numbers, as their text: `!quant.uniform<i8:f32, 0.5:-3>`.
 
-use super::super::damaged;
+use super::super::intact;
 use super::super::reader::Reader;
 use super::entries::Decoder;
 use crate::module::{unknown, Element, Type};
@@ -20,9 +20,8 @@ pub(super) fn kind<'a>(decoder: &mut Decoder<'_, 'a>, reader: &mut Reader<'a>, i
         None => {
             let scales = (0..reader.count()?).map(|_| float(reader)).collect::<Result<Vec<_>>>()?;
             let zeros = reader.signed_numbers()?;
-            if scales.len() != zeros.len() {
-                return Err(damaged("the scales of quantized numbers do not match their zero points"));
-            }
+            let is_complete = scales.len() == zeros.len();
+            intact(is_complete, "the scales of quantized numbers do not match their zero points")?;
             let parts: Vec<_> = scales.iter().zip(zeros).map(|(scale, zero)| scaled(scale, zero)).collect();
             format!("{{{}}}", parts.join(", "))
         }
@@ -40,9 +39,7 @@ fn scaled(scale: &str, zero: i64) -> String {
 
 fn float(reader: &mut Reader<'_>) -> Result<String> {
     let scale = f64::from_bits(reader.signed()? as u64);
-    if !scale.is_finite() {
-        return Err(damaged("a scale is not finite"));
-    }
+    intact(scale.is_finite(), "a scale is not finite")?;
     Ok(format!("{scale:.20e}"))
 }
 

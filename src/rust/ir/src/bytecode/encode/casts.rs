@@ -2,6 +2,7 @@
 
 use super::super::decode::CAST;
 use crate::module::{Block, Module, Operation, Type, Value};
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 /// Operations of other dialects stay as they are in a portable artifact.
@@ -9,19 +10,19 @@ pub(super) fn is_of_other_dialect(operation: &Operation) -> bool {
     operation.name.starts_with("sdy.") || operation.name.starts_with("chlo.")
 }
 
-/// The module with casts, and the values that have types of MLIR itself. `None` without operations of other dialects.
-pub(super) fn with_casts(module: &Module) -> Option<(Module, HashSet<Value>)> {
+/// The module, with casts if it has operations of other dialects, and the values that have types of MLIR itself.
+pub(super) fn with_casts(module: &Module) -> (Cow<'_, Module>, HashSet<Value>) {
     fn contains(operation: &Operation) -> bool {
         operation.inner().any(|operation| is_of_other_dialect(operation) || contains(operation))
     }
     if !contains(&module.root) {
-        return None;
+        return (Cow::Borrowed(module), HashSet::new());
     }
     let mut module = module.clone();
     let mut casts = Casts { types: &mut module.types, plain: HashSet::new() };
-    module.root.regions.iter_mut().flat_map(|region| &mut region.blocks).for_each(|block| casts.block(block, false));
+    module.root.blocks_mut().for_each(|block| casts.block(block, false));
     let plain = casts.plain;
-    Some((module, plain))
+    (Cow::Owned(module), plain)
 }
 
 struct Casts<'a> {
@@ -34,40 +35,35 @@ impl Casts<'_> {
     fn block(&mut self, block: &mut Block, is_plain: bool) {
         let mut operations = Vec::new();
         if is_plain {
-            for argument in &mut block.arguments {
-                let own = std::mem::replace(argument, self.twin(*argument));
-                operations.push(Operation::new(CAST, vec![*argument], vec![own]));
-            }
+            operations = self.twins(&mut block.arguments, |own, twin| cast(twin, own));
         }
         for mut operation in std::mem::take(&mut block.operations) {
             let is_other = is_of_other_dialect(&operation);
-            operation
-                .regions
-                .iter_mut()
-                .flat_map(|region| &mut region.blocks)
-                .for_each(|block| self.block(block, is_other));
-            let mut back = Vec::new();
-            if is_other {
-                for operand in &mut operation.operands {
-                    let own = std::mem::replace(operand, self.twin(*operand));
-                    operations.push(Operation::new(CAST, vec![own], vec![*operand]));
-                }
-                for result in &mut operation.results {
-                    let own = std::mem::replace(result, self.twin(*result));
-                    back.push(Operation::new(CAST, vec![*result], vec![own]));
-                }
+            operation.blocks_mut().for_each(|block| self.block(block, is_other));
+            if !is_other {
+                operations.push(operation);
+                continue;
             }
+            operations.extend(self.twins(&mut operation.operands, cast));
+            let back = self.twins(&mut operation.results, |own, twin| cast(twin, own));
             operations.push(operation);
-            operations.append(&mut back);
+            operations.extend(back);
         }
         block.operations = operations;
     }
 
-    /// The same value with a type of MLIR itself.
-    fn twin(&mut self, value: Value) -> Value {
-        let twin = Value(self.types.len() as u32);
-        self.types.push(self.types[value.0 as usize].clone());
-        self.plain.insert(twin);
-        twin
+    /// Replaces values by twins, which have types of MLIR itself; what `cast` makes of each value and its twin.
+    fn twins(&mut self, values: &mut [Value], cast: impl Fn(Value, Value) -> Operation) -> Vec<Operation> {
+        let twin = |value: &mut Value| {
+            let twin = Value(self.types.len() as u32);
+            self.types.push(self.types[value.0 as usize].clone());
+            self.plain.insert(twin);
+            cast(std::mem::replace(value, twin), twin)
+        };
+        values.iter_mut().map(twin).collect()
     }
+}
+
+fn cast(from: Value, to: Value) -> Operation {
+    Operation::new(CAST, vec![from], vec![to])
 }

@@ -1,6 +1,6 @@
 //! Attributes and types of the portable form, and the few of MLIR itself.
 
-use super::super::decode::vhlo;
+use super::super::decode::types::number_of_type;
 use super::{number, numbers, signed, signed_list, Dialect, Writer};
 use crate::module::choices;
 use crate::module::{shown, shown_attribute, Attribute, Dense, Element, Name, Type, Value};
@@ -11,20 +11,20 @@ use std::borrow::Cow;
 
 impl Writer<'_> {
     /// An entry of a kind with these numbers after it.
-    fn entry(&mut self, dialect: Dialect, kind: usize, parts: &[usize]) -> usize {
+    pub fn entry(&mut self, dialect: Dialect, kind: usize, parts: &[usize]) -> usize {
         self.attributes.number((dialect, true, numbers(&[&[kind], parts].concat())))
     }
 
     /// The location of an argument with a name, or an unknown one.
     pub fn location(&mut self, name: Option<&Name>) -> usize {
         let unknown = self.entry(Dialect::Builtin, 15, &[]);
-        let Some(name) = name.map(|name| self.text(name)) else { return unknown };
+        let Some(name) = name.map(|name| self.text(name.as_bytes())) else { return unknown };
         self.entry(Dialect::Builtin, 14, &[name, unknown])
     }
 
     /// A string of MLIR itself.
-    fn text(&mut self, text: &str) -> usize {
-        let string = self.string(text.as_bytes());
+    fn text(&mut self, text: &[u8]) -> usize {
+        let string = self.string(text);
         self.entry(Dialect::Builtin, 2, &[string])
     }
 
@@ -32,7 +32,7 @@ impl Writer<'_> {
     pub fn dictionary(&mut self, items: &[(Name, usize)]) -> usize {
         let mut parts = vec![items.len()];
         for (name, value) in items {
-            parts.extend([self.text(name), *value]);
+            parts.extend([self.text(name.as_bytes()), *value]);
         }
         self.entry(Dialect::Builtin, 1, &parts)
     }
@@ -40,14 +40,12 @@ impl Writer<'_> {
     /// An attribute of MLIR itself or of another dialect, in text except for names.
     pub fn plain(&mut self, attribute: &Attribute) -> Result<usize> {
         if let Attribute::String(bytes) = attribute {
-            let string = self.string(bytes);
-            return Ok(self.entry(Dialect::Builtin, 2, &[string]));
+            return Ok(self.text(bytes));
         }
         let text = shown_attribute(attribute).map_err(|_| self.no_form("an attribute without a portable form"))?;
         Ok(self.attributes.number((Dialect::Builtin, false, [text.as_bytes(), &[0]].concat())))
     }
 
-    /// The number of a value's type.
     pub fn type_of(&mut self, value: Value) -> Result<usize> {
         let kind = self.module.type_of(value);
         if !self.plain.contains(&value) {
@@ -67,17 +65,8 @@ impl Writer<'_> {
         written
     }
 
-    /// An attribute of an operation.
-    pub fn property(&mut self, key: &str, value: &Attribute) -> Result<usize> {
-        match value {
-            Attribute::Integer(version @ 0..=127, _) if key == "api_version" => {
-                Ok(self.entry(Dialect::Vhlo, 5, &[*version as usize]))
-            }
-            _ => self.attribute(value),
-        }
-    }
-
-    fn attribute(&mut self, attribute: &Attribute) -> Result<usize> {
+    /// An attribute of the portable form.
+    pub fn attribute(&mut self, attribute: &Attribute) -> Result<usize> {
         self.deeper(|this| this.portable(attribute))
     }
 
@@ -113,9 +102,9 @@ impl Writer<'_> {
             }
             Attribute::Type(kind) => numbers(&[17, self.kind(kind)?]),
             Attribute::Bounds(bounds) => [numbers(&[18]), sizes(bounds)].concat(),
-            Attribute::Other(text) if text.starts_with("dense<") => match text::constant(text) {
-                Some(dense) => self.dense(&dense)?,
-                None => return Err(self.no_form("a constant that cannot be read")),
+            Attribute::Other(text) if text.starts_with("dense<") => match text::attribute(text) {
+                Some(Attribute::Dense(dense)) => self.dense(&dense)?,
+                _ => return Err(self.no_form("a constant that cannot be read")),
             },
             Attribute::Other(text) if !text.starts_with("#stablehlo") => return self.plain(attribute),
             Attribute::Other(text) => match text.strip_prefix("#stablehlo.output_operand_alias<") {
@@ -234,7 +223,7 @@ impl Writer<'_> {
             Some(part) => numbers(&[1, self.element(&Element::Other(part.into()))?]),
             None => {
                 let unknown = || self.no_form(&format!("the type {name}, which has no portable form"));
-                numbers(&[vhlo::number_of_type(&name).ok_or_else(unknown)?])
+                numbers(&[number_of_type(&name).ok_or_else(unknown)?])
             }
         };
         Ok(self.types.number((Dialect::Vhlo, true, content)))

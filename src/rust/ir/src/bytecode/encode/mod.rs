@@ -6,6 +6,7 @@ mod entries;
 mod properties;
 mod quantized;
 
+use super::operations::{ATTRIBUTES, OPERANDS, REGIONS, RESULTS};
 use super::{DIALECTS, ENTRIES, MAGIC, OFFSETS, OPERATIONS, STRINGS};
 use crate::module::{Attribute, Block, Module, Name, Operation, Region, Value};
 use pjrt_base::error::{Error, Kind, Result};
@@ -17,12 +18,6 @@ const PRODUCER: &[u8] = b"StableHLO_v0.9.0\0";
 
 /// Regions and attributes nest less deep: this module uses recursion, and so do readers.
 const MAX_NESTING: usize = 90;
-
-/// The parts that an operation has.
-const ATTRIBUTES: u8 = 0x01;
-const RESULTS: u8 = 0x02;
-const OPERANDS: u8 = 0x04;
-const REGIONS: u8 = 0x10;
 
 /// The dialects, in the order of the file. The last are only there if they are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,11 +37,9 @@ impl Module {
     /// # Errors
     /// `UnsupportedProgram`, which names the operation, for what has no portable form.
     pub fn artifact(&self) -> Result<Vec<u8>> {
-        let changed = casts::with_casts(self);
-        let (module, plain) = changed.map_or((None, HashSet::new()), |(module, plain)| (Some(module), plain));
-        let module = module.as_ref().unwrap_or(self);
+        let (module, plain) = casts::with_casts(self);
         let mut writer = Writer {
-            module,
+            module: &module,
             plain,
             strings: Numbered(HashMap::new()),
             names: Numbered(HashMap::new()),
@@ -115,8 +108,14 @@ impl Writer<'_> {
             _ => (operation.base().to_owned(), operation.attributes.clone()),
         };
         let item = |(key, value): (Name, Attribute)| {
-            let value = if dialect == Dialect::Vhlo { self.property(&key, &value)? } else { self.plain(&value)? };
-            Ok((key, value))
+            let number = match value {
+                _ if dialect != Dialect::Vhlo => self.plain(&value)?,
+                Attribute::Integer(version @ 0..=127, _) if &*key == "api_version" => {
+                    self.entry(dialect, 5, &[version as usize])
+                }
+                _ => self.attribute(&value)?,
+            };
+            Ok((key, number))
         };
         let attributes = attributes.into_iter().map(item).collect::<Result<Vec<_>>>()?;
         let name = (dialect, self.string(name.as_bytes()));
@@ -192,10 +191,10 @@ impl Writer<'_> {
 
     /// The whole file.
     fn file(mut self, operations: &[u8]) -> Vec<u8> {
-        let others = [(Dialect::Sdy, "sdy"), (Dialect::Chlo, "chlo")];
         let is_used = |dialect| self.names.0.keys().any(|(own, _)| *own == dialect);
-        let others: Vec<_> = others.into_iter().filter(|(dialect, _)| is_used(*dialect)).collect();
-        let dialects = [&[(Dialect::Builtin, "builtin"), (Dialect::Vhlo, "vhlo")], &others[..]].concat();
+        let mut dialects = vec![(Dialect::Builtin, "builtin"), (Dialect::Vhlo, "vhlo")];
+        dialects
+            .extend([(Dialect::Sdy, "sdy"), (Dialect::Chlo, "chlo")].iter().filter(|(dialect, _)| is_used(*dialect)));
         let place = |dialect| dialects.iter().position(|(own, _)| *own == dialect).unwrap_or(0);
         let numbers: Vec<usize> = dialects.iter().map(|(_, name)| self.string(name.as_bytes())).collect();
         let mut named = Vec::new();

@@ -1,11 +1,9 @@
 //! The names of operations in the portable form, and their properties, of which none is omitted.
 
 use super::super::decode::properties::{keys, of_name, repeated, usual};
-use crate::module::{Attribute, Dense, Element, Name, Operation, Type};
+use crate::module::{Attribute, Attributes, Dense, Element, Operation, Type};
 use pjrt_data::dtype::DType;
 use std::sync::Arc;
-
-type Attributes = Vec<(Name, Attribute)>;
 
 /// The name of an operation and its attributes in the portable form; `None` if it has none.
 pub(super) fn portable(operation: &Operation) -> Option<(String, Attributes)> {

@@ -1,6 +1,6 @@
 //! The text of attributes and types.
 
-use super::super::{constant, unknown, Attribute, Name, Type};
+use super::super::{constant, known, unknown, Attribute, Name, Type};
 use super::{put, Writer, MAX_NESTING};
 use pjrt_base::error::{Error, Kind, Result};
 use std::fmt::Write;
@@ -39,9 +39,7 @@ pub(super) fn string(bytes: &[u8], out: &mut String) {
 impl Writer<'_> {
     /// What `write` adds, unless it nests too deep.
     fn deeper(&mut self, write: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        if self.depth > MAX_NESTING {
-            return Err(unknown("attributes that nest too deep"));
-        }
+        known(self.depth <= MAX_NESTING, "attributes that nest too deep")?;
         if self.out.len() > MAX_TEXT {
             return Err(Error::new(Kind::UnsupportedProgram, "The program is too large to be written as text."));
         }
