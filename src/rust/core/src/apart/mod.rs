@@ -15,7 +15,6 @@ pub use cancel::Cancel;
 pub(crate) use pool::Pool;
 pub use pool::{has_helper, set_helper};
 
-use crate::apart::protocol::Request;
 use std::time::Duration;
 
 /// Where programs are compiled.
@@ -34,11 +33,4 @@ pub struct Limits {
     /// Resident memory in bytes.
     pub memory: Option<u64>,
     pub time: Option<Duration>,
-}
-
-impl Limits {
-    fn apply(self, request: &mut Request) {
-        request.memory = self.memory.unwrap_or(0);
-        request.milliseconds = self.time.map_or(0, |time| (time.as_millis() as u64).max(1));
-    }
 }

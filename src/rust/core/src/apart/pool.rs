@@ -1,9 +1,9 @@
 //! The helpers of one client.
 
 #[cfg(unix)]
-use crate::apart::process::{Ending, Helper};
+use crate::apart::process::Helper;
 use crate::apart::protocol::{Request, Setup};
-use crate::apart::{Cancel, Limits};
+use crate::apart::Cancel;
 use pjrt_base::error::Result;
 #[cfg(unix)]
 use pjrt_base::error::{Error, Kind, RESOURCE_EXHAUSTED};
@@ -12,8 +12,6 @@ use pjrt_base::reason::Reason;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_ffi::api::PluginValue;
 use std::ffi::OsString;
-#[cfg(unix)]
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -25,7 +23,6 @@ pub fn set_helper(program: &Path) {
     *HELPER.lock().unpoisoned() = Some(program.to_owned()).filter(|program| cfg!(unix) && program.is_file());
 }
 
-/// Whether there is a helper's program.
 pub fn has_helper() -> bool {
     helper().is_some()
 }
@@ -44,13 +41,10 @@ pub(crate) struct Pool {
     environment: Arc<Environment>,
     /// The value of `NPROC`, by which XLA counts threads at the creation of each client.
     threads: Option<OsString>,
+    /// The one that waits for the next program. More of them work at the same time.
     #[cfg(unix)]
-    idle: Mutex<Vec<Helper>>,
+    idle: Mutex<Option<Helper>>,
 }
-
-/// How many helpers wait for the next program. More of them work at the same time.
-#[cfg(unix)]
-const IDLE: usize = 1;
 
 /// The variable for the plugin's messages, and the value with which it has none but fatal ones.
 const LOG_LEVEL: (&str, &str) = ("TF_CPP_MIN_LOG_LEVEL", "3");
@@ -83,8 +77,7 @@ impl Pool {
     ///
     /// # Errors
     /// The compiler's; `CompilerCrashed` if the helper ends; `Interrupted` once `cancel` is cancelled.
-    pub fn compile(&self, mut request: Request, limits: Limits, cancel: &Cancel) -> Result<Option<Vec<u8>>> {
-        limits.apply(&mut request);
+    pub fn compile(&self, mut request: Request, cancel: &Cancel) -> Result<Option<Vec<u8>>> {
         if let Ok(folder) = std::env::current_dir() {
             request = request.in_folder(&folder);
         }
@@ -99,7 +92,10 @@ impl Pool {
             Ok(answer) => {
                 helper.flush_log(self.is_verbose());
                 if !answer.is_last {
-                    self.give_back(helper);
+                    let mut idle = self.idle.lock().unpoisoned();
+                    if idle.is_none() {
+                        *idle = Some(helper);
+                    }
                 }
                 answer.failure.map_or(Ok(answer.payload), |failure| Err(failure.into()))
             }
@@ -108,14 +104,15 @@ impl Pool {
                     // The lines are read again below.
                     helper.show_log();
                 }
-                Err(crashed(&helper.end()))
+                Err(helper.end())
             }
         }
     }
 
     /// An idle helper, or a new one; `None` if the system starts none.
     fn take(&self) -> Result<Option<Helper>> {
-        while let Some(mut helper) = self.idle.lock().unpoisoned().pop() {
+        let idle = self.idle.lock().unpoisoned().take();
+        if let Some(mut helper) = idle {
             if helper.is_alive() {
                 return Ok(Some(helper));
             }
@@ -124,22 +121,19 @@ impl Pool {
         let mut environment = (*self.environment).clone();
         environment.retain(|(name, _)| name != THREADS);
         environment.extend(self.threads.iter().map(|threads| (THREADS.into(), threads.clone())));
-        let started = Helper::start(&program, &environment, &self.setup);
-        started.map(Some).map_err(|error| not_started(&program, &error))
+        Helper::start(&program, &environment, &self.setup).map(Some).map_err(|error| {
+            let is_limit = error.kind() == std::io::ErrorKind::WouldBlock;
+            let kind = if is_limit { Kind::Pjrt(RESOURCE_EXHAUSTED) } else { Kind::Io };
+            let message = format!("Cannot start the compiler '{}': {error}.", program.display());
+            Error::new(kind, message).hint(Reason::CompileInside)
+        })
     }
 
-    /// Ends the helpers that are idle.
+    /// Ends the helper that is idle.
     pub fn clear(&self) {
-        // They end when dropped, without the lock.
-        let idle = std::mem::take(&mut *self.idle.lock().unpoisoned());
+        // It ends when dropped, without the lock.
+        let idle = self.idle.lock().unpoisoned().take();
         drop(idle);
-    }
-
-    fn give_back(&self, helper: Helper) {
-        let mut idle = self.idle.lock().unpoisoned();
-        if idle.len() < IDLE {
-            idle.push(helper);
-        }
     }
 }
 
@@ -149,8 +143,7 @@ impl Pool {
     ///
     /// # Errors
     /// None.
-    pub fn compile(&self, mut request: Request, limits: Limits, _: &Cancel) -> Result<Option<Vec<u8>>> {
-        limits.apply(&mut request);
+    pub fn compile(&self, _: Request, _: &Cancel) -> Result<Option<Vec<u8>>> {
         let _ = (&self.setup, &self.threads, self.is_verbose(), helper());
         Ok(None)
     }
@@ -160,48 +153,6 @@ impl Pool {
 
 #[cfg(unix)]
 #[cold]
-fn not_started(program: &Path, error: &std::io::Error) -> Error {
-    let is_limit = error.kind() == std::io::ErrorKind::WouldBlock;
-    let kind = if is_limit { Kind::Pjrt(RESOURCE_EXHAUSTED) } else { Kind::Io };
-    Error::new(kind, format!("Cannot start the compiler '{}': {error}.", program.display())).hint(Reason::CompileInside)
-}
-
-#[cfg(unix)]
-#[cold]
 fn cancelled() -> Error {
     Error::new(Kind::Interrupted, "The compilation was cancelled.")
-}
-
-/// The error for a helper that has ended by itself.
-#[cfg(unix)]
-#[cold]
-fn crashed(ending: &Ending) -> Error {
-    let signal = ending.status.and_then(|status| status.signal());
-    let how = match (signal, ending.status.and_then(|status| status.code())) {
-        (Some(signal), _) => format!("signal {signal}{}", signal_name(signal)),
-        (_, Some(status)) => format!("exit status {status}"),
-        _ => "an unknown status".into(),
-    };
-    let mut error = Error::new(Kind::CompilerCrashed, format!("The compiler crashed ({how})."));
-    if signal == Some(libc::SIGKILL) {
-        error = error.hint("It was killed, perhaps by the system because memory ran out.");
-    }
-    if !ending.lines.is_empty() {
-        error = error.hint(format!("Its last lines:\n{}", ending.lines.join("\n")));
-    }
-    error
-}
-
-#[cfg(unix)]
-fn signal_name(signal: i32) -> &'static str {
-    match signal {
-        libc::SIGABRT => ", SIGABRT: it aborted",
-        libc::SIGBUS => ", SIGBUS: an invalid access to memory",
-        libc::SIGFPE => ", SIGFPE: an arithmetic error",
-        libc::SIGILL => ", SIGILL: an invalid instruction",
-        libc::SIGKILL => ", SIGKILL",
-        libc::SIGSEGV => ", SIGSEGV: an invalid access to memory, or no more stack",
-        libc::SIGTERM => ", SIGTERM",
-        _ => "",
-    }
 }

@@ -1,12 +1,13 @@
 //! The process of a helper.
 
 use crate::apart::protocol::{self, Answer, Request, Setup};
+use pjrt_base::error::{Error, Kind};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -19,20 +20,6 @@ pub(super) struct Helper {
     log: File,
     generation: u32,
 }
-
-/// How a helper has ended.
-#[derive(Debug)]
-pub(super) struct Ending {
-    pub status: Option<ExitStatus>,
-    /// What it wrote last, without empty lines.
-    pub lines: Vec<String>,
-}
-
-/// The lines that are kept.
-const LINES: usize = 10;
-
-/// The bytes that are read for them.
-const BYTES: u64 = 16 << 10;
 
 impl Helper {
     /// Starts a helper with this environment. It is in a process group of its own: Ctrl-C of a terminal does not reach it.
@@ -90,9 +77,10 @@ impl Helper {
         let _ = read.and_then(|_| io::stderr().write_all(&written));
     }
 
-    /// Waits for its end, which its closed socket has announced, or makes it end.
-    pub fn end(mut self) -> Ending {
-        Ending { status: self.stop(), lines: self.last_lines().unwrap_or_default() }
+    /// Waits for its end, which its closed socket has announced, or makes it end. Returns the error that says how.
+    pub fn end(mut self) -> Error {
+        let status = self.stop();
+        crashed(status, &self.last_lines().unwrap_or_default())
     }
 
     fn stop(&mut self) -> Option<ExitStatus> {
@@ -117,7 +105,10 @@ impl Helper {
         self.generation == pjrt_base::process::generation()
     }
 
+    /// What it wrote last, without empty lines.
     fn last_lines(&mut self) -> io::Result<Vec<String>> {
+        const LINES: usize = 10;
+        const BYTES: u64 = 16 << 10;
         let length = self.log.metadata()?.len();
         self.log.seek(SeekFrom::Start(length.saturating_sub(BYTES)))?;
         let mut written = Vec::new();
@@ -136,6 +127,38 @@ impl Drop for Helper {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
+    }
+}
+
+/// The error for a helper that has ended by itself.
+#[cold]
+fn crashed(status: Option<ExitStatus>, last_lines: &[String]) -> Error {
+    let signal = status.and_then(|status| status.signal());
+    let how = match (signal, status.and_then(|status| status.code())) {
+        (Some(signal), _) => format!("signal {signal}{}", signal_name(signal)),
+        (_, Some(status)) => format!("exit status {status}"),
+        _ => "an unknown status".into(),
+    };
+    let mut error = Error::new(Kind::CompilerCrashed, format!("The compiler crashed ({how})."));
+    if signal == Some(libc::SIGKILL) {
+        error = error.hint("It was killed, perhaps by the system because memory ran out.");
+    }
+    if !last_lines.is_empty() {
+        error = error.hint(format!("Its last lines:\n{}", last_lines.join("\n")));
+    }
+    error
+}
+
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGABRT => ", SIGABRT: it aborted",
+        libc::SIGBUS => ", SIGBUS: an invalid access to memory",
+        libc::SIGFPE => ", SIGFPE: an arithmetic error",
+        libc::SIGILL => ", SIGILL: an invalid instruction",
+        libc::SIGKILL => ", SIGKILL",
+        libc::SIGSEGV => ", SIGSEGV: an invalid access to memory, or no more stack",
+        libc::SIGTERM => ", SIGTERM",
+        _ => "",
     }
 }
 

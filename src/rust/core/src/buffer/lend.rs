@@ -1,5 +1,5 @@
-//! Loans: other libraries use a buffer's memory in place. The memory stays valid until the last loan ends, even if the
-//! buffer is deleted; a program that donates the buffer works on a copy.
+//! Addresses, and loans: other libraries use a buffer's memory in place. The memory stays valid until the last loan
+//! ends, even if the buffer is deleted; a program that donates the buffer works on a copy.
 
 use crate::buffer::{Buffer, DELETED};
 use crate::client;
@@ -52,6 +52,19 @@ impl Buffer {
             loan.data = found.map_err(unsupported)?.device_memory_ptr;
         }
         Ok(loan)
+    }
+
+    /// The address of its content in the device's memory, valid while the buffer lives. Waits until the content is
+    /// complete.
+    ///
+    /// # Errors
+    /// As [`Buffer::wait`], and `UnsupportedCall` if the plugin does not provide addresses.
+    pub fn device_address(&self) -> Result<*mut c_void> {
+        self.wait()?;
+        let client = self.client();
+        let found = call!(client.plugin().api(), PJRT_Buffer_OpaqueDeviceMemoryDataPointer { buffer: self.live()? });
+        let found = found.map_err(|e| e.unsupported(client.platform(), "Addresses of buffers are"))?;
+        Ok(found.device_memory_ptr)
     }
 
     pub(crate) fn is_lent(&self) -> bool {

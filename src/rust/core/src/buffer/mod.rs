@@ -1,6 +1,5 @@
 //! Buffers: arrays on a device. A buffer's type, shape and device are known at once, its content later.
 
-mod address;
 pub(crate) mod backing;
 pub mod borrowed;
 mod copy;
@@ -83,7 +82,6 @@ pub(crate) struct Inner {
     loans: AtomicU32,
     /// Held while the plugin counts them, which it does without a lock.
     counting: Mutex<()>,
-    /// When it was created.
     created: Duration,
 }
 
@@ -322,10 +320,8 @@ impl Buffer {
 
     /// Checks that the file whose memory it uses has not changed. Call it after you read that memory.
     pub(crate) fn check_in_place(&self) -> Result<()> {
-        match &self.0.backing {
-            Some(backing) if backing.is_in_place() => backing.check(),
-            _ => Ok(()),
-        }
+        let in_place = self.0.backing.as_ref().filter(|backing| backing.is_in_place());
+        in_place.map_or(Ok(()), |backing| backing.check())
     }
 
     /// The files that the content may depend on, if they are known yet.
@@ -401,11 +397,7 @@ impl Buffer {
 
     /// The launch that makes it, unless it has run already.
     pub(crate) fn unfinished_launch(&self) -> Option<&Arc<Dispatched>> {
-        if self.raw_handle().is_null() {
-            self.0.dispatched.as_ref()
-        } else {
-            None
-        }
+        self.0.dispatched.as_ref().filter(|_| self.raw_handle().is_null())
     }
 
     /// Records that its content is complete, without error. Files are checked later.
@@ -434,7 +426,6 @@ impl Buffer {
         drop(watched);
     }
 
-    /// Marks it as donated.
     pub(crate) fn mark_donated(&self) {
         self.end_as(DONATED);
     }

@@ -47,11 +47,6 @@ impl Share {
         bail!(ShapeMismatch, "The part is outside the array.")
     }
 
-    /// Whether it is all of an array of these dimensions.
-    pub fn is_all_of(&self, dims: &[i64]) -> bool {
-        self.is_full(0, dims)
-    }
-
     /// Whether it covers all of the array along the dimensions from this one on.
     fn is_full(&self, from: usize, dims: &[i64]) -> bool {
         (from..dims.len()).all(|d| self.ranges[d] == (0..dims[d] as usize) && self.dims[d] == dims[d])
@@ -86,6 +81,21 @@ impl Share {
         })
     }
 
+    /// Memory for the part, with elements of this width, which `write` fills; the rest is zeros.
+    pub(crate) fn filled(&self, width: usize, write: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Arc<HostMemory>> {
+        let bytes = self.dims.iter().map(|&dim| dim as usize).product::<usize>() * width;
+        let memory = HostMemory::new(bytes)?;
+        // SAFETY: ours alone until it is returned.
+        let target = unsafe {
+            if self.is_padded() {
+                std::ptr::write_bytes(memory.data(), 0, bytes);
+            }
+            std::slice::from_raw_parts_mut(memory.data(), bytes)
+        };
+        write(target)?;
+        Ok(memory)
+    }
+
     /// Its only run in an array of these dimensions; `None` if it has several.
     pub(crate) fn single_run(&self, dims: &[i64]) -> Option<Run> {
         let mut runs = self.runs(dims);
@@ -102,7 +112,7 @@ impl Buffer {
     pub fn share(&self, share: &Share, device: &Device) -> Result<Buffer> {
         share.check(self.dims())?;
         let is_near = device.client().plugin().path() == self.client().plugin().path();
-        if is_near && share.is_all_of(self.dims()) {
+        if is_near && share.is_full(0, self.dims()) {
             self.check_alive()?;
             return if self.device() == *device { Ok(self.clone()) } else { self.copy_to(device) };
         }
@@ -129,23 +139,6 @@ fn padded(elements: &HostMemory, share: &Share, dtype: DType) -> Result<Arc<Host
         // SAFETY: all of the elements were read, and there is room for the part.
         false => unsafe { convert::copy(dtype, &plan, elements.data(), target.as_mut_ptr()) },
     })
-}
-
-impl Share {
-    /// Memory for the part, with elements of this width, which `write` fills; the rest is zeros.
-    pub(crate) fn filled(&self, width: usize, write: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Arc<HostMemory>> {
-        let bytes = self.dims.iter().map(|&dim| dim as usize).product::<usize>() * width;
-        let memory = HostMemory::new(bytes)?;
-        // SAFETY: ours alone until it is returned.
-        let target = unsafe {
-            if self.is_padded() {
-                std::ptr::write_bytes(memory.data(), 0, bytes);
-            }
-            std::slice::from_raw_parts_mut(memory.data(), bytes)
-        };
-        write(target)?;
-        Ok(memory)
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use prost::Message;
 
 /// The name of a compiled program in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Key(Digest);
+pub struct Key(pub(super) Digest);
 
 /// The parts of a key besides the program's code.
 #[derive(Clone, PartialEq, Message)]
@@ -44,8 +44,8 @@ struct Parts {
 
 impl Key {
     /// The key of a program that is compiled in this environment for these devices.
-    pub(crate) fn new(target: Target, devices: &[Device], program: &Program, options: &CompileOptions) -> Option<Key> {
-        let client = devices.first()?.client();
+    pub(crate) fn new(target: Target, devices: &[Device], program: &Program, options: &CompileOptions) -> Key {
+        let client = devices[0].client();
         // All devices of a CPU are equal; elsewhere the compiler may count devices.
         let is_cpu = client.shares_host_memory();
         let parts = Parts {
@@ -60,17 +60,11 @@ impl Key {
             names: program.given_names().unwrap_or_default().to_vec(),
             process: devices.iter().any(|device| !device.is_addressable()).then(|| client.process_index()),
         };
-        Some(digest::of(&[&parts.encode_length_delimited_to_vec(), program.code()]).into())
+        Key(digest::of(&[&parts.encode_length_delimited_to_vec(), program.code()]))
     }
 
     pub fn bytes(&self) -> &[u8] {
         &self.0
-    }
-}
-
-impl From<Digest> for Key {
-    fn from(digest: Digest) -> Key {
-        Key(digest)
     }
 }
 

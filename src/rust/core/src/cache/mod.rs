@@ -3,7 +3,6 @@
 
 use crate::client::device::{self, Device};
 use crate::client::target::Target;
-use crate::client::Client;
 use crate::executable::execute::Dispatch;
 use crate::executable::options::CompileOptions;
 use crate::executable::serialized::{Destination, Serialized};
@@ -145,7 +144,7 @@ impl Cache {
 
     fn key(&self, devices: &[Device], program: &Program, options: &CompileOptions) -> Option<Key> {
         match Target::of(&devices[0], Some(self.root())) {
-            Ok(target) => Key::new(target, devices, program, options),
+            Ok(target) => Some(Key::new(target, devices, program, options)),
             Err(error) => {
                 self.in_process.complain(error.message());
                 None
@@ -253,6 +252,5 @@ impl InProcess {
 
 /// Whether an executable's client can still be used.
 fn is_alive(executable: &Executable) -> bool {
-    let client: &Client = executable.client();
-    client.handle().is_ok()
+    executable.client().handle().is_ok()
 }

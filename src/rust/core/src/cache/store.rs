@@ -290,7 +290,7 @@ mod tests {
     }
 
     fn key(i: u8) -> Key {
-        Key::from(digest::of(&[&[i]]))
+        Key(digest::of(&[&[i]]))
     }
 
     /// Entries of 100 bytes each.
@@ -395,7 +395,7 @@ mod tests {
             scope.spawn(|| {
                 for i in (0u64..).take_while(|_| !done.load(Ordering::Relaxed)) {
                     // Fails if the folder is removed in between.
-                    let _ = store.put(&Key::from(digest::of(&[&i.to_le_bytes()])), b"x");
+                    let _ = store.put(&Key(digest::of(&[&i.to_le_bytes()])), b"x");
                 }
             });
             let failed = (0..3000).filter(|_| store.clear().is_err()).count();

@@ -12,11 +12,8 @@ pub(super) fn explained(plugin: &'static Plugin, error: Error, start: SystemTime
         return error;
     }
     let what = error.message().lines().next().unwrap_or_default();
-    let what = what.strip_prefix("The plugin threw a C++ exception, ").unwrap_or(what);
-    let message = format!(
-        "The plugin cannot start: this machine probably lacks its hardware. It says: {}.",
-        what.trim_matches(['"', '.', ' '])
-    );
+    let what = what.strip_prefix("The plugin threw a C++ exception, ").unwrap_or(what).trim_matches(['"', '.', ' ']);
+    let message = format!("The plugin cannot start: this machine probably lacks its hardware. It says: {what}.");
     let mut absent = Error::new(Kind::DriverMissing, message)
         .hint("This session does not call the plugin any more. Nothing of other plugins is affected.");
     if let Some(call) = error.call_name() {

@@ -100,17 +100,14 @@ impl Device {
         &self.facts().description
     }
 
-    /// The plugin's id of the device, unique over all processes.
     pub fn id(&self) -> i32 {
         self.description().id
     }
 
-    /// The vendor's name of the device's kind, e.g. `"NVIDIA H200"`.
     pub fn kind(&self) -> &str {
         &self.description().kind
     }
 
-    /// The plugin's string for it, e.g. `"CpuDevice(id=0)"`.
     pub fn label(&self) -> &str {
         &self.description().label
     }
@@ -186,13 +183,11 @@ pub(crate) fn check_any_addressable(devices: &[Device]) -> Result<()> {
         [only] => only.check_addressable(),
         [first, ..] if devices.iter().any(Device::is_addressable) => first.client().check_open(),
         [first, ..] => {
-            let own: Vec<_> = first.client().devices().map(|device| device.label().to_owned()).collect();
-            let message =
-                format!("None of the {} devices belongs to this process: it cannot run the program.", devices.len());
-            Err(Error::new(Kind::DeviceMismatch, message).hint(format!(
-                "This process can use: {}. The program's devices must include one of them.",
-                own.join(", ")
-            )))
+            let count = devices.len();
+            let message = format!("None of the {count} devices belongs to this process: it cannot run the program.");
+            let own = first.client().devices().map(|device| device.label().to_owned()).collect::<Vec<_>>().join(", ");
+            let hint = format!("This process can use: {own}. The program's devices must include one of them.");
+            Err(Error::new(Kind::DeviceMismatch, message).hint(hint))
         }
     }
 }

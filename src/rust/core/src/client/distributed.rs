@@ -62,18 +62,14 @@ impl Client {
         options: &[(String, PluginValue)],
         place: &Distributed,
     ) -> Result<Client> {
-        if place.rank >= place.size {
-            bail!(
-                InvalidInput,
-                "The rank must be less than the number of processes, {}: got {}.",
-                place.size,
-                place.rank
-            );
+        let &Distributed { rank, size, .. } = place;
+        if rank >= size {
+            bail!(InvalidInput, "The rank must be less than the number of processes, {size}: got {rank}.");
         }
         process::watch_forks();
         client::check_generation()?;
         let mut options = options.to_vec();
-        for (name, number) in [(NODE, place.rank), (NODES, place.size)] {
+        for (name, number) in [(NODE, rank), (NODES, size)] {
             if !options.iter().any(|(given, _)| given == name) {
                 options.push((name.to_owned(), PluginValue::Int(number as i64)));
             }
@@ -156,12 +152,10 @@ fn meet(store: &dyn Store, place: &Distributed, is_known: bool, patience: &Patie
     if !is_known {
         if store.increment(&key(*rank), 1)? > 1 {
             let other = store.try_get(&key(*rank))?.unwrap_or_default();
-            let other = String::from_utf8_lossy(&other).into_owned();
-            return Err(Error::new(
-                Kind::InvalidInput,
-                format!("Rank {rank} of the job '{}' has already joined{other}.", place.job),
-            )
-            .hint("Each process needs its own rank, and each run its own job."));
+            let other = String::from_utf8_lossy(&other);
+            let message = format!("Rank {rank} of the job '{}' has already joined{other}.", place.job);
+            return Err(Error::new(Kind::InvalidInput, message)
+                .hint("Each process needs its own rank, and each run its own job."));
         }
         store.put(&key(*rank), format!(": process {} of {size}", std::process::id()).as_bytes())?;
         with_round(place, |round| round.has_arrived = true);

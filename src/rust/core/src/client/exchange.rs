@@ -111,11 +111,6 @@ impl Exchange {
         self.failure.lock().unpoisoned().clone()
     }
 
-    fn store(&self) -> Result<Arc<dyn Store>> {
-        let store = self.store.lock().unpoisoned().clone();
-        store.ok_or_else(|| Error::new(Kind::Pjrt(UNAVAILABLE), "The client is closed."))
-    }
-
     fn get(&self, key: &[u8], milliseconds: i32) -> Result<Vec<u8>> {
         let is_creating = !self.is_created.load(Ordering::Acquire);
         let mut wait = Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0));
@@ -134,16 +129,14 @@ impl Exchange {
 
     /// Asks the store, and notes its failure.
     fn ask<T>(&self, question: impl FnOnce(&dyn Store) -> Result<T>) -> Result<T> {
-        let store = self.store()?;
+        let store = self.store.lock().unpoisoned().clone();
+        let store = store.ok_or_else(|| Error::new(Kind::Pjrt(UNAVAILABLE), "The client is closed."))?;
         let _asking = self.creation.ask();
-        question(&*store).inspect_err(|error| self.note(error))
-    }
-
-    #[cold]
-    fn note(&self, error: &Error) {
-        if !matches!(error.code(), Some(CANCELLED)) {
-            *self.failure.lock().unpoisoned() = Some(error.clone());
-        }
+        question(&*store).inspect_err(|error| {
+            if error.code() != Some(CANCELLED) {
+                *self.failure.lock().unpoisoned() = Some(error.clone());
+            }
+        })
     }
 }
 
@@ -176,10 +169,8 @@ fn lend(value: &[u8]) -> Result<*mut c_char> {
     // SAFETY: has no conditions.
     let copy = unsafe { libc::malloc(value.len().max(1)) }.cast::<u8>();
     if copy.is_null() {
-        return Err(Error::new(
-            Kind::Pjrt(RESOURCE_EXHAUSTED),
-            format!("Not enough memory for a value of {} bytes.", value.len()),
-        ));
+        let message = format!("Not enough memory for a value of {} bytes.", value.len());
+        return Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message));
     }
     // SAFETY: the new memory is as long.
     unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), copy, value.len()) };

@@ -68,13 +68,11 @@ fn fewer(flags: &[Flag], error: &Error, is_xla: bool) -> Option<Vec<Flag>> {
     }
     let mut others = flags.to_vec();
     others.retain(|(name, _)| !error.message().contains(name));
-    let is_named = others.len() < flags.len();
-    match is_named {
-        true => Some(others),
-        // A compiler that does not say which option it refuses may refuse every one.
-        false if !is_xla => Some(Vec::new()),
-        false => None,
+    if others.len() < flags.len() {
+        return Some(others);
     }
+    // A compiler that does not say which option it refuses may refuse every one.
+    (!is_xla).then(Vec::new)
 }
 
 #[cfg(test)]

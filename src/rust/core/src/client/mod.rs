@@ -74,8 +74,6 @@ struct Inner {
     devices: AllFacts,
     memories: Vec<MemoryFacts>,
     settings: Settings,
-    /// The CUDA toolkit to pass to the compiler.
-    cuda_data_dir: Option<String>,
     known_flags: KnownFlags,
     usage: Usage,
     work: Work,
@@ -215,8 +213,6 @@ impl Client {
             devices,
             memories,
             settings,
-            cuda_data_dir: cuda::tools::data_dir(&plugin.for_cuda())
-                .map(|folder| folder.to_string_lossy().into_owned()),
             known_flags: KnownFlags::new(),
             usage: Usage::default(),
             work,
@@ -246,7 +242,6 @@ impl Client {
         &self.0.platform_version
     }
 
-    /// The compiler settings from environment variables.
     pub(crate) fn settings(&self) -> &Settings {
         &self.0.settings
     }
@@ -256,12 +251,6 @@ impl Client {
         self.0.helpers.as_ref()
     }
 
-    /// The CUDA toolkit to pass to the compiler if it would not find one itself.
-    pub(crate) fn cuda_data_dir(&self) -> Option<&str> {
-        self.0.cuda_data_dir.as_deref()
-    }
-
-    /// The flags of this package that its compiler knows.
     pub(crate) fn known_flags(&self) -> &KnownFlags {
         &self.0.known_flags
     }
@@ -361,12 +350,10 @@ impl Client {
         let _ = call!(self.0.plugin.api(), PJRT_Buffer_Destroy { buffer: handle });
     }
 
-    /// What its objects use.
     pub fn usage(&self) -> &Usage {
         &self.0.usage
     }
 
-    /// Its pending work.
     pub(crate) fn work(&self) -> &Work {
         &self.0.work
     }
@@ -493,12 +480,10 @@ fn destroy(plugin: &'static Plugin, handle: *mut PJRT_Client) {
 
 #[cold]
 fn closed(platform: &str) -> Error {
-    Error::new(
-        Kind::ClientClosed,
-        format!("The {platform} client is closed: its buffers and executables cannot be used any more."),
-    )
-    .hint(Reason::ClientClosed { platform: platform.to_owned() })
-    .on_platform(platform)
+    let message = format!("The {platform} client is closed: its buffers and executables cannot be used any more.");
+    Error::new(Kind::ClientClosed, message)
+        .hint(Reason::ClientClosed { platform: platform.to_owned() })
+        .on_platform(platform)
 }
 
 /// XLA aborts in a child of a process that used a client, so no client is created there.

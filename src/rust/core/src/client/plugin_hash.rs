@@ -21,8 +21,7 @@ pub(crate) fn of_plugin<'a>(plugin: &'a Plugin, kept: Option<&Path>) -> Result<&
     let path = plugin.path();
     let hash = plugin.hash.get_or_try_init(|| {
         if is_replaced(path) {
-            let why = "it was replaced while in use";
-            return Err(failure(path, why).hint(Reason::PluginReplaced));
+            return Err(failure(path, "it was replaced while in use").hint(Reason::PluginReplaced));
         }
         of_file(path, kept)
     });

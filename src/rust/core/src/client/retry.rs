@@ -3,7 +3,7 @@
 use crate::client::holdings;
 use crate::host::pool;
 use crate::runtime::oom;
-use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 
 /// Runs `make`. If memory is exhausted, collects garbage (see [`oom::set_collector`]) or waits until the thread that has a
 /// collector has done so, frees the memory that is kept for later use, and tries once more. `asked` says what the memory is
@@ -13,28 +13,20 @@ use pjrt_base::error::{Error, Kind, Result};
 /// Those of `make`, and of the collector.
 pub fn with_retry<T>(asked: impl FnOnce() -> String, mut make: impl FnMut() -> Result<T>) -> Result<T> {
     match make() {
-        Err(error) if oom::is_exhausted(&error) => {
+        Err(first) if first.code() == Some(RESOURCE_EXHAUSTED) => {
             oom::collect()?;
             pool::clear();
-            make().map_err(|again| holdings::explain(telling(error, again), asked))
+            // The first error says more if the second try lost the plugin.
+            let telling = |again: Error| if again.kind() == Kind::PluginPoisoned { first } else { again };
+            make().map_err(|again| holdings::explain(telling(again), asked))
         }
         made => made,
-    }
-}
-
-/// The more useful error of two tries: the first, if it lost the plugin.
-fn telling(first: Error, again: Error) -> Error {
-    if again.kind() == Kind::PluginPoisoned {
-        first
-    } else {
-        again
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pjrt_base::error::RESOURCE_EXHAUSTED;
     use std::cell::Cell;
     use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,6 +1,7 @@
 //! Compiler settings from environment variables.
 
 use crate::runtime::plugin::Plugin;
+use pjrt_plugins::cuda;
 use std::env;
 use std::fs;
 
@@ -10,6 +11,8 @@ pub(crate) struct Settings {
     pub words: Vec<String>,
     /// The number of threads for which it compiles CPU programs.
     pub threads: u64,
+    /// The CUDA toolkit to pass to it, if it would not find one itself.
+    pub toolkit: Option<String>,
 }
 
 /// Variables with flags for compilers.
@@ -24,7 +27,8 @@ impl Settings {
         });
         let count = env::var("NPROC").ok().and_then(|count| count.trim().parse().ok());
         let threads = count.unwrap_or_else(|| std::thread::available_parallelism().map_or(0, |n| n.get() as u64));
-        Settings { words: words.clone(), threads }
+        let toolkit = cuda::tools::data_dir(&plugin.for_cuda()).map(|folder| folder.to_string_lossy().into_owned());
+        Settings { words: words.clone(), threads, toolkit }
     }
 
     /// Whether a variable sets the flag of this name.
@@ -58,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_flag_is_mentioned_by_its_name() {
-        let settings = Settings { words: flags("XLA_FLAGS", "--xla_a=1 --xla_b"), threads: 1 };
+        let settings = Settings { words: flags("XLA_FLAGS", "--xla_a=1 --xla_b"), ..Default::default() };
         assert!(settings.mentions("xla_a") && settings.mentions("xla_b"));
         assert!(!settings.mentions("xla_c") && !Settings::default().mentions("xla_a"));
     }

@@ -54,12 +54,10 @@ impl SharedStore {
             SharedStore::Redis(address) => address,
             SharedStore::Mpi => {
                 let own = world::facts().map(|facts| (facts.rank, facts.size));
-                if let Some(own) = own.filter(|&own| own != (rank, size)) {
+                if let Some((own_rank, own_size)) = own.filter(|&own| own != (rank, size)) {
                     bail!(
                         InvalidInput,
-                        "With MPI as the store, the rank and the size must be those of MPI, {} and {}: got {rank} and {size}.",
-                        own.0,
-                        own.1
+                        "With MPI as the store, the rank and the size must be those of MPI, {own_rank} and {own_size}: got {rank} and {size}."
                     );
                 }
                 return Ok(Arc::new(world::store(prefix, patience)?));

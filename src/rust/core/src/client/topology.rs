@@ -61,7 +61,6 @@ impl System {
         }
     }
 
-    /// The flags of this package that its compiler knows.
     pub(crate) fn known_flags(&self) -> &KnownFlags {
         match self {
             System::Absent(absent) => &absent.known_flags,
@@ -117,14 +116,11 @@ impl AbsentTopology {
         process::watch_forks();
         check_generation()?;
         let named: Vec<PJRT_NamedValue> = options.iter().map(named_value).collect::<Result<_>>()?;
-        let explain = |error: Error| {
-            let is_refused = error.code() == Some(UNIMPLEMENTED);
-            let error = error.unsupported(platform, "Creating a topology without its devices is");
-            if is_refused {
-                error.hint("Create a client on a machine that has the devices, and compile there.")
-            } else {
-                error
-            }
+        let explain = |error: Error| match error.code() {
+            Some(UNIMPLEMENTED) => error
+                .unsupported(platform, "Creating a topology without its devices is")
+                .hint("Create a client on a machine that has the devices, and compile there."),
+            _ => error.on_platform(platform),
         };
         let made = call!(
             plugin.api(),
@@ -149,7 +145,6 @@ impl AbsentTopology {
         }
     }
 
-    /// Its description.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }

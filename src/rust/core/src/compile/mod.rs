@@ -13,6 +13,12 @@ use pjrt_base::error::Result;
 use pjrt_base::trace::{self, Activity, Details, Span};
 use pjrt_program::program::Program;
 
+/// Stack for the recursion of compilers, several times a main thread's; only the used part takes memory.
+const STACK: usize = 64 << 20;
+
+/// Address space that a compiler needs to start its threads and to work; without it, it crashes.
+const FIRST_COMPILE: usize = 448 << 20;
+
 /// Compiles a program, or loads it from the cache if the cache has it.
 ///
 /// # Errors
@@ -23,13 +29,14 @@ pub fn compile(
     program: &Program,
     options: &CompileOptions,
 ) -> Result<Executable> {
-    compile_unless(&Cancel::default(), cache, devices, program, options)
+    compile_unless(&Cancel::default(), cache, None, devices, program, options)
 }
 
-/// The same, until it is cancelled.
+/// The same, until it is cancelled; `found` is what the cache has, if it was asked already.
 fn compile_unless(
     cancel: &Cancel,
     cache: Option<&Cache>,
+    found: Option<Lookup>,
     devices: &[Device],
     program: &Program,
     options: &CompileOptions,
@@ -38,7 +45,7 @@ fn compile_unless(
     let span = span();
     let compiled = || Executable::compile_unless(cancel, devices, program, options);
     let Some(cache) = cache else { return end(span, "compiled", compiled()) };
-    match cache.find(devices, program, options, u64::MAX) {
+    match found.map_or_else(|| cache.find(devices, program, options, u64::MAX), Ok) {
         Ok(Lookup::Executable(executable, found)) => end(span, found, Ok(executable)),
         Ok(Lookup::Nothing(place)) => end(span, "not in the cache", compiled().map(|made| cache.keep(place, made))),
         Ok(Lookup::Large) => end(span, "compiled", compiled()),
@@ -49,12 +56,7 @@ fn compile_unless(
 /// A compilation for the record, which may go on when that ends.
 #[inline]
 fn span() -> Span {
-    let span = trace::span(Activity::Compile, Details::default);
-    if trace::is_on() {
-        span.kept()
-    } else {
-        span
-    }
+    trace::span(Activity::Compile, Details::default).kept()
 }
 
 /// Records the end of a compilation.

@@ -7,7 +7,7 @@ use crate::cache::{Cache, Lookup};
 use crate::client::device::Device;
 use crate::client::topology::System;
 use crate::client::{self, Client};
-use crate::compile::{compile_unless, end, span};
+use crate::compile::{compile_unless, end, span, FIRST_COMPILE, STACK};
 use crate::executable::apart::helpers;
 use crate::executable::options::CompileOptions;
 use crate::executable::unloaded::Unloaded;
@@ -30,15 +30,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::{Builder, JoinHandle};
 
-/// Stack for the recursion of compilers, several times a main thread's; only the used part takes memory.
-const STACK: usize = 64 << 20;
-
 /// The size in bytes up to which a compiled program loads too quickly for a user to interrupt.
 const QUICKLY_LOADED: u64 = 256 << 10;
 
-/// Address space that a compiler needs to start its threads and to work; without it, it crashes.
+/// As [`FIRST_COMPILE`], for a compiler that has worked before.
 const COMPILE: usize = 320 << 20;
-const FIRST_COMPILE: usize = 448 << 20;
 
 /// The generation of the process that compiles, plus one; 0 before the first compilation.
 static COMPILES_IN: AtomicU32 = AtomicU32::new(0);
@@ -89,8 +85,7 @@ impl Drop for Wanted {
 }
 
 impl Compiling {
-    /// Compiles a program as [`compile`] does, on another thread and at once: for a caller who waits and has asked the
-    /// cache already.
+    /// Compiles a program as [`compile`](super::compile) does, on another thread and at once: for a caller who waits.
     ///
     /// # Errors
     /// `InvalidInput` for invalid options and devices that do not match them, `Forked` and `ClientClosed` for unusable
@@ -102,34 +97,20 @@ impl Compiling {
         program: &Program,
         options: &CompileOptions,
     ) -> Result<Compiling> {
-        let options = &options.for_program(program.annotations())?;
-        let client = usable_client(devices, options)?;
-        let mut place = None;
+        let (client, options) = prepared(devices, program, options)?;
+        let mut missing = None;
         let span = span();
         if let Some(cache) = cache {
-            match cache.find(devices, program, options, QUICKLY_LOADED)? {
+            match cache.find(devices, program, &options, QUICKLY_LOADED)? {
                 Lookup::Executable(executable, found) => {
                     return Ok(Compiling::done(client, end(span, found, Ok(executable))?));
                 }
-                Lookup::Nothing(found) => place = found,
-                Lookup::Large => {
-                    span.forget();
-                    return Self::enter(Some(cache), client, devices, program, options, usize::MAX);
-                }
+                Lookup::Large => {}
+                nothing => missing = Some(nothing),
             }
         }
         span.forget();
-        let (cache, devices) = (cache.cloned(), devices.to_vec());
-        let (program, own_options) = (program.clone(), options.clone());
-        Self::submit(client, options, usize::MAX, move |cancel| {
-            let (span, outcome) = (self::span(), if cache.is_some() { "not in the cache" } else { "compiled" });
-            let compiled = Executable::compile_unless(cancel, &devices, &program, &own_options);
-            let compiled = compiled.map(|executable| match cache {
-                Some(cache) => cache.keep(place, executable),
-                None => executable,
-            });
-            end(span, outcome, compiled)
-        })
+        Self::enter(cache, missing, client, devices, program, options, usize::MAX)
     }
 
     /// The same for a caller who goes on: at most as many programs as there are processors compile at once, in the
@@ -143,36 +124,25 @@ impl Compiling {
         program: &Program,
         options: &CompileOptions,
     ) -> Result<Compiling> {
-        let options = &options.for_program(program.annotations())?;
-        let client = usable_client(devices, options)?;
-        Self::enter(cache, client, devices, program, options, processors())
+        let (client, options) = prepared(devices, program, options)?;
+        Self::enter(cache, None, client, devices, program, options, processors())
     }
 
     fn enter(
         cache: Option<&Cache>,
+        missing: Option<Lookup>,
         client: Client,
         devices: &[Device],
         program: &Program,
-        options: &CompileOptions,
+        options: CompileOptions,
         most: usize,
-    ) -> Result<Compiling> {
-        let (cache, devices) = (cache.cloned(), devices.to_vec());
-        let (program, own_options) = (program.clone(), options.clone());
-        Self::submit(client, options, most, move |cancel| {
-            compile_unless(cancel, cache.as_ref(), &devices, &program, &own_options)
-        })
-    }
-
-    fn submit(
-        client: Client,
-        options: &CompileOptions,
-        most: usize,
-        compile: impl FnOnce(&Cancel) -> Result<Executable> + Send + 'static,
     ) -> Result<Compiling> {
         let (result, wanted) = (Pending::new(client.plugin().api().poison()), Wanted::default());
-        let (cancel, is_apart) = (wanted.0.clone(), helpers(&client, options).is_some());
+        let (cancel, is_apart) = (wanted.0.clone(), helpers(&client, &options).is_some());
+        let (cache, devices, program) = (cache.cloned(), devices.to_vec(), program.clone());
+        let compile = move || compile_unless(&cancel, cache.as_ref(), missing, &devices, &program, &options);
         client.work().note_compile(&result.ended);
-        submit(client.plugin(), result.clone(), Box::new(move || compile(&cancel)), most, is_apart)?;
+        submit(client.plugin(), result.clone(), Box::new(compile), most, is_apart)?;
         Ok(Compiling { client, result, _wanted: Arc::new(wanted) })
     }
 
@@ -308,7 +278,6 @@ impl<T: Send + Sync> Awaited for Pending<T> {
 /// Work for a thread.
 type Compile<T> = Box<dyn FnOnce() -> Result<T> + Send>;
 
-/// A program to compile.
 struct CompileJob {
     run: Option<Box<dyn FnOnce() + Send>>,
     result: Arc<dyn Awaited>,
@@ -324,13 +293,14 @@ impl CompileJob {
     }
 }
 
-/// The client to compile with, once options and devices are checked.
-fn usable_client(devices: &[Device], options: &CompileOptions) -> Result<Client> {
+/// The client to compile with and the options for the program, once options and devices are checked.
+fn prepared(devices: &[Device], program: &Program, options: &CompileOptions) -> Result<(Client, CompileOptions)> {
+    let options = options.for_program(program.annotations())?;
     options.check_devices(devices)?;
     let client = devices[0].client().clone();
     // In a fork the queue may be locked permanently.
     client.handle()?;
-    Ok(client)
+    Ok((client, options))
 }
 
 impl Drop for CompileJob {
@@ -435,7 +405,6 @@ fn finish(patience: &ExitDeadline) -> bool {
     ended
 }
 
-/// The work of a thread.
 fn work(first: CompileJob) {
     let mut next = Some(first);
     while let Some(job) = next {

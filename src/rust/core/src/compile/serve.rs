@@ -2,21 +2,22 @@
 
 use crate::apart::protocol::{self, Answer, Request, Setup};
 use crate::client::Client;
+use crate::compile::{FIRST_COMPILE, STACK};
 use crate::executable::apart::answer;
 use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Kind, Result, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED};
 use pjrt_base::room;
 use pjrt_base::sync::Unpoisoned;
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::unix::process::parent_id;
+use std::sync::mpsc::{channel, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, Builder};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
-
-/// Stack for the recursion of compilers; only the used part takes memory.
-const STACK: usize = 64 << 20;
 
 /// How many milliseconds a helper waits for the next program before it returns memory to the system.
 const REST: i32 = 200;
@@ -34,7 +35,7 @@ pub unsafe fn serve() {
     }
     prepare();
     let Ok(stream) = take_input() else { leave(2) };
-    let parent = parent();
+    let parent = parent_id();
     let Ok(reader) = stream.try_clone() else { leave(2) };
     // A compiler may overflow its stack; a thread's is as large as is asked for.
     let Ok(_worker) = Builder::new().name("pjrt-compile".into()).stack_size(STACK).spawn(|| {
@@ -48,22 +49,17 @@ pub unsafe fn serve() {
 }
 
 /// Ends with its parent, whether or not a compiler works. A fork of the parent may keep the socket open.
-fn watch(stream: &UnixStream, parent: i32) -> ! {
+fn watch(stream: &UnixStream, parent: u32) -> ! {
     const SECOND: i32 = 1000;
     loop {
         #[cfg(target_os = "linux")]
         const HANGUP: i16 = libc::POLLRDHUP;
         #[cfg(not(target_os = "linux"))]
         const HANGUP: i16 = 0;
-        if poll(stream, HANGUP, SECOND) > 0 || self::parent() != parent {
+        if poll(stream, HANGUP, SECOND) > 0 || parent_id() != parent {
             leave(0);
         }
     }
-}
-
-fn parent() -> i32 {
-    // SAFETY: has no preconditions.
-    unsafe { libc::getppid() }
 }
 
 /// Ends the process at once: a plugin's exit handlers may wait for its threads.
@@ -79,13 +75,18 @@ fn work(mut stream: UnixStream) -> io::Result<()> {
     let client = create(&setup);
     loop {
         if poll(&stream, libc::POLLIN, REST) == 0 {
-            trim();
+            // Returns memory that the compiler has freed to the system.
+            #[cfg(all(target_os = "linux", target_env = "gnu"))]
+            // SAFETY: has no preconditions.
+            unsafe {
+                libc::malloc_trim(0);
+            }
         }
         let request: Request = protocol::read(&mut stream)?;
         // The folder may be gone; then relative paths mean what they meant before.
         let _ = std::env::set_current_dir(request.folder());
         let limit = limit(&request, &output);
-        let is_possible = room::check_address_space(COMPILE, "to compile");
+        let is_possible = room::check_address_space(FIRST_COMPILE, "to compile");
         let answer = match client.as_ref().and_then(|client| is_possible.as_ref().map(|()| client)) {
             Ok(client) => answer(client, &request),
             Err(error) => Answer { failure: Some(error.into()), is_last: true, ..Default::default() },
@@ -97,9 +98,6 @@ fn work(mut stream: UnixStream) -> io::Result<()> {
 
 /// Address space that a plugin and its client need; without it, it may end the process.
 const PLUGIN: usize = 640 << 20;
-
-/// Address space that a compiler needs; the same.
-const COMPILE: usize = 448 << 20;
 
 fn create(setup: &Setup) -> Result<Client> {
     room::check_address_space(PLUGIN, "to start the compiler")?;
@@ -113,45 +111,25 @@ fn poll(stream: &UnixStream, events: i16, milliseconds: i32) -> i32 {
     unsafe { libc::poll(&mut polled, 1, milliseconds) }
 }
 
-/// Returns memory that a compiler has freed to the system.
-fn trim() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: has no preconditions.
-    unsafe {
-        libc::malloc_trim(0);
-    }
-}
-
-/// A limit of a compiler, until it is dropped.
-struct Limit(Arc<AtomicBool>);
-
-impl Drop for Limit {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
-
-/// Ends the process with an answer once the compiler takes more than it may.
-fn limit(request: &Request, output: &Arc<Mutex<UnixStream>>) -> Option<Limit> {
+/// Ends the process with an answer once the compiler takes more than it may, until the returned value is dropped.
+fn limit(request: &Request, output: &Arc<Mutex<UnixStream>>) -> Option<Sender<()>> {
     if request.memory == 0 && request.milliseconds == 0 {
         return None;
     }
-    let is_over = Arc::new(AtomicBool::new(false));
-    let (limit, output) = (Limit(is_over.clone()), output.clone());
+    let ((limit, is_over), output) = (channel(), output.clone());
     let (start, memory, milliseconds) = (Instant::now(), request.memory, request.milliseconds);
-    let watch = move || {
-        while !is_over.load(Ordering::Acquire) {
-            let Some(error) = exceeded(memory, milliseconds, start) else {
-                thread::sleep(PAUSE);
-                continue;
-            };
+    let watch = move || loop {
+        if let Some(error) = exceeded(memory, milliseconds, start) {
             let mut output = output.lock().unpoisoned();
-            if !is_over.load(Ordering::Acquire) {
+            if is_over.try_recv() == Err(TryRecvError::Empty) {
                 let answer = Answer { failure: Some((&error).into()), is_last: true, ..Default::default() };
                 // If nobody reads it, nobody needs it.
                 let _ = protocol::write(&mut *output, &answer);
                 leave(0);
             }
+        }
+        if is_over.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout) {
+            return;
         }
     };
     // Without a thread there is no limit.
@@ -213,26 +191,17 @@ unsafe fn close_inherited() {
 
 /// Whether the standard input is a socket.
 fn is_socket() -> bool {
-    // SAFETY: fills a struct of this type about an open or closed file.
-    unsafe {
-        let mut status: libc::stat = std::mem::zeroed();
-        libc::fstat(0, &mut status) == 0 && status.st_mode & libc::S_IFMT == libc::S_IFSOCK
-    }
+    let input = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+    input.and_then(|input| input.metadata()).is_ok_and(|about| about.file_type().is_socket())
 }
 
 /// The standard input as a socket; nothing else reads it from now on.
 fn take_input() -> io::Result<UnixStream> {
-    // SAFETY: the socket belongs to the new owner alone; the standard input becomes empty.
-    unsafe {
-        let socket = libc::fcntl(0, libc::F_DUPFD_CLOEXEC, 3);
-        if socket < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let empty = libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY);
-        if empty < 0 || libc::dup2(empty, 0) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        libc::close(empty);
-        Ok(UnixStream::from_raw_fd(socket))
+    let socket = io::stdin().as_fd().try_clone_to_owned()?;
+    let empty = File::open("/dev/null")?;
+    // SAFETY: the standard input becomes empty; nothing reads it.
+    if unsafe { libc::dup2(empty.as_raw_fd(), 0) } < 0 {
+        return Err(io::Error::last_os_error());
     }
+    Ok(socket.into())
 }

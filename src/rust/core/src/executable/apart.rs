@@ -12,6 +12,7 @@ use pjrt_base::reason::Reason;
 use pjrt_handlers::registry;
 use pjrt_program::program::Program;
 use pjrt_sys::*;
+use std::mem::offset_of;
 
 /// The helpers that compile a program with these options, and their limits; `None` if this process does.
 pub(crate) fn helpers<'a>(client: &'a Client, options: &CompileOptions) -> Option<(&'a Pool, Limits)> {
@@ -23,13 +24,12 @@ pub(crate) fn helpers<'a>(client: &'a Client, options: &CompileOptions) -> Optio
 /// loads the plugin again, so it must not have been removed.
 pub fn is_possible(client: &Client) -> bool {
     let api = client.plugin().api();
-    let has = |offset: usize| api.has(offset);
     crate::apart::has_helper()
         && client.shares_host_memory()
         && client.helpers().is_some()
         && client.plugin().path().exists()
-        && has(std::mem::offset_of!(PJRT_Api, PJRT_Executable_Serialize))
-        && has(std::mem::offset_of!(PJRT_Api, PJRT_Executable_DeserializeAndLoad))
+        && api.has(offset_of!(PJRT_Api, PJRT_Executable_Serialize))
+        && api.has(offset_of!(PJRT_Api, PJRT_Executable_DeserializeAndLoad))
 }
 
 /// Lets a helper compile a program, and loads the executable; `None` if this process must compile it.
@@ -38,7 +38,7 @@ pub fn is_possible(client: &Client) -> bool {
 /// The compiler's; `CompilerCrashed`; `Interrupted` if it is cancelled.
 pub(super) fn compile(
     client: &Client,
-    (pool, limits): (&Pool, Limits),
+    (pool, Limits { memory, time }): (&Pool, Limits),
     program: &Program,
     options: &[u8],
     cancel: &Cancel,
@@ -50,11 +50,17 @@ pub(super) fn compile(
         format: program.format().name().into(),
         options: options.to_vec(),
         functions: functions.collect(),
+        memory: memory.unwrap_or(0),
+        milliseconds: time.map_or(0, |time| (time.as_millis() as u64).max(1)),
         ..Default::default()
     };
-    match pool.compile(request, limits, cancel).map_err(|error| described(error, program))? {
-        Some(payload) => load(client, payload, options),
-        None => Ok(None),
+    let compiled = pool.compile(request, cancel).map_err(|error| described(error, program))?;
+    let Some(payload) = compiled else { return Ok(None) };
+    match Loaded::deserialize(client, &payload, options) {
+        Ok(loaded) => Ok(Some((loaded, payload.into()))),
+        Err(error) if client.is_poisoned() => Err(error),
+        // This process compiles the program, which is known not to crash the compiler.
+        Err(_) => Ok(None),
     }
 }
 
@@ -69,15 +75,6 @@ fn described(error: Error, program: &Program) -> Error {
         None => error,
     }
     .hint(Reason::CompilerCrashed)
-}
-
-/// Loads a serialized executable. If that fails, this process compiles the program: it is known not to crash the compiler.
-fn load(client: &Client, payload: Vec<u8>, options: &[u8]) -> Result<Option<(Loaded, Box<[u8]>)>> {
-    match Loaded::deserialize(client, &payload, options) {
-        Ok(loaded) => Ok(Some((loaded, payload.into()))),
-        Err(error) if client.is_poisoned() => Err(error),
-        Err(_) => Ok(None),
-    }
 }
 
 /// The helper's answer to a request.

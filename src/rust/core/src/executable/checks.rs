@@ -171,11 +171,8 @@ impl Executable {
         } else if want.dims != got.dims {
             Error::new(Kind::ShapeMismatch, wrong("shape"))
         } else {
-            Error::new(
-                Kind::LayoutMismatch,
-                format!("{argument}, {got}, has another layout in device memory than the program expects."),
-            )
-            .hint(Reason::BufferLayout)
+            let message = format!("{argument}, {got}, has another layout in device memory than the program expects.");
+            Error::new(Kind::LayoutMismatch, message).hint(Reason::BufferLayout)
         }
     }
 }

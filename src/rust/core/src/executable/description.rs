@@ -26,9 +26,9 @@ pub struct Costs {
 
 /// The plugin's description of an executable, freed when dropped.
 pub(crate) struct Description {
-    api: &'static Api,
+    pub api: &'static Api,
     /// It runs on a CPU of this machine.
-    is_host: bool,
+    pub is_host: bool,
     pub handle: *mut PJRT_Executable,
 }
 
@@ -38,11 +38,6 @@ impl Description {
         let api = client.plugin().api();
         let found = call!(api, PJRT_LoadedExecutable_GetExecutable { loaded_executable: loaded })?;
         Ok(Description { api, is_host: client.shares_host_memory(), handle: found.executable })
-    }
-
-    /// Takes ownership of an executable that the plugin has compiled without loading it.
-    pub fn of_unloaded(api: &'static Api, is_host: bool, handle: *mut PJRT_Executable) -> Self {
-        Description { api, is_host, handle }
     }
 
     /// Calls `read` with the plugin's serialized form of the executable.
@@ -91,13 +86,6 @@ impl Description {
         }
     }
 
-    /// Its name, if the plugin says it.
-    fn name(&self) -> Result<Option<String>> {
-        let name = where_there(call!(self.api, PJRT_Executable_Name { executable: self.handle }))?;
-        // SAFETY: the plugin has just returned this string.
-        Ok(name.map(|name| unsafe { text(name.executable_name, name.executable_name_size) }))
-    }
-
     /// The inputs and outputs of the program that it was compiled from.
     pub fn signature_of(&self, module: &HloModuleProto, program: &Program) -> Result<Signature> {
         let outputs = program.annotations().outputs.as_deref().unwrap_or_default();
@@ -136,8 +124,11 @@ impl Description {
             spec: Arc::new(spec),
             donated: false,
         });
+        let name = where_there(call!(self.api, PJRT_Executable_Name { executable: self.handle }))?;
+        // SAFETY: the plugin has just returned this string.
+        let name = name.map(|name| unsafe { text(name.executable_name, name.executable_name_size) });
         let mut signature = Signature {
-            name: self.name()?.unwrap_or_else(|| module.name.clone()),
+            name: name.unwrap_or_else(|| module.name.clone()),
             inputs: inputs.collect(),
             input_names: InputNames::default(),
             output_names: output_names.filter(|names| names.len() == outputs.len()),

@@ -1,6 +1,6 @@
 //! Information about an executable: costs, memory, code.
 
-use crate::executable::description::Costs;
+use crate::executable::description::{Costs, Description};
 use crate::executable::options::UsedOptions;
 use crate::executable::Executable;
 use pjrt_base::error::Result;
@@ -29,45 +29,41 @@ impl Executable {
     /// `UnsupportedCall` or code 12 (unimplemented) if the plugin has none; `Forked`, `ClientClosed`. This holds for
     /// all functions below.
     pub fn fingerprint(&self) -> Result<String> {
-        let described = self.describe()?;
-        let api = self.client().plugin().api();
-        let found = call!(api, PJRT_Executable_Fingerprint { executable: described.handle })
-            .map_err(|e| e.unsupported(self.client().platform(), "The fingerprint of an executable is"))?;
+        let found = self.ask("The fingerprint of an executable is", |described| {
+            call!(described.api, PJRT_Executable_Fingerprint { executable: described.handle })
+        })?;
         // SAFETY: the plugin has just returned this string.
         Ok(unsafe { text(found.executable_fingerprint, found.executable_fingerprint_size) })
     }
 
     /// Estimates of the costs of a run, sorted by name.
     pub fn costs(&self) -> Result<Costs> {
-        let described = self.describe()?;
-        let costs = described.costs(|| described.optimized_module());
-        let mut costs = costs.map_err(|e| e.unsupported(self.client().platform(), "Cost analysis is"))?;
+        let ask = |described: &Description| described.costs(|| described.optimized_module());
+        let mut costs = self.ask("Cost analysis is", ask)?;
         costs.values.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(costs)
     }
 
     /// The size of the machine code in bytes; 0 if a plugin does not count it.
     pub fn code_bytes(&self) -> Result<i64> {
-        let described = self.describe()?;
-        let api = self.client().plugin().api();
-        let found = call!(api, PJRT_Executable_SizeOfGeneratedCodeInBytes { executable: described.handle })
-            .map_err(|e| e.unsupported(self.client().platform(), "The size of an executable's code is"))?;
+        let found = self.ask("The size of an executable's code is", |described| {
+            call!(described.api, PJRT_Executable_SizeOfGeneratedCodeInBytes { executable: described.handle })
+        })?;
         Ok(found.size_in_bytes)
     }
 
     /// The device and host memory that a run needs, in bytes; `None` if the plugin is too old to tell.
     pub fn memory_stats(&self) -> Result<Vec<(&'static str, Option<i64>)>> {
-        let described = self.describe()?;
-        let api = self.client().plugin().api();
-        let stats = call!(
-            api,
-            PJRT_Executable_GetCompiledMemoryStats {
-                executable: described.handle,
-                peak_memory_in_bytes: UNTOLD,
-                total_size_in_bytes: UNTOLD,
-            }
-        )
-        .map_err(|e| e.unsupported(self.client().platform(), "Memory statistics of an executable are"))?;
+        let stats = self.ask("Memory statistics of an executable are", |described| {
+            call!(
+                described.api,
+                PJRT_Executable_GetCompiledMemoryStats {
+                    executable: described.handle,
+                    peak_memory_in_bytes: UNTOLD,
+                    total_size_in_bytes: UNTOLD,
+                }
+            )
+        })?;
         macro_rules! named {
             ($($field:ident),*) => { vec![$((stringify!($field), Some(stats.$field).filter(|&n| n != UNTOLD))),*] };
         }
@@ -87,16 +83,13 @@ impl Executable {
         ))
     }
 
-    /// The optimized program.
     pub fn optimized_module(&self) -> Result<HloModuleProto> {
-        let module = self.describe()?.optimized_module();
-        module.map_err(|e| e.unsupported(self.client().platform(), "The optimized program is"))
+        self.ask("The optimized program is", Description::optimized_module)
     }
 
     /// The optimized program as a serialized `HloModuleProto`, complete.
     pub fn optimized_bytes(&self) -> Result<Vec<u8>> {
-        let bytes = self.describe()?.optimized_bytes();
-        bytes.map_err(|e| e.unsupported(self.client().platform(), "The optimized program is"))
+        self.ask("The optimized program is", Description::optimized_bytes)
     }
 
     /// The memory spaces of inputs and outputs: the plugin's description of the outputs if it has one, otherwise the
@@ -112,8 +105,7 @@ impl Executable {
 
     fn told_output_kinds(&self) -> Option<Vec<Option<String>>> {
         let described = self.describe().ok()?;
-        let api = self.client().plugin().api();
-        let found = call!(api, PJRT_Executable_OutputMemoryKinds { executable: described.handle }).ok()?;
+        let found = call!(described.api, PJRT_Executable_OutputMemoryKinds { executable: described.handle }).ok()?;
         // SAFETY: the plugin has just returned these arrays and strings.
         unsafe {
             let kinds = slice(found.memory_kinds, found.num_outputs).iter();

@@ -89,23 +89,12 @@ pub(crate) struct Inner {
     missed: AtomicBool,
 }
 
-/// A serialized executable's description, so that the plugin need not be asked for its module.
-pub(crate) struct Deserialized {
-    pub names: Vec<String>,
-    pub output_names: Option<Vec<String>>,
-    pub devices: Vec<Device>,
-    pub hint: DispatchHint,
-    pub dispatch: Dispatch,
-    pub provenance: Provenance,
-}
-
 /// How an executable was created.
 #[derive(Debug)]
 pub(crate) struct Provenance {
     pub origin: Origin,
     /// The serialized compile options.
     pub options: Vec<u8>,
-    /// The compiler's time, even if it was in another process.
     pub compile_time: Duration,
     /// The part of the compiled module with its inputs, outputs, aliases and shardings.
     pub interface: HloModuleProto,
@@ -284,31 +273,12 @@ impl Executable {
         pjrt_handlers::mpi::check(&module, options.partitions() as usize * options.replicas() as usize)?;
         pjrt_handlers::check_layouts(module.functions_in_other_layouts(), client.platform())?;
         drop(description);
-        let places = if options.compile_portable_executable {
-            Places::portable()
-        } else {
-            Places::new(client, loaded.handle(), devices)?
-        };
+        let places = Places::new(client, loaded.handle(), devices, options.compile_portable_executable)?;
         let provenance = Provenance {
             payload,
             ..Provenance::of_compiled(program, &module, options.partitions() > 1, serialized, compile_time)
         };
         Ok(Executable::new(loaded, signature, places, hint, options.dispatch, provenance))
-    }
-
-    /// Takes ownership of an executable that a plugin has loaded from its serialized form.
-    fn restore(loaded: Loaded, as_was: Deserialized) -> Result<Executable> {
-        let client = &loaded.client.clone();
-        let Deserialized { names, output_names, devices, hint, dispatch, provenance } = as_was;
-        let signature = Description::new(client, loaded.handle())?.signature(
-            &provenance.interface,
-            Some(&names),
-            Vec::new(),
-            output_names,
-        )?;
-        let is_portable = UsedOptions::decode(&provenance.options).is_some_and(|used| used.is_portable());
-        let places = if is_portable { Places::portable() } else { Places::new(client, loaded.handle(), &devices)? };
-        Ok(Executable::new(loaded, signature, places, hint, dispatch, provenance))
     }
 
     fn new(
@@ -330,7 +300,6 @@ impl Executable {
         Executable(inner)
     }
 
-    /// Its origin.
     pub fn origin(&self) -> Origin {
         if self.0.missed.load(Ordering::Relaxed) {
             Origin::Missed
@@ -373,7 +342,6 @@ impl Executable {
         &self.0.provenance
     }
 
-    /// A weak reference.
     pub fn downgrade(&self) -> WeakExecutable {
         WeakExecutable(Arc::downgrade(&self.0))
     }
@@ -395,7 +363,8 @@ impl Executable {
 
     /// The positions of this process's devices among those of all processes.
     pub fn positions(&self) -> Vec<usize> {
-        self.0.places.positions()
+        let position = |device: &usize| self.assigned().iter().position(|other| other == device);
+        self.placement().fixed().iter().filter_map(position).collect()
     }
 
     pub fn signature(&self) -> &Signature {
@@ -441,13 +410,17 @@ impl Executable {
         Description::new(self.client(), self.handle())
     }
 
+    /// The plugin's answer to a question; an error names the feature, as in "Cost analysis is", if the plugin lacks it.
+    fn ask<T>(&self, feature: &str, question: impl FnOnce(&Description) -> Result<T>) -> Result<T> {
+        question(&self.describe()?).map_err(|error| error.unsupported(self.client().platform(), feature))
+    }
+
     pub(crate) fn handle(&self) -> *mut PJRT_LoadedExecutable {
         self.0.loaded.handle()
     }
 }
 
 impl WeakExecutable {
-    /// The executable, if it is still in use.
     pub fn upgrade(&self) -> Option<Executable> {
         self.0.upgrade().map(Executable)
     }

@@ -87,19 +87,14 @@ impl CompileOptions {
                 bail!(InvalidInput, "`{name}` must be a whole number from 1 to {MAX}, not {value}.");
             }
         }
-        if self.partitions() > 1 && self.use_spmd_partitioning == Some(false) {
-            bail!(
-                InvalidInput,
-                "`use_spmd_partitioning` must be TRUE for a program with {} partitions.",
-                self.partitions()
-            );
+        let partitions = self.partitions();
+        if partitions > 1 && self.use_spmd_partitioning == Some(false) {
+            bail!(InvalidInput, "`use_spmd_partitioning` must be TRUE for a program with {partitions} partitions.");
         }
         if self.compile_portable_executable && (self.num_devices() > 1 || self.device_assignment.is_some()) {
-            return Err(Error::new(
-                Kind::InvalidInput,
-                "A portable executable runs on one device, which is chosen at its execution.",
-            )
-            .hint("It needs a program for one replica and one partition, and no `device_assignment`."));
+            let message = "A portable executable runs on one device, which is chosen at its execution.";
+            return Err(Error::new(Kind::InvalidInput, message)
+                .hint("It needs a program for one replica and one partition, and no `device_assignment`."));
         }
         if let Some(ids) = &self.device_assignment {
             self.check_assigned(ids.len())?;
@@ -139,12 +134,10 @@ impl CompileOptions {
         Ok(options)
     }
 
-    /// The number of replicas.
     pub fn replicas(&self) -> i64 {
         self.num_replicas.unwrap_or(1)
     }
 
-    /// The number of partitions.
     pub fn partitions(&self) -> i64 {
         self.num_partitions.unwrap_or(1)
     }
@@ -161,11 +154,11 @@ impl CompileOptions {
                 );
             }
         }
-        for name in self.debug_options.keys() {
+        for (name, value) in &self.debug_options {
             if !name.starts_with("xla_") {
                 bail!(InvalidInput, "Names of debug options must start with \"xla_\": got `{name}`.");
             }
-            if self.debug_options.get(name).is_some_and(|value| ends_process(name, value)) {
+            if ends_process(name, value) {
                 bail!(InvalidInput, "The debug option `{name}` with this value would end the process.");
             }
         }
@@ -184,16 +177,15 @@ impl CompileOptions {
     /// `InvalidInput` if the client does not have these devices, or too few.
     pub fn assigned_devices(&self, client: &Client) -> Result<Vec<Device>> {
         self.check()?;
-        let (own, count) = (client.addressable_devices(), client.all_devices().count());
+        let (needed, own, count) = (self.num_devices(), client.addressable_devices(), client.all_devices().count());
         match &self.device_assignment {
             Some(ids) => ids.iter().map(|&id| device_of_id(client, id)).collect(),
-            None if self.num_devices() <= own => Ok(client.devices().take(self.num_devices()).collect()),
-            None if self.num_devices() <= count => Ok(client.all_devices().take(self.num_devices()).collect()),
-            None => Err(Error::new(
-                Kind::InvalidInput,
-                format!("{} needs {} devices, but the client has {count}.", self.describe(), self.num_devices()),
-            )
-            .hint(Reason::DevicesMissing { count: self.num_devices() })),
+            None if needed <= own => Ok(client.devices().take(needed).collect()),
+            None if needed <= count => Ok(client.all_devices().take(needed).collect()),
+            None => {
+                let message = format!("{} needs {needed} devices, but the client has {count}.", self.describe());
+                Err(Error::new(Kind::InvalidInput, message).hint(Reason::DevicesMissing { count: needed }))
+            }
         }
     }
 
@@ -204,12 +196,8 @@ impl CompileOptions {
             bail!(InvalidInput, "There is no device to compile for.");
         };
         if let Some(other) = devices.iter().find(|d| !d.client().same(first.client())) {
-            bail!(
-                DeviceMismatch,
-                "The devices must belong to one client: '{}' and '{}' do not.",
-                first.label(),
-                other.label()
-            );
+            let (first, other) = (first.label(), other.label());
+            bail!(DeviceMismatch, "The devices must belong to one client: '{first}' and '{other}' do not.");
         }
         check_distinct(&devices.iter().map(Device::id).collect::<Vec<_>>())
     }
@@ -239,9 +227,7 @@ impl CompileOptions {
     /// Shardy.
     pub(crate) fn serialize_with(&self, flags: &[(&str, bool)], devices: &[Device], for_shardy: bool) -> Vec<u8> {
         let ids: Vec<_> = devices.iter().map(|device| i64::from(device.id())).collect();
-        let client = devices.first().map(Device::client);
-        let defaults = defaults(flags, client.map(Client::settings), client.and_then(|client| client.cuda_data_dir()));
-        self.encode(&ids, ordinal(devices), for_shardy, defaults)
+        self.encode(&ids, ordinal(devices), for_shardy, defaults(flags, devices[0].client().settings()))
     }
 
     /// The ids of the devices of a topology to compile for: those of the assignment, or the first ones.
@@ -251,6 +237,7 @@ impl CompileOptions {
     pub(crate) fn ids_in(&self, topology: &Topology) -> Result<Vec<i64>> {
         self.check()?;
         let known = topology.devices.iter().map(|device| device.id);
+        let (needed, there) = (self.num_devices(), topology.devices.len());
         match &self.device_assignment {
             Some(ids) => match ids.iter().find(|&&id| known.clone().all(|other| other != id)) {
                 Some(id) => bail!(
@@ -260,16 +247,8 @@ impl CompileOptions {
                 ),
                 None => Ok(ids.iter().map(|&id| id.into()).collect()),
             },
-            None if self.num_devices() <= topology.devices.len() => {
-                Ok(known.take(self.num_devices()).map(i64::from).collect())
-            }
-            None => bail!(
-                InvalidInput,
-                "{} needs {} devices, but the topology has {}.",
-                self.describe(),
-                self.num_devices(),
-                topology.devices.len()
-            ),
+            None if needed <= there => Ok(known.take(needed).map(i64::from).collect()),
+            None => bail!(InvalidInput, "{} needs {needed} devices, but the topology has {there}.", self.describe()),
         }
     }
 
@@ -414,15 +393,10 @@ impl UsedOptions {
 }
 
 /// XLA's options that this package sets: these flags, unless the environment sets them, and the CUDA toolkit.
-pub(crate) fn defaults(
-    flags: &[(&str, bool)],
-    settings: Option<&Settings>,
-    toolkit: Option<&str>,
-) -> BTreeMap<String, OptionValue> {
-    let is_free = |name: &str| settings.is_none_or(|settings| !settings.mentions(name));
-    let flags = flags.iter().filter(|(name, _)| is_free(name));
+pub(crate) fn defaults(flags: &[(&str, bool)], settings: &Settings) -> BTreeMap<String, OptionValue> {
+    let flags = flags.iter().filter(|(name, _)| !settings.mentions(name));
     let flags = flags.map(|&(name, value)| (name.to_owned(), OptionValue::Bool(value)));
-    let toolkit = toolkit.map(|folder| (TOOLKIT.to_owned(), OptionValue::String(folder.to_owned())));
+    let toolkit = settings.toolkit.iter().map(|folder| (TOOLKIT.to_owned(), OptionValue::String(folder.clone())));
     flags.chain(toolkit).collect()
 }
 
@@ -454,17 +428,11 @@ fn ends_process(name: &str, value: &OptionValue) -> bool {
 }
 
 fn device_of_id(client: &Client, id: i32) -> Result<Device> {
-    match client.all_devices().find(|device| device.id() == id) {
-        Some(device) => Ok(device),
-        None => {
-            let ids: Vec<_> = client.all_devices().map(|device| device.id().to_string()).collect();
-            bail!(
-                InvalidInput,
-                "`device_assignment` has the id {id}, which no device has. Device ids: {}.",
-                ids.join(", ")
-            )
-        }
-    }
+    client.all_devices().find(|device| device.id() == id).ok_or_else(|| {
+        let ids = client.all_devices().map(|device| device.id().to_string()).collect::<Vec<_>>().join(", ");
+        let message = format!("`device_assignment` has the id {id}, which no device has. Device ids: {ids}.");
+        Error::new(Kind::InvalidInput, message)
+    })
 }
 
 fn check_distinct(ids: &[i32]) -> Result<()> {

@@ -36,25 +36,23 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// The devices of an executable that was compiled or loaded for these devices.
+    /// The devices of an executable that was compiled or loaded for these devices, unless it is portable.
     ///
     /// # Errors
     /// `Internal` if the plugin runs it on other devices of this process.
-    pub fn new(client: &Client, loaded: *mut PJRT_LoadedExecutable, devices: &[Device]) -> Result<Places> {
+    pub fn new(
+        client: &Client,
+        loaded: *mut PJRT_LoadedExecutable,
+        devices: &[Device],
+        is_portable: bool,
+    ) -> Result<Places> {
+        if is_portable {
+            return Ok(Places { placement: Placement::Portable, assigned: Vec::new() });
+        }
         let assigned: Vec<usize> = devices.iter().map(Device::index).collect();
         let own: Vec<usize> = devices.iter().filter(|device| device.is_addressable()).map(Device::index).collect();
         let own = if own.len() < assigned.len() { in_order_of_plugin(client, loaded, own)? } else { own };
         Ok(Places { placement: Placement::Fixed(own), assigned })
-    }
-
-    pub fn portable() -> Places {
-        Places { placement: Placement::Portable, assigned: Vec::new() }
-    }
-
-    /// The position of each device of this process among those of all processes.
-    pub fn positions(&self) -> Vec<usize> {
-        let position = |device: &usize| self.assigned.iter().position(|other| other == device);
-        self.placement.fixed().iter().filter_map(position).collect()
     }
 }
 
@@ -71,12 +69,8 @@ fn in_order_of_plugin(client: &Client, loaded: *mut PJRT_LoadedExecutable, own: 
         .filter_map(|&handle| own.iter().copied().find(|&index| client.device_facts(index).handle == handle))
         .collect();
     if ordered.len() != own.len() || handles.len() != own.len() {
-        bail!(
-            Internal,
-            "The plugin runs the program on {} of this process, but {} were asked for.",
-            counted(handles.len(), "device"),
-            own.len()
-        );
+        let devices = counted(handles.len(), "device");
+        bail!(Internal, "The plugin runs the program on {devices} of this process, but {} were asked for.", own.len());
     }
     Ok(ordered)
 }

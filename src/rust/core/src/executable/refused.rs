@@ -14,19 +14,15 @@ const QUEUES: [&str; 8] =
 pub(super) fn check(module: &HloModuleProto) -> Result<()> {
     if let Some(name) = QUEUES.iter().find(|name| module.has_opcode(name)) {
         let name = name.trim_end_matches("-done");
-        return Err(Error::new(
-            Kind::UnsupportedProgram,
-            format!("The program has an operation `{name}`, which would wait for the host for ever."),
-        )
-        .hint("Pass arrays as inputs and outputs, or call a function of the host with a custom call."));
+        let message = format!("The program has an operation `{name}`, which would wait for the host for ever.");
+        return Err(Error::new(Kind::UnsupportedProgram, message)
+            .hint("Pass arrays as inputs and outputs, or call a function of the host with a custom call."));
     }
     let results = module.host_program_shape.iter().filter_map(|shape| shape.result.as_ref());
     if results.into_iter().any(is_dynamic) {
-        return Err(Error::new(
-            Kind::DynamicShape,
-            "A result of the program has a size that is known only after each run (`stablehlo.bounds`).",
-        )
-        .hint("Return the whole array and its size, as from `stablehlo.get_dimension_size`, as two results."));
+        let message = "A result of the program has a size that is known only after each run (`stablehlo.bounds`).";
+        return Err(Error::new(Kind::DynamicShape, message)
+            .hint("Return the whole array and its size, as from `stablehlo.get_dimension_size`, as two results."));
     }
     Ok(())
 }

@@ -5,10 +5,12 @@
 use crate::client::device::{self, Device};
 use crate::client::target::Target;
 use crate::client::Client;
+use crate::executable::description::Description;
 use crate::executable::execute::Dispatch;
 use crate::executable::hint::DispatchHint;
 use crate::executable::options::{CompileOptions, UsedOptions};
-use crate::executable::{Deserialized, Executable, Loaded, Origin, Provenance, Signature};
+use crate::executable::placement::Places;
+use crate::executable::{Executable, Loaded, Origin, Provenance, Signature};
 use pjrt_base::container::{Container, Problem};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::foreign;
@@ -112,8 +114,7 @@ impl Executable {
         if let Some(payload) = &self.provenance().payload {
             return Ok(read(payload));
         }
-        let read = self.describe()?.with_payload(read);
-        read.map_err(|error| error.unsupported(self.client().platform(), "Saving an executable is"))
+        self.ask("Saving an executable is", |described| described.with_payload(read))
     }
 }
 
@@ -131,14 +132,12 @@ fn unreadable(problem: Problem) -> Error {
     match problem {
         Problem::Other => Error::new(Kind::SerializedInvalid, "The data are not a serialized executable.")
             .hint(Reason::NotAnExecutable),
-        Problem::Format(format) => Error::new(
-            Kind::SerializedMismatch,
-            format!(
-                "The executable was saved in format {format}; this version of pjrt reads format {}.",
-                CONTAINER.format
-            ),
-        )
-        .hint(AGAIN),
+        Problem::Format(format) => {
+            let own = CONTAINER.format;
+            let message =
+                format!("The executable was saved in format {format}; this version of pjrt reads format {own}.");
+            Error::new(Kind::SerializedMismatch, message).hint(AGAIN)
+        }
         Problem::Damaged => {
             Error::new(Kind::SerializedInvalid, "The serialized executable is damaged or incomplete.").hint(AGAIN)
         }
@@ -253,13 +252,10 @@ impl<'a> Serialized<'a> {
         }
         let of_id = |id: i64| destination.client.all_devices().find(|device| i64::from(device.id()) == id).ok_or(id);
         self.used.device_ids().into_iter().map(of_id).collect::<std::result::Result<_, _>>().map_err(|id| {
-            let platform = destination.client.platform();
-            Error::new(
-                Kind::SerializedMismatch,
-                format!("The executable was saved for device {id}, which does not exist here."),
-            )
-            .hint("Pass the device to load it for as `device`.")
-            .on_platform(platform)
+            let message = format!("The executable was saved for device {id}, which does not exist here.");
+            Error::new(Kind::SerializedMismatch, message)
+                .hint("Pass the device to load it for as `device`.")
+                .on_platform(destination.client.platform())
         })
     }
 
@@ -289,10 +285,8 @@ impl<'a> Serialized<'a> {
             return Ok(());
         }
         let portable = if compiled.compile_portable_executable { ", portable" } else { "" };
-        Err(Error::new(
-            Kind::InvalidInput,
-            format!("The executable was compiled for {}{portable}: options cannot change that.", compiled.parts()),
-        ))
+        let parts = compiled.parts();
+        bail!(InvalidInput, "The executable was compiled for {parts}{portable}: options cannot change that.")
     }
 
     /// Passes the checked bytes to the plugin.
@@ -302,8 +296,8 @@ impl<'a> Serialized<'a> {
         devices: &[Device],
         origin: Origin,
     ) -> Result<Executable> {
-        let client = destination.client;
-        pjrt_handlers::check(&self.header.functions, client.platform())?;
+        let (client, header) = (destination.client, &self.header);
+        pjrt_handlers::check(&header.functions, client.platform())?;
         let options = match destination.options {
             // The code is there already, so the compiler's flags have no effect.
             Some(options) => self.counted(options).serialize_with(&[], devices, self.used.is_for_shardy()),
@@ -313,31 +307,28 @@ impl<'a> Serialized<'a> {
             let error = pjrt_handlers::explain(error, client.plugin().api(), client.platform());
             error.unsupported(client.platform(), "Loading a saved executable is")
         })?;
-        let header = &self.header;
-        Executable::restore(
-            loaded,
-            Deserialized {
-                names: header.input_names.clone(),
-                output_names: Some(header.output_names.clone()).filter(|names| !names.is_empty()),
-                devices: devices.to_vec(),
-                hint: DispatchHint {
-                    runs_on_caller: header.runs_on_caller,
-                    is_long: header.is_long,
-                    is_predictable: header.is_predictable,
-                },
-                dispatch: destination.dispatch,
-                provenance: Provenance {
-                    origin,
-                    options,
-                    compile_time: Duration::try_from_secs_f64(header.compile_seconds).unwrap_or_default(),
-                    interface: header.interface.clone(),
-                    wholes: header.wholes.clone().unwrap_or_default(),
-                    source_bytes: self.payload.len(),
-                    functions: header.functions.clone(),
-                    payload: Some(self.payload.into()),
-                },
-            },
-        )
+        // From the header, so that the plugin need not be asked for its module.
+        let hint = DispatchHint {
+            runs_on_caller: header.runs_on_caller,
+            is_long: header.is_long,
+            is_predictable: header.is_predictable,
+        };
+        let output_names = Some(header.output_names.clone()).filter(|names| !names.is_empty());
+        let description = Description::new(client, loaded.handle())?;
+        let signature =
+            description.signature(&header.interface, Some(&header.input_names), Vec::new(), output_names)?;
+        let places = Places::new(client, loaded.handle(), devices, self.used.is_portable())?;
+        let provenance = Provenance {
+            origin,
+            options,
+            compile_time: Duration::try_from_secs_f64(header.compile_seconds).unwrap_or_default(),
+            interface: header.interface.clone(),
+            wholes: header.wholes.clone().unwrap_or_default(),
+            source_bytes: self.payload.len(),
+            functions: header.functions.clone(),
+            payload: Some(self.payload.into()),
+        };
+        Ok(Executable::new(loaded, signature, places, hint, destination.dispatch, provenance))
     }
 }
 

@@ -17,7 +17,6 @@ use pjrt_base::process;
 use pjrt_base::trace::{self, Activity, Details};
 use pjrt_ffi::api::call;
 use pjrt_ir::hlo::sharding::Shardings;
-use pjrt_plugins::cuda;
 use pjrt_program::collectives;
 use pjrt_program::program::Program;
 use std::path::Path;
@@ -61,13 +60,12 @@ impl Unloaded {
         let program = source.program();
         collectives::check(program, options.replicas(), options.partitions())?;
         let settings = Settings::read(plugin);
-        let toolkit = cuda::tools::data_dir(&plugin.for_cuda()).map(|folder| folder.to_string_lossy().into_owned());
         plugin.first_executable.call_once(|| process::watch_exit(crate::client::close_all));
         let start = Instant::now();
         let phase = trace::span(Activity::Phase, || Details::named("compiler"));
         let prefers_older_code = || source.prefers_older_code();
         let (compiled, serialized) = flags::with_flags(plugin, system.known_flags(), prefers_older_code, |flags| {
-            let defaults = options::defaults(flags, Some(&settings), toolkit.as_deref());
+            let defaults = options::defaults(flags, &settings);
             let serialized = options.encode(&ids, -1, program.is_for_shardy(), defaults);
             let handle = system.handle()?;
             let compiled = source.compile_with(plugin, |program| {
@@ -93,7 +91,7 @@ impl Unloaded {
         })?;
         let compile_time = start.elapsed();
         drop(phase);
-        let description = Description::of_unloaded(api, is_host, compiled.executable);
+        let description = Description { api, is_host, handle: compiled.executable };
         let module = description.module_of(program, options.partitions() > 1)?;
         refused::check(&module)?;
         let signature = description.signature_of(&module, program)?;

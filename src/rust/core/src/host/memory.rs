@@ -23,6 +23,7 @@ use std::sync::Arc;
 /// assert!(zeros.read()?.bytes().iter().all(|&byte| byte == 0));
 /// # Ok::<(), pjrt_base::error::Error>(())
 /// ```
+#[derive(Debug)]
 pub struct HostMemory {
     data: NonNull<u8>,
     len: usize,
@@ -30,6 +31,7 @@ pub struct HostMemory {
 }
 
 /// The owner of the memory.
+#[derive(Debug)]
 enum Owner {
     Own {
         _block: PoolBlock,
@@ -103,11 +105,5 @@ impl HostMemory {
     /// All bytes have been written, and nobody writes them while the slice lives.
     pub unsafe fn bytes(&self) -> &[u8] {
         std::slice::from_raw_parts(self.data(), self.len)
-    }
-}
-
-impl std::fmt::Debug for HostMemory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HostMemory").field("data", &self.data).field("len", &self.len).finish_non_exhaustive()
     }
 }

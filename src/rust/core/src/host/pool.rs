@@ -7,7 +7,7 @@ use pjrt_base::process;
 use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Mutex, OnceLock};
 
 /// The alignment that XLA's CPU client needs to use memory in place.
 pub const ALIGNMENT: usize = 64;
@@ -34,6 +34,7 @@ struct UnusedBlocks {
 }
 
 /// Memory and how it was allocated. Not freed by itself.
+#[derive(Debug, Clone, Copy)]
 struct Allocation {
     data: NonNull<u8>,
     layout: Layout,
@@ -43,6 +44,7 @@ struct Allocation {
 unsafe impl Send for Allocation {}
 
 /// An uninitialized block of memory. When dropped, it is kept for the next [`PoolBlock::new`].
+#[derive(Debug)]
 pub struct PoolBlock(Allocation);
 
 // SAFETY: a plain block of bytes; who may write when is up to the owners.
@@ -56,7 +58,9 @@ impl PoolBlock {
     pub fn new(len: usize) -> Result<PoolBlock> {
         let kept = take(len);
         let fresh = kept.is_none();
-        let memory = kept.or_else(|| allocate(len)).ok_or_else(|| exhausted(len))?;
+        let memory = kept.or_else(|| allocate(len)).ok_or_else(|| {
+            Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("Not enough host memory for {len} bytes."))
+        })?;
         let size = memory.layout.size();
         IN_USE.fetch_add(size, Ordering::Relaxed);
         if len >= LARGE {
@@ -79,9 +83,8 @@ impl PoolBlock {
 
 impl Drop for PoolBlock {
     fn drop(&mut self) {
-        let Allocation { data, layout } = self.0;
-        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        keep(Allocation { data, layout });
+        IN_USE.fetch_sub(self.size(), Ordering::Relaxed);
+        keep(self.0);
     }
 }
 
@@ -113,12 +116,12 @@ pub fn reset_handed_out() {
 /// Whether a large block for `len` bytes is kept.
 pub fn has(len: usize) -> bool {
     let size = rounded(len);
-    table().is_some_and(|kept| kept.blocks.iter().any(|memory| Some(memory.layout.size()) == size))
+    process::lock(&KEPT).is_some_and(|kept| kept.blocks.iter().any(|memory| Some(memory.layout.size()) == size))
 }
 
 /// Bytes kept for reuse.
 pub fn kept() -> usize {
-    table().map_or(0, |kept| kept.bytes)
+    process::lock(&KEPT).map_or(0, |kept| kept.bytes)
 }
 
 /// The limit of bytes kept.
@@ -152,7 +155,7 @@ fn take(len: usize) -> Option<Allocation> {
         return None;
     }
     let size = rounded(len)?;
-    let mut kept = table()?;
+    let mut kept = process::lock(&KEPT)?;
     let place = kept.blocks.iter().rposition(|memory| memory.layout.size() == size)?;
     kept.bytes -= size;
     Some(kept.blocks.remove(place))
@@ -164,34 +167,24 @@ fn keep(memory: Allocation) {
     if size < LARGE || size > limit {
         return free(memory);
     }
-    match table() {
-        Some(mut kept) => {
-            kept.bytes += size;
-            kept.blocks.push(memory);
-        }
-        None => return free(memory),
-    }
+    let Some(mut kept) = process::lock(&KEPT) else { return free(memory) };
+    kept.bytes += size;
+    kept.blocks.push(memory);
+    drop(kept);
     shrink(limit);
 }
 
 fn shrink(limit: usize) {
-    while let Some(memory) = table().and_then(|mut kept| oldest_beyond(&mut kept, limit)) {
+    let oldest = || {
+        let mut kept = process::lock(&KEPT).filter(|kept| kept.bytes > limit && !kept.blocks.is_empty())?;
+        let memory = kept.blocks.remove(0);
+        kept.bytes -= memory.layout.size();
+        Some(memory)
+    };
+    // The lock is not held while the system takes back memory.
+    while let Some(memory) = oldest() {
         free(memory);
     }
-}
-
-fn oldest_beyond(kept: &mut UnusedBlocks, limit: usize) -> Option<Allocation> {
-    if kept.bytes <= limit || kept.blocks.is_empty() {
-        return None;
-    }
-    let memory = kept.blocks.remove(0);
-    kept.bytes -= memory.layout.size();
-    Some(memory)
-}
-
-/// The kept blocks.
-fn table() -> Option<MutexGuard<'static, UnusedBlocks>> {
-    process::lock(&KEPT)
 }
 
 fn allocate(len: usize) -> Option<Allocation> {
@@ -225,11 +218,6 @@ fn huge_pages_pay() -> bool {
 fn free(memory: Allocation) {
     // SAFETY: allocated with this layout, freed once.
     unsafe { std::alloc::dealloc(memory.data.as_ptr(), memory.layout) };
-}
-
-#[cold]
-fn exhausted(len: usize) -> Error {
-    Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("Not enough host memory for {len} bytes."))
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use pjrt_base::mmap::{self, MappedFile};
 use pjrt_base::reason::Reason;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
-use pjrt_data::layout;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,18 +46,16 @@ impl Mapping {
     }
 
     fn of_numpy(path: &Path, part: &Part) -> Result<Mapping> {
-        let file = ArrayFile::open(path).map_err(|error| match error.kind() {
+        let explained = |error: Error| match error.kind() {
             Kind::NpyInvalid => error.hint(Reason::MapNeedsType),
             _ => error,
-        })?;
+        };
+        let file = ArrayFile::open(path).map_err(explained)?;
         if file.is_archive() {
             let message = format!("'{}' is an archive, whose arrays cannot be used in place.", path.display());
             return Err(Error::new(Kind::NpyInvalid, message).hint(Reason::MapRefused));
         }
-        let array = file.array(0, None).map_err(|error| match error.kind() {
-            Kind::NpyInvalid => error.hint(Reason::MapNeedsType),
-            _ => error,
-        })?;
+        let array = file.array(0, None).map_err(explained)?;
         let dims = match &part.dims {
             None if part.offset == 0 => return Ok(Mapping(array)),
             None => bail!(InvalidInput, "An array that begins within the data needs a shape."),
@@ -81,54 +78,39 @@ impl Mapping {
         part: &Part,
         is_column_major: bool,
     ) -> Result<Mapping> {
-        let (path, whole) = (file.path().display(), file.len() - data);
-        let Some(found) = whole.checked_sub(part.offset) else {
-            bail!(ShapeMismatch, "The offset, {}, is beyond the {whole} bytes of data in '{path}'.", part.offset);
+        let (path, whole, offset) = (file.path().display(), file.len() - data, part.offset);
+        let Some(found) = whole.checked_sub(offset) else {
+            bail!(ShapeMismatch, "The offset, {offset}, is beyond the {whole} bytes of data in '{path}'.");
         };
-        let dims = match part.unknown {
-            None => dims.to_vec(),
-            Some(unknown) => completed(file, found, dtype, dims, unknown, part.offset)?,
-        };
+        let mut dims = dims.to_vec();
+        if let Some(unknown) = part.unknown {
+            let Some(dim) = dims.get_mut(unknown) else {
+                bail!(Internal, "The unknown dimension is not one of the shape.")
+            };
+            *dim = 1;
+            let one = Spec::new(dtype, &dims)?;
+            let step = one.bytes() as u64;
+            if step == 0 || found % step != 0 {
+                bail!(
+                    ShapeMismatch,
+                    "'{path}' has {found} bytes of data from offset {offset} on, which do not make whole arrays {one} of {step} bytes."
+                );
+            }
+            dims[unknown] = (found / step) as i64;
+        }
         let spec = Spec::new(dtype, &dims)?;
         let needed = spec.bytes() as u64;
         if needed > found {
             bail!(
                 ShapeMismatch,
-                "An array {spec} has {needed} bytes, but '{path}' has {found} bytes of data from offset {} on.",
-                part.offset
+                "An array {spec} has {needed} bytes, but '{path}' has {found} bytes of data from offset {offset} on."
             );
         }
-        Ok(Mapping(NpyArray::plain(file, data + part.offset, spec, is_column_major)))
+        Ok(Mapping(NpyArray::plain(file, data + offset, spec, is_column_major)))
     }
 
     /// Where the array is. It is used in place if that is possible and worth an open file.
     pub fn stored(&self) -> Stored<'_> {
         self.0.stored(self.0.spec().bytes() >= WORTH_A_FILE && mmap::has_room_for_files())
     }
-}
-
-/// The dimensions with the unknown one, which makes an array of all bytes that there are.
-fn completed(
-    file: &MappedFile,
-    found: u64,
-    dtype: DType,
-    dims: &[i64],
-    unknown: usize,
-    offset: u64,
-) -> Result<Vec<i64>> {
-    let mut dims = dims.to_vec();
-    let Some(dim) = dims.get_mut(unknown) else { bail!(Internal, "The unknown dimension is not one of the shape.") };
-    *dim = 1;
-    layout::check_dims(dtype, &dims)?;
-    let step = Spec::new(dtype, &dims)?.bytes() as u64;
-    if step == 0 || found % step != 0 {
-        bail!(
-            ShapeMismatch,
-            "'{}' has {found} bytes of data from offset {offset} on, which do not make whole arrays {} of {step} bytes.",
-            file.path().display(),
-            layout::format_type(dtype, &dims)
-        );
-    }
-    dims[unknown] = (found / step) as i64;
-    Ok(dims)
 }

@@ -14,11 +14,11 @@ use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
+use pjrt_data::hash::Mixer;
 use pjrt_program::eager::{self, Operand, Operation};
 use pjrt_program::program::{Format, Program};
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 /// What an operator is to compute.
@@ -45,7 +45,7 @@ pub struct Counts {
 #[derive(Debug, Default)]
 pub struct Operators {
     /// By the hash of what each was made for.
-    programs: HashMap<u64, Made, BuildHasherDefault<Hashed>>,
+    programs: HashMap<u64, Made>,
     /// Counts the uses, for their order.
     clock: u64,
     made: u64,
@@ -82,38 +82,37 @@ impl Request<'_> {
         for operand in self.operands {
             operand.check_alive()?;
             if !(operand.client().same(first.client()) && operand.device_index() == first.device_index()) {
-                return Err(self.device_error(operand));
+                return Err(self.device_error(first, operand));
             }
         }
         Ok(())
     }
 
     #[cold]
-    fn device_error(&self, other: &Buffer) -> Error {
-        let (operation, other_device) = (self.operation.name(), other.device());
-        let first = self.operands.first().map_or_else(String::new, |first| first.device().label().to_owned());
-        let clients = if self.operands.iter().all(|operand| operand.client().same(other.client())) {
-            ""
-        } else {
-            " of different clients"
-        };
+    fn device_error(&self, first: &Buffer, other: &Buffer) -> Error {
+        let is_one_client = self.operands.iter().all(|operand| operand.client().same(other.client()));
         let message = format!(
-            "`{operation}` takes buffers on one device, not on '{first}' and '{}'{clients}.",
-            other_device.label()
+            "`{}` takes buffers on one device, not on '{}' and '{}'{}.",
+            self.operation.name(),
+            first.device().label(),
+            other.device().label(),
+            if is_one_client { "" } else { " of different clients" }
         );
         Error::new(Kind::DeviceMismatch, message).hint(Reason::BufferElsewhere)
     }
 
     fn hash(&self) -> Result<u64> {
         let first = self.first()?;
-        let mut hash = mixed(self.operation as u64, first.client().id());
-        hash = mixed(hash, (first.device_index() as u64) << 8 | self.float as u64);
+        let mut mixer = Mixer::default();
+        mixer.word(self.operation as u64);
+        mixer.word(first.client().id());
+        mixer.word((first.device_index() as u64) << 8 | self.float as u64);
         for operand in self.operands {
-            hash = mixed(hash, (operand.dims().len() as u64) << 8 | operand.dtype() as u64);
-            hash = operand.dims().iter().fold(hash, |hash, &dim| mixed(hash, dim as u64));
+            mixer.word((operand.dims().len() as u64) << 8 | operand.dtype() as u64);
+            operand.dims().iter().for_each(|&dim| mixer.word(dim as u64));
         }
-        hash = self.parameters.iter().fold(hash, |hash, &parameter| mixed(hash, parameter as u64));
-        Ok(hash ^ hash >> 32)
+        self.parameters.iter().for_each(|&parameter| mixer.word(parameter as u64));
+        Ok(mixer.finish())
     }
 
     /// Compiles the program for this, or loads it from the cache. Waits.
@@ -127,31 +126,6 @@ impl Request<'_> {
         let program = Program::new(text.into_bytes(), Format::Mlir)?;
         let options = CompileOptions { dispatch, ..CompileOptions::default() };
         Compiling::start(cache, &[self.first()?.device()], &program, &options)?.wait()
-    }
-}
-
-/// Mixes a number into a hash.
-#[inline]
-fn mixed(hash: u64, value: u64) -> u64 {
-    const ODD: u64 = 0x517c_c1b7_2722_0a95;
-    (hash.rotate_left(5) ^ value).wrapping_mul(ODD)
-}
-
-/// Takes a hash as it is.
-#[derive(Debug, Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |hash, &byte| mixed(hash, byte.into()));
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
     }
 }
 
@@ -206,7 +180,6 @@ impl Operators {
         self.programs.retain(|_, made| !made.executable.client().same(client));
     }
 
-    /// Drops all programs.
     pub fn clear(&mut self) {
         self.programs.clear();
     }

@@ -8,6 +8,7 @@ use crate::host::array::{HostArray, HostContent, HostOrder};
 use pjrt_base::error::Result;
 use pjrt_data::convert::{Check, HostValues, LossReport};
 use pjrt_data::dtype::{DType, HostType};
+use std::collections::VecDeque;
 
 /// How many are kept. To look through them takes less time than to make one.
 const MOST: usize = 32;
@@ -54,9 +55,8 @@ impl Number {
 /// The buffers of recent numbers.
 #[derive(Debug, Default)]
 pub struct Scalars {
-    recent: Vec<Scalar>,
-    /// The place of the next new one, once there are enough.
-    next: usize,
+    /// The newest first.
+    recent: VecDeque<Scalar>,
 }
 
 #[derive(Debug)]
@@ -94,23 +94,14 @@ impl Scalars {
             Upload::new(device, dtype, &array, check)?.run(())?
         };
         if let Ok(buffer) = &made {
-            self.keep(Scalar { number, buffer: buffer.clone() });
+            self.recent.push_front(Scalar { number, buffer: buffer.clone() });
+            self.recent.truncate(MOST);
         }
         Ok(made)
-    }
-
-    fn keep(&mut self, scalar: Scalar) {
-        if self.recent.len() < MOST {
-            self.recent.push(scalar);
-            return;
-        }
-        self.recent[self.next] = scalar;
-        self.next = (self.next + 1) % MOST;
     }
 
     /// Drops the buffers of a client.
     pub fn forget(&mut self, client: &Client) {
         self.recent.retain(|scalar| !scalar.buffer.client().same(client));
-        self.next = 0;
     }
 }

@@ -57,10 +57,7 @@ impl Event {
             looked = self.is_ready();
             !matches!(looked, Ok(false))
         });
-        match looked.and_then(|_| if is_over { Ok(()) } else { self.signal()?.wait() }) {
-            Err(error) if error.is_unsupported() => self.wait_inside()?,
-            waited => waited?,
-        }
+        self.or_wait_inside(looked.and_then(|_| if is_over { Ok(()) } else { self.signal()?.wait() }))?;
         // The work may have printed.
         console::flush()?;
         self.outcome()
@@ -71,16 +68,17 @@ impl Event {
     /// # Errors
     /// The error that it carries.
     pub(crate) fn outcome(&self) -> Result<()> {
-        match call!(self.plugin.api(), PJRT_Event_Error { event: self.handle }) {
-            Err(error) if error.is_unsupported() => self.wait_inside(),
-            outcome => outcome.map(drop),
-        }
+        self.or_wait_inside(call!(self.plugin.api(), PJRT_Event_Error { event: self.handle }).map(drop))
     }
 
-    /// Waits in the plugin, for one that cannot tell or call back: nothing interrupts the wait.
-    #[cold]
-    fn wait_inside(&self) -> Result<()> {
-        call!(self.plugin.api(), PJRT_Event_Await { event: self.handle }).map(drop)
+    /// The outcome, or that of a wait in the plugin if it cannot tell or call back: nothing interrupts that wait.
+    fn or_wait_inside(&self, outcome: Result<()>) -> Result<()> {
+        match outcome {
+            Err(error) if error.is_unsupported() => {
+                call!(self.plugin.api(), PJRT_Event_Await { event: self.handle }).map(drop)
+            }
+            outcome => outcome,
+        }
     }
 
     /// Waits until it is complete, without checks for interrupts. Not inside the plugin, where the wait might never
@@ -89,11 +87,7 @@ impl Event {
     /// # Errors
     /// The error that the event carries, or `PluginPoisoned`, after which the work may still go on.
     pub(crate) fn wait_through(&self) -> Result<()> {
-        let waited = self.is_ready().and_then(|is| if is { Ok(()) } else { self.signal()?.wait_through() });
-        match waited {
-            Err(error) if error.is_unsupported() => self.wait_inside()?,
-            waited => waited?,
-        }
+        self.or_wait_inside(self.is_ready().and_then(|is| if is { Ok(()) } else { self.signal()?.wait_through() }))?;
         self.outcome()
     }
 
@@ -276,26 +270,22 @@ impl Signal {
         self.wait_with(|| Ok(()))
     }
 
-    fn wait_with(&self, goes_on: impl FnMut() -> Result<()>) -> Result<()> {
+    fn wait_with(&self, mut goes_on: impl FnMut() -> Result<()>) -> Result<()> {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
-        let waited = self.sleep_until_raised(goes_on);
-        self.sleepers.fetch_sub(1, Ordering::SeqCst);
-        waited
-    }
-
-    fn sleep_until_raised(&self, mut goes_on: impl FnMut() -> Result<()>) -> Result<()> {
-        loop {
+        let mut waited = Ok(());
+        while waited.is_ok() {
             let asleep = self.sleep.lock().unpoisoned();
             if self.is_raised() {
-                return Ok(());
+                break;
             }
             drop(self.changed.wait_timeout(asleep, SLICE));
             if self.is_raised() {
-                return Ok(());
+                break;
             }
-            goes_on()?;
-            self.poison.check_wait()?;
+            waited = goes_on().and_then(|()| self.poison.check_wait());
         }
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        waited
     }
 }
 

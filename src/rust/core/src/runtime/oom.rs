@@ -1,16 +1,11 @@
 //! Out of memory: garbage collection, also for threads that own no objects.
 
-use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_base::error::Result;
 use pjrt_base::sync::Unpoisoned;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
-
-/// Whether the error means that memory is exhausted.
-pub fn is_exhausted(error: &Error) -> bool {
-    error.kind() == Kind::Pjrt(RESOURCE_EXHAUSTED)
-}
 
 /// How long a thread waits for the owner, who may be busy, to collect garbage.
 const PATIENCE: Duration = Duration::from_secs(1);

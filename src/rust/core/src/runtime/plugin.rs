@@ -72,11 +72,10 @@ impl Plugin {
         // Checked before its code runs, and before the system maps a truncated file, which would end the process.
         let library = library::inspect(&file)?;
         if !library.is_plugin {
-            return Err(Error::new(
-                Kind::PluginInvalid,
-                format!("'{}' is a shared library, but not a PJRT plugin: it has no GetPjrtApi().", file.display()),
-            )
-            .hint("Give the path of the plugin itself; in Python packages it is in a folder jax_plugins/*."));
+            let path = file.display();
+            let message = format!("'{path}' is a shared library, but not a PJRT plugin: it has no GetPjrtApi().");
+            return Err(Error::new(Kind::PluginInvalid, message)
+                .hint("Give the path of the plugin itself; in Python packages it is in a folder jax_plugins/*."));
         }
         cuda::before_load(&file);
         let api = open(&file, &library).map_err(|error| error.about(&file))?;
@@ -103,17 +102,14 @@ impl Plugin {
         Ok(plugin)
     }
 
-    /// Every plugin loaded so far.
     pub(crate) fn loaded() -> Vec<&'static Plugin> {
         LOADED.lock().unpoisoned().clone()
     }
 
-    /// The plugin's function table.
     pub fn api(&self) -> &Api {
         &self.api
     }
 
-    /// The library file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -164,11 +160,9 @@ impl Plugin {
 /// Initializes the plugin, and reads its attributes.
 fn set_up(api: &Api) -> Result<Vec<(String, PluginValue)>> {
     where_there(call!(api, PJRT_Plugin_Initialize {}))?;
-    match where_there(call!(api, PJRT_Plugin_Attributes {}))? {
-        // SAFETY: the plugin has just returned this array, which lives as long as the process.
-        Some(found) => Ok(unsafe { named_values(found.attributes, found.num_attributes) }),
-        None => Ok(Vec::new()),
-    }
+    let found = where_there(call!(api, PJRT_Plugin_Attributes {}))?;
+    // SAFETY: the plugin has just returned this array, which lives as long as the process.
+    Ok(found.map_or_else(Vec::new, |found| unsafe { named_values(found.attributes, found.num_attributes) }))
 }
 
 /// The result of a call; the default if the plugin lacks an optional call.
@@ -232,10 +226,8 @@ fn missing_library(said: &str) -> Option<&str> {
     if let Some((name, _)) = said.split_once(": cannot open shared object file: No such file") {
         return Some(name);
     }
-    let rest = ["Error loading shared library ", "Library not loaded: "].iter().find_map(|start| {
-        let (_, rest) = said.split_once(start)?;
-        Some(rest)
-    })?;
+    let starts = ["Error loading shared library ", "Library not loaded: "];
+    let (_, rest) = starts.iter().find_map(|start| said.split_once(start))?;
     rest.split([':', '\n']).next()
 }
 

@@ -11,7 +11,6 @@ use pjrt_ffi::exception::guarded;
 use pjrt_program::profile::{self, Profile};
 use pjrt_sys::*;
 use std::mem::offset_of;
-use std::ptr::null_mut;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -37,6 +36,16 @@ pub struct Profiler {
 // SAFETY: the table is constant, and the plugin's object is used by one thread at a time.
 unsafe impl Send for Profiler {}
 
+/// The arguments of a call: these fields, and zeros.
+macro_rules! args {
+    ($type:ident { $($field:ident: $value:expr),* $(,)? }) => {{
+        let mut args: $type = blank_struct();
+        args.struct_size = size_of::<$type>();
+        $(args.$field = $value;)*
+        args
+    }};
+}
+
 /// A slot of the table; `None` if the plugin's table is too short for it.
 macro_rules! slot {
     ($table:expr, $field:ident) => {{
@@ -53,12 +62,8 @@ impl Profiler {
     /// Those of the profiler, and `UnsupportedCall` if its table lacks a function.
     pub fn start(plugin: &'static Plugin, options: &[u8]) -> Result<Option<Profiler>> {
         let Some(table) = table(plugin) else { return Ok(None) };
-        let mut create = PLUGIN_Profiler_Create_Args {
-            struct_size: size_of::<PLUGIN_Profiler_Create_Args>(),
-            options: options.as_ptr().cast(),
-            options_size: options.len(),
-            profiler: null_mut(),
-        };
+        let mut create =
+            args!(PLUGIN_Profiler_Create_Args { options: options.as_ptr().cast(), options_size: options.len() });
         call(plugin, table, slot!(table, create), &mut create, "PLUGIN_Profiler_Create")?;
         if create.profiler.is_null() {
             return Err(Error::new(Kind::Internal, "The plugin made no profiler.").in_call("PLUGIN_Profiler_Create"));
@@ -66,10 +71,7 @@ impl Profiler {
         // From here on, its drop destroys it.
         let generation = process::generation();
         let mut profiler = Profiler { plugin, table, handle: create.profiler, generation, is_stopped: true };
-        let mut start = PLUGIN_Profiler_Start_Args {
-            struct_size: size_of::<PLUGIN_Profiler_Start_Args>(),
-            profiler: profiler.handle,
-        };
+        let mut start = args!(PLUGIN_Profiler_Start_Args { profiler: profiler.handle });
         call(plugin, table, slot!(table, start), &mut start, "PLUGIN_Profiler_Start")?;
         profiler.is_stopped = false;
         Ok(Some(profiler))
@@ -85,12 +87,7 @@ impl Profiler {
         }
         self.end()?;
         let name = "PLUGIN_Profiler_CollectData";
-        let mut collect = PLUGIN_Profiler_CollectData_Args {
-            struct_size: size_of::<PLUGIN_Profiler_CollectData_Args>(),
-            profiler: self.handle,
-            buffer: null_mut(),
-            buffer_size_in_bytes: 0,
-        };
+        let mut collect = args!(PLUGIN_Profiler_CollectData_Args { profiler: self.handle });
         let slot = slot!(self.table, collect_data);
         call(self.plugin, self.table, slot, &mut collect, name)?;
         let room = collect.buffer_size_in_bytes;
@@ -112,8 +109,7 @@ impl Profiler {
 
     fn end(&mut self) -> Result<()> {
         self.is_stopped = true;
-        let mut stop =
-            PLUGIN_Profiler_Stop_Args { struct_size: size_of::<PLUGIN_Profiler_Stop_Args>(), profiler: self.handle };
+        let mut stop = args!(PLUGIN_Profiler_Stop_Args { profiler: self.handle });
         call(self.plugin, self.table, slot!(self.table, stop), &mut stop, "PLUGIN_Profiler_Stop")
     }
 }
@@ -127,10 +123,7 @@ impl Drop for Profiler {
         if !self.is_stopped {
             let _ = self.end();
         }
-        let mut destroy = PLUGIN_Profiler_Destroy_Args {
-            struct_size: size_of::<PLUGIN_Profiler_Destroy_Args>(),
-            profiler: self.handle,
-        };
+        let mut destroy = args!(PLUGIN_Profiler_Destroy_Args { profiler: self.handle });
         let slot = slot!(self.table, destroy);
         // Nobody is there to hear of an error.
         let _ = call(self.plugin, self.table, slot, &mut destroy, "PLUGIN_Profiler_Destroy");
@@ -178,16 +171,11 @@ unsafe fn take_error(
     name: &'static str,
 ) -> Error {
     const UNKNOWN: u32 = 2;
-    let mut message: PLUGIN_Profiler_Error_Message_Args = blank_struct();
-    message.struct_size = size_of::<PLUGIN_Profiler_Error_Message_Args>();
-    message.error = error;
+    let mut message = args!(PLUGIN_Profiler_Error_Message_Args { error: error });
     if let Some(function) = slot!(table, error_message) {
         function(&raw mut message);
     }
-    let mut code: PLUGIN_Profiler_Error_GetCode_Args = blank_struct();
-    code.struct_size = size_of::<PLUGIN_Profiler_Error_GetCode_Args>();
-    code.error = error;
-    code.code = UNKNOWN as i32;
+    let mut code = args!(PLUGIN_Profiler_Error_GetCode_Args { error: error, code: UNKNOWN as i32 });
     if let Some(function) = slot!(table, error_get_code) {
         // An error about the error adds nothing.
         destroy_error(table, function(&raw mut code));
@@ -206,10 +194,7 @@ unsafe fn take_error(
 /// As for [`take_error`].
 unsafe fn destroy_error(table: *const PLUGIN_Profiler_Api, error: *mut PLUGIN_Profiler_Error) {
     let Some(function) = slot!(table, error_destroy).filter(|_| !error.is_null()) else { return };
-    let mut args: PLUGIN_Profiler_Error_Destroy_Args = blank_struct();
-    args.struct_size = size_of::<PLUGIN_Profiler_Error_Destroy_Args>();
-    args.error = error;
-    function(&raw mut args);
+    function(&mut args!(PLUGIN_Profiler_Error_Destroy_Args { error: error }));
 }
 
 /// The profilers that record now.
@@ -236,13 +221,12 @@ pub fn stop_all(record: &mut Record) -> Vec<String> {
     let mut failures = Vec::new();
     for profiler in running {
         let plugin = profiler.plugin;
-        match profiler.stop() {
-            Ok(bytes) => match profile::read(&bytes, record.began) {
-                Some(found) => failures.extend(add(record, found).into_iter().map(|said| failure(plugin, &said))),
-                None => failures.push(failure(plugin, "The timeline is damaged.")),
-            },
-            Err(error) => failures.push(failure(plugin, error.message())),
-        }
+        let complaints = match profiler.stop().map(|bytes| profile::read(&bytes, record.began)) {
+            Ok(Some(found)) => add(record, found),
+            Ok(None) => vec!["The timeline is damaged.".into()],
+            Err(error) => vec![error.message().into()],
+        };
+        failures.extend(complaints.iter().map(|said| failure(plugin, said)));
     }
     failures
 }

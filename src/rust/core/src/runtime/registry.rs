@@ -45,57 +45,39 @@ struct Slots {
     sites: BTreeMap<usize, Arc<Site>>,
 }
 
-/// An object's slot in its registry; kept by the object.
-#[derive(Debug)]
+/// The number of an object's slot in its registry, from 1; 0 without a slot. Kept by the object.
+#[derive(Debug, Default)]
 pub(crate) struct Slot(AtomicUsize);
-
-impl Slot {
-    const NONE: usize = usize::MAX;
-}
-
-impl Default for Slot {
-    fn default() -> Self {
-        Slot(AtomicUsize::new(Slot::NONE))
-    }
-}
 
 impl Registry {
     /// Adds a new object, and stores its slot.
     pub(crate) fn enter<T: Resource + 'static>(&self, object: &Arc<T>, slot: &Slot) {
         let entry: Weak<dyn Resource> = Arc::<T>::downgrade(object);
         let mut slots = self.slots();
-        let free = slots.free.pop();
-        let at = match free {
-            Some(at) => {
-                slots.objects[at] = Some(entry);
-                at
-            }
-            None => {
-                slots.objects.push(Some(entry));
-                slots.objects.len() - 1
-            }
-        };
-        slot.0.store(at, Ordering::Relaxed);
+        let at = slots.free.pop().unwrap_or_else(|| {
+            slots.objects.push(None);
+            slots.objects.len() - 1
+        });
+        slots.objects[at] = Some(entry);
+        slot.0.store(at + 1, Ordering::Relaxed);
     }
 
     /// Removes an object that is being dropped.
     pub(crate) fn leave(&self, slot: &Slot) {
-        let at = slot.0.swap(Slot::NONE, Ordering::Relaxed);
-        if at != Slot::NONE {
+        let number = slot.0.swap(0, Ordering::Relaxed);
+        if number > 0 {
             let mut slots = self.slots();
-            slots.objects[at] = None;
-            slots.free.push(at);
-            if !slots.sites.is_empty() {
-                slots.sites.remove(&at);
-            }
+            slots.objects[number - 1] = None;
+            slots.free.push(number - 1);
+            slots.sites.remove(&number);
         }
     }
 
     /// Keeps the call that made an object until the object is dropped.
     pub(crate) fn set_site(&self, slot: &Slot, site: Arc<Site>) {
-        let at = slot.0.load(Ordering::Relaxed);
-        if at != Slot::NONE {
-            self.slots().sites.insert(at, site);
+        let number = slot.0.load(Ordering::Relaxed);
+        if number > 0 {
+            self.slots().sites.insert(number, site);
         }
     }
 
