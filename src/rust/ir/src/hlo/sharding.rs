@@ -165,22 +165,19 @@ impl Shardings {
             return Shardings::default();
         }
         let (parameters, result) = module.shardings();
-        let results: Vec<&OpSharding> = match result {
-            Some(tuple) if tuple.kind == TUPLE => tuple.tuple_shardings.iter().collect(),
-            Some(one) => vec![one],
-            None => Vec::new(),
+        let results = match result {
+            Some(tuple) if tuple.kind == TUPLE => tuple.tuple_shardings.as_slice(),
+            Some(one) => std::slice::from_ref(one),
+            None => &[],
         };
-        let read = |protos: &[&OpSharding], specs: &[Arc<Spec>], wholes: &[Dims]| {
+        let read = |protos: &[OpSharding], specs: &[Arc<Spec>], wholes: &[Dims]| {
             // A list of another length has another meaning.
-            let proto = |i: usize| if protos.len() == specs.len() { Some(protos[i]) } else { None };
+            let proto = |i: usize| protos.get(i).filter(|_| protos.len() == specs.len());
             let whole = |i: usize| wholes.get(i).filter(|dims| dims.is_known).map(|dims| dims.dims.as_slice());
             let one = |(i, spec): (usize, &Arc<Spec>)| Sharding::new(proto(i)?, partitions, &spec.dims, whole(i));
             specs.iter().enumerate().map(one).collect()
         };
-        Shardings {
-            inputs: read(&parameters.iter().collect::<Vec<_>>(), inputs, &wholes.inputs),
-            outputs: read(&results, outputs, &wholes.outputs),
-        }
+        Shardings { inputs: read(parameters, inputs, &wholes.inputs), outputs: read(results, outputs, &wholes.outputs) }
     }
 }
 
