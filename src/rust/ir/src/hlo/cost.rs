@@ -3,10 +3,9 @@
 //! The rules are those of the help page of `executable_cost()`. A fusion keeps intermediate results in registers: it computes
 //! all of its parts, but only moves its operands and its result.
 
-use super::{HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto, Window, TUPLE};
+use super::{HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto, TUPLE};
 use crate::module::is_listed;
 use pjrt_data::dtype::DType;
-use std::cell::RefCell;
 use std::collections::HashMap;
 
 /// Computations nest less deep: the estimate uses recursion.
@@ -59,9 +58,9 @@ impl HloModuleProto {
     /// are listed one by one.
     pub fn operation_costs(&self) -> Vec<OperationCost> {
         let computations = self.computations.iter().map(|c| (c.id, Computation::new(c))).collect();
-        let instructions: usize = self.computations.iter().map(|computation| computation.instructions.len()).sum();
-        let (left, totals) = (LISTED * instructions, RefCell::default());
-        let mut estimate = Estimate { module: self, computations, costs: Vec::new(), left, totals };
+        let left = LISTED * self.instructions().count();
+        let (costs, totals) = (Vec::new(), HashMap::new());
+        let mut estimate = Estimate { module: self, computations: &computations, costs, left, totals };
         estimate.list(self.entry_computation_id, Some(1.0), 0);
         estimate.costs
     }
@@ -91,22 +90,18 @@ impl<'a> Computation<'a> {
 
 struct Estimate<'a> {
     module: &'a HloModuleProto,
-    computations: HashMap<i64, Computation<'a>>,
+    computations: &'a HashMap<i64, Computation<'a>>,
     costs: Vec<OperationCost>,
     /// How many more instructions are listed.
     left: usize,
     /// The totals of computations that are known. Computations may call the same ones many times.
-    totals: RefCell<HashMap<i64, (Totals, bool)>>,
+    totals: HashMap<i64, (Totals, bool)>,
 }
 
 impl Estimate<'_> {
     fn list(&mut self, id: i64, times: Option<f64>, depth: usize) {
-        let Some(computation) = self.computations.get(&id) else { return };
-        let proto = computation.proto;
-        if depth > MAX_NESTING {
-            return;
-        }
-        for instruction in &proto.instructions {
+        let Some(computation) = self.computations.get(&id).filter(|_| depth <= MAX_NESTING) else { return };
+        for instruction in &computation.proto.instructions {
             let Some(left) = self.left.checked_sub(1) else { return };
             self.left = left;
             let times_inside = match instruction.opcode.as_str() {
@@ -114,7 +109,7 @@ impl Estimate<'_> {
                 "call" | "async-start" => times,
                 "conditional" => None,
                 _ => {
-                    self.add(proto.id, instruction, times);
+                    self.add(computation, instruction, times);
                     continue;
                 }
             };
@@ -124,8 +119,7 @@ impl Estimate<'_> {
         }
     }
 
-    fn add(&mut self, computation: i64, instruction: &HloInstructionProto, times: Option<f64>) {
-        let Some(computation) = self.computations.get(&computation) else { return };
+    fn add(&mut self, computation: &Computation, instruction: &HloInstructionProto, times: Option<f64>) {
         let Some(bytes) = bytes(computation, instruction) else { return };
         let (mut cost, is_known) = self.work(computation, instruction, 0);
         cost.bytes = bytes;
@@ -147,28 +141,28 @@ impl Estimate<'_> {
     }
 
     /// What an instruction computes, and whether that is known.
-    fn work(&self, computation: &Computation, instruction: &HloInstructionProto, depth: usize) -> (Totals, bool) {
+    fn work(&mut self, computation: &Computation, instruction: &HloInstructionProto, depth: usize) -> (Totals, bool) {
         let elements = |shape: Option<&ShapeProto>| shape.map_or(0.0, elements);
         let result = elements(instruction.shape.as_ref());
         let operand = |number: usize| computation.operand(instruction, number);
-        let called = || match instruction.called_computation_ids.last() {
-            Some(id) => self.total(*id, depth + 1),
-            None => (Totals::flops(1.0), true),
-        };
-        let each = |count: f64| {
-            let (inner, is_known) = called();
+        let mut each = |count: f64| {
+            let (inner, is_known) = match instruction.called_computation_ids.last() {
+                Some(id) => self.total(*id, depth + 1),
+                None => (Totals::flops(1.0), true),
+            };
             let mut total = Totals::default();
             total.add(inner, count.max(0.0));
             (total, is_known)
         };
         let known = |flops: f64| (Totals::flops(flops), true);
         match instruction.opcode.as_str() {
-            "dot" => known(2.0 * result * contracted(instruction, operand(0))),
+            "dot" => {
+                // The number of products that are added up for each element.
+                let contracted = instruction.dot_dimension_numbers.iter().flat_map(|numbers| &numbers.lhs_contracting);
+                known(2.0 * result * product_of(operand(0), contracted))
+            }
             "convolution" => known(convolution(instruction, operand(0), operand(1), instruction.shape.as_ref())),
-            "custom-call" => match foreign(instruction, operand(0), operand(1)) {
-                Some(flops) => known(flops),
-                None => (Totals::default(), false),
-            },
+            "custom-call" => foreign(instruction, operand(0), operand(1)).map_or((Totals::default(), false), known),
             "map" => each(result),
             "fusion" | "call" => each(1.0),
             name @ ("reduce" | "all-reduce" | "reduce-scatter") => {
@@ -176,14 +170,16 @@ impl Estimate<'_> {
                 let outputs = if name == "reduce" && result > 0.0 { result / inputs } else { 0.0 };
                 each(elements(operand(0)) - outputs)
             }
-            "reduce-window" => each(first(result, instruction) * (window(instruction.window.as_ref()) - 1.0)),
-            "select-and-scatter" => each(elements(operand(1)) * window(instruction.window.as_ref())),
+            "reduce-window" => {
+                // The results have one shape.
+                let results = instruction.shape.as_ref().map_or(1, |shape| shape.tuple_shapes.len().max(1)) as f64;
+                each(result / results * (window(instruction) - 1.0))
+            }
+            "select-and-scatter" => each(elements(operand(1)) * window(instruction)),
             "scatter" => each(elements(operand(instruction.operand_ids.len().saturating_sub(1)))),
             "sort" => {
                 let sorted = operand(0);
-                let along =
-                    instruction.dimensions.first().and_then(|&dim| sorted?.dimensions.get(dim as usize).copied());
-                let length = along.unwrap_or(1).max(2) as f64;
+                let length = instruction.dimensions.first().map_or(1, |&along| dim(sorted, along)).max(2) as f64;
                 known(elements(sorted) * length.log2().ceil())
             }
             "fft" => {
@@ -199,8 +195,8 @@ impl Estimate<'_> {
     }
 
     /// What a computation computes in all.
-    fn total(&self, id: i64, depth: usize) -> (Totals, bool) {
-        if let Some(&known) = self.totals.borrow().get(&id) {
+    fn total(&mut self, id: i64, depth: usize) -> (Totals, bool) {
+        if let Some(&known) = self.totals.get(&id) {
             return known;
         }
         let (mut total, mut is_known) = (Totals::default(), true);
@@ -208,13 +204,13 @@ impl Estimate<'_> {
             return (total, false);
         };
         // Until it is known: it may contain itself.
-        self.totals.borrow_mut().insert(id, (total, false));
+        self.totals.insert(id, (total, false));
         for instruction in &computation.proto.instructions {
             let (work, knows) = self.work(computation, instruction, depth);
             total.add(work, 1.0);
             is_known &= knows;
         }
-        self.totals.borrow_mut().insert(id, (total, is_known));
+        self.totals.insert(id, (total, is_known));
         (total, is_known)
     }
 }
@@ -254,31 +250,22 @@ fn size(shape: &ShapeProto) -> f64 {
     }
 }
 
-/// The elements of one of several results of the same shape.
-fn first(result: f64, instruction: &HloInstructionProto) -> f64 {
-    let parts = instruction.shape.as_ref().map_or(1, |shape| shape.tuple_shapes.len().max(1));
-    result / parts as f64
-}
-
 fn last_dim(shape: Option<&ShapeProto>) -> f64 {
     shape.and_then(|shape| shape.dimensions.last()).map_or(0.0, |&dim| dim as f64)
 }
 
-fn product_of(shape: Option<&ShapeProto>, dims: &[i64]) -> f64 {
-    let dim =
-        |&dim: &i64| shape.and_then(|shape| shape.dimensions.get(usize::try_from(dim).ok()?)).copied().unwrap_or(1);
-    dims.iter().map(dim).map(|dim| dim as f64).product()
+/// The size along a dimension, by its number; 1 if there is none.
+fn dim(shape: Option<&ShapeProto>, number: i64) -> i64 {
+    usize::try_from(number).ok().and_then(|number| shape?.dimensions.get(number).copied()).unwrap_or(1)
 }
 
-/// The number of products that a matrix product adds up for each element.
-fn contracted(instruction: &HloInstructionProto, lhs: Option<&ShapeProto>) -> f64 {
-    let dims = instruction.dot_dimension_numbers.as_ref().map(|numbers| numbers.lhs_contracting.as_slice());
-    product_of(lhs, dims.unwrap_or_default())
+fn product_of<'a>(shape: Option<&ShapeProto>, dims: impl IntoIterator<Item = &'a i64>) -> f64 {
+    dims.into_iter().map(|&number| dim(shape, number) as f64).product()
 }
 
-/// The elements of a window.
-fn window(window: Option<&Window>) -> f64 {
-    window.map_or(1.0, |window| window.dimensions.iter().map(|dim| dim.size as f64).product())
+/// The elements of an operation's window.
+fn window(instruction: &HloInstructionProto) -> f64 {
+    instruction.window.as_ref().map_or(1.0, |window| window.dimensions.iter().map(|dim| dim.size as f64).product())
 }
 
 /// The floating point operations of a convolution. Padding costs nothing.
@@ -291,20 +278,15 @@ fn convolution(
     let (Some(numbers), Some(window)) = (&instruction.convolution_dimension_numbers, &instruction.window) else {
         return 0.0;
     };
-    let dim = |shape: Option<&ShapeProto>, dim: Option<&i64>| {
-        let dim = dim.and_then(|&dim| usize::try_from(dim).ok());
-        dim.and_then(|dim| shape?.dimensions.get(dim).copied()).unwrap_or(1)
-    };
     let mut pairs = 1.0;
     for (i, along) in window.dimensions.iter().enumerate() {
-        let (from, to) = (dim(input, numbers.input_spatial.get(i)), dim(output, numbers.output_spatial.get(i)));
-        pairs *= valid_pairs(along, from, to);
+        let size = |shape, spatial: &[i64]| spatial.get(i).map_or(1, |&number| dim(shape, number));
+        pairs *= valid_pairs(along, size(input, &numbers.input_spatial), size(output, &numbers.output_spatial));
     }
-    let batch = dim(output, Some(&numbers.output_batch)) as f64;
-    let features = dim(output, Some(&numbers.output_feature)) as f64;
+    let results = product_of(output, &[numbers.output_batch, numbers.output_feature]);
     // The kernel has the input features of one group.
-    let per_group = dim(kernel, Some(&numbers.kernel_input_feature)) as f64;
-    2.0 * batch * features * per_group * pairs / instruction.batch_group_count.max(1) as f64
+    let per_group = dim(kernel, numbers.kernel_input_feature) as f64;
+    2.0 * results * per_group * pairs / instruction.batch_group_count.max(1) as f64
 }
 
 /// How many pairs of an output and a place in the kernel meet an element of the input.

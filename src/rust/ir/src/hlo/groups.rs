@@ -3,79 +3,54 @@
 use super::sharding::{iota, OTHER};
 use super::{HloInstructionProto, IotaReplicaGroupList, OpSharding};
 use crate::module::mesh::{Axis, Mesh, MAX_DEVICES};
-use prost::Message;
 
-/// Devices in an array whose dimensions have names and sizes.
-#[derive(Clone, PartialEq, Message)]
-pub struct MeshProto {
-    #[prost(message, repeated, tag = "1")]
-    pub axes: Vec<MeshAxis>,
-    #[prost(int64, repeated, tag = "2")]
-    pub device_ids: Vec<i64>,
-    #[prost(message, optional, tag = "3")]
-    pub iota_transform: Option<IotaTransform>,
-}
+messages! {
+    /// Devices in an array whose dimensions have names and sizes.
+    struct MeshProto {
+        axes: Vec<MeshAxis> = 1 repeated message,
+        device_ids: Vec<i64> = 2 repeated int64,
+        iota_transform: Option<IotaTransform> = 3 optional message,
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub struct MeshAxis {
-    #[prost(string, tag = "1")]
-    pub name: String,
-    #[prost(int64, tag = "2")]
-    pub size: i64,
-}
+    struct MeshAxis {
+        name: String = 1 string,
+        size: i64 = 2 int64,
+    }
 
-/// The devices of a mesh as a rearranged range of numbers.
-#[derive(Clone, PartialEq, Message)]
-pub struct IotaTransform {
-    #[prost(int64, repeated, tag = "1")]
-    pub reshape_dims: Vec<i64>,
-    #[prost(int32, repeated, tag = "2")]
-    pub transpose_perm: Vec<i32>,
-}
+    /// The devices of a mesh as a rearranged range of numbers.
+    struct IotaTransform {
+        reshape_dims: Vec<i64> = 1 repeated int64,
+        transpose_perm: Vec<i32> = 2 repeated int32,
+    }
 
-/// An axis of a mesh, or part of one.
-#[derive(Clone, PartialEq, Message)]
-pub struct AxisRef {
-    #[prost(int64, tag = "1")]
-    pub index: i64,
-    #[prost(message, optional, tag = "2")]
-    pub part: Option<SubAxis>,
-}
+    /// An axis of a mesh, or part of one.
+    struct AxisRef {
+        index: i64 = 1 int64,
+        part: Option<SubAxis> = 2 optional message,
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub struct SubAxis {
-    #[prost(int64, tag = "1")]
-    pub pre_size: i64,
-    #[prost(int64, tag = "2")]
-    pub size: i64,
-}
+    struct SubAxis {
+        pre_size: i64 = 1 int64,
+        size: i64 = 2 int64,
+    }
 
-/// Replica groups as the devices along some axes of a mesh.
-#[derive(Clone, PartialEq, Message)]
-pub struct MeshAxesReplicaGroupList {
-    #[prost(message, optional, tag = "1")]
-    pub mesh: Option<MeshProto>,
-    #[prost(message, repeated, tag = "2")]
-    pub axes: Vec<AxisRef>,
-}
+    /// Replica groups as the devices along some axes of a mesh.
+    struct MeshAxesReplicaGroupList {
+        mesh: Option<MeshProto> = 1 optional message,
+        axes: Vec<AxisRef> = 2 repeated message,
+    }
 
-/// A sharding along axes of a mesh.
-#[derive(Clone, PartialEq, Message)]
-pub struct NamedSharding {
-    #[prost(message, optional, tag = "2")]
-    pub mesh: Option<MeshProto>,
-    #[prost(message, repeated, tag = "3")]
-    pub dims: Vec<DimensionSharding>,
-    #[prost(message, repeated, tag = "5")]
-    pub unreduced_axes: Vec<AxisRef>,
-    #[prost(message, repeated, tag = "7")]
-    pub manual_axes: Vec<AxisRef>,
-}
+    /// A sharding along axes of a mesh.
+    struct NamedSharding {
+        mesh: Option<MeshProto> = 2 optional message,
+        dims: Vec<DimensionSharding> = 3 repeated message,
+        unreduced_axes: Vec<AxisRef> = 5 repeated message,
+        manual_axes: Vec<AxisRef> = 7 repeated message,
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub struct DimensionSharding {
-    #[prost(message, repeated, tag = "1")]
-    pub axes: Vec<AxisRef>,
+    struct DimensionSharding {
+        axes: Vec<AxisRef> = 1 repeated message,
+    }
 }
 
 impl HloInstructionProto {

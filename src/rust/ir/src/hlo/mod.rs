@@ -9,6 +9,9 @@ use pjrt_data::layout;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+#[macro_use]
+mod messages;
+
 mod attributes;
 pub mod barrier;
 mod comparison;
@@ -120,7 +123,6 @@ impl HloModuleProto {
         shapes.chain(of_program).try_for_each(ShapeProto::check_sizes)
     }
 
-    /// The instructions of all computations.
     fn instructions(&self) -> impl Iterator<Item = &HloInstructionProto> {
         self.computations.iter().flat_map(|computation| &computation.instructions)
     }
@@ -140,7 +142,7 @@ impl HloModuleProto {
     /// loop, and the module has no branches or calls of functions that are not XLA's operations.
     pub fn takes_a_known_time(&self) -> bool {
         let known = |i: &HloInstructionProto| match i.opcode.as_str() {
-            "while" => i.knows_trip_count(),
+            "while" => i.trip_count().is_some(),
             "conditional" | "custom-call" => false,
             _ => true,
         };
@@ -170,7 +172,6 @@ impl HloModuleProto {
         self.calls().map(|(computation, call)| (call.custom_call_target.as_str(), computation.sizes(call)))
     }
 
-    /// The entry computation.
     pub fn entry(&self) -> Option<&HloComputationProto> {
         self.computations.iter().find(|c| c.id == self.entry_computation_id)
     }
@@ -308,12 +309,6 @@ impl StackFrameIndex {
 }
 
 impl HloInstructionProto {
-    /// The value of a constant with one element, as text.
-    pub fn value_text(&self) -> Option<String> {
-        let shape = self.shape.as_ref().filter(|shape| shape.dimensions.is_empty())?;
-        Some(constant::text(self.literal.as_ref()?, shape))
-    }
-
     /// The number of iterations of this loop, if the compiler has recorded it.
     fn trip_count(&self) -> Option<f64> {
         let text = String::from_utf8_lossy(&self.backend_config);
@@ -326,12 +321,6 @@ impl HloInstructionProto {
     fn name_in_source(&self) -> Option<&str> {
         let name = self.metadata.as_ref()?.op_name.as_str();
         (!name.is_empty() && !name.contains('\0')).then_some(name)
-    }
-
-    /// Whether the compiler has recorded the number of iterations of this loop.
-    fn knows_trip_count(&self) -> bool {
-        const NOTED: &[u8] = b"\"known_trip_count\"";
-        self.backend_config.windows(NOTED.len()).any(|text| text == NOTED)
     }
 
     fn debug_text(&self, out: &mut String) {

@@ -1,6 +1,6 @@
 //! HLO modules as the operations that readers of programs know: computations are functions, in the dialect `hlo`.
 
-use super::{HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto, TOKEN, TUPLE};
+use super::{constant, HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto, TOKEN, TUPLE};
 use crate::module::{Attribute, Block, Element, Gather, Module, Operation, Region, Tensor, Type, Value};
 use pjrt_data::dtype::DType;
 use std::collections::HashMap;
@@ -93,7 +93,9 @@ impl HloModuleProto {
                 operation.set("label", Attribute::string(name));
             }
             "constant" => {
-                if let Some(value) = of.value_text() {
+                let scalar = of.shape.as_ref().filter(|shape| shape.dimensions.is_empty());
+                if let Some((shape, literal)) = scalar.zip(of.literal.as_ref()) {
+                    let value = constant::text(literal, shape);
                     operation.set("value", Attribute::Other(format!("dense<{value}>").into()));
                 }
             }

@@ -35,7 +35,7 @@ impl HloModuleProto {
             returning: RefCell::default(),
             depth: Cell::new(0),
         };
-        self.computations.iter().try_for_each(|computation| order.chain(computation.id, 0).map(|_| ()))
+        self.computations.iter().try_for_each(|computation| order.chain(computation.id, 0).map(drop))
     }
 }
 
@@ -43,7 +43,7 @@ impl HloModuleProto {
 type Part = (i64, Option<i64>);
 
 /// The calls of a computation, and the instructions that run computations with calls.
-#[derive(Debug, Clone, Default)]
+#[derive(Default)]
 struct Chain {
     /// None if there are no calls.
     last: Option<i64>,
@@ -72,30 +72,27 @@ struct Order<'a> {
 const DEEPEST: usize = 200;
 
 impl Order<'_> {
-    fn chain(&mut self, id: i64, depth: usize) -> Result<Chain, Unordered> {
+    /// Notes the chain of a computation, and returns whether it has calls.
+    fn chain(&mut self, id: i64, depth: usize) -> Result<bool, Unordered> {
         if let Some(known) = self.chains.get(&id) {
-            return Ok(known.clone());
+            return Ok(known.last.is_some());
         }
-        let Some(&computation) = self.computations.get(&id).filter(|_| depth < DEEPEST) else {
-            return Ok(Chain::default());
-        };
+        let Some(&computation) = self.computations.get(&id).filter(|_| depth < DEEPEST) else { return Ok(false) };
         // A computation of a damaged module may call itself, and do so several times.
         self.chains.insert(id, Chain::default());
         let mut items = Vec::new();
         for instruction in &computation.instructions {
             let mut has = (self.is_call)(instruction);
             for &called in &instruction.called_computation_ids {
-                has |= self.chain(called, depth + 1)?.last.is_some();
+                has |= self.chain(called, depth + 1)?;
             }
             if has {
                 items.push(instruction);
             }
         }
         let by_id: HashMap<i64, &HloInstructionProto> = computation.instructions.iter().map(|i| (i.id, i)).collect();
-        let mut sources = Vec::new();
-        for item in items {
-            sources.push((item, self.sources_of(item, &by_id)?));
-        }
+        let with_sources = items.into_iter().map(|item| Ok((item, self.sources_of(item, &by_id)?)));
+        let mut sources = with_sources.collect::<Result<Vec<_>, Unordered>>()?;
         sources.sort_by_key(|(_, sources)| sources.items.len());
         for pair in sources.windows(2) {
             let (before, after) = (pair[0].0, &pair[1]);
@@ -103,12 +100,10 @@ impl Order<'_> {
                 return Err(Unordered::Independent(before.name.clone(), after.0.name.clone()));
             }
         }
-        let chain = Chain {
-            last: sources.last().map(|(item, _)| item.id),
-            needs: sources.into_iter().next().map(|(_, sources)| sources.parameters).unwrap_or_default(),
-        };
-        self.chains.insert(id, chain.clone());
-        Ok(chain)
+        let last = sources.last().map(|(item, _)| item.id);
+        let needs = sources.into_iter().next().map(|(_, sources)| sources.parameters).unwrap_or_default();
+        self.chains.insert(id, Chain { last, needs });
+        Ok(last.is_some())
     }
 
     /// What a call waits for, or the first call in what an instruction runs.
@@ -123,21 +118,17 @@ impl Order<'_> {
         let mut all: Option<Sources> = None;
         for (place, called) in item.called_computation_ids.iter().enumerate() {
             let Some(chain) = self.chains.get(called).filter(|chain| chain.last.is_some()) else { continue };
-            let operand = |number: i64| match item.opcode.as_str() {
-                "while" if place == 0 => item.operand_ids.first(),
+            // The operand that is the only parameter; functions have one parameter for each operand.
+            let only = match (item.opcode.as_str(), place) {
+                ("while", 0) => Some(0),
                 // The first operand is the choice.
-                "conditional" => item.operand_ids.get(place + 1),
-                "call" | "fusion" => usize::try_from(number).ok().and_then(|number| item.operand_ids.get(number)),
-                _ => None,
+                ("conditional", _) => Some(place + 1),
+                ("call" | "fusion", _) => None,
+                _ => return Err(Unordered::Nested(item.name.clone())),
             };
-            let runs = matches!(item.opcode.as_str(), "conditional" | "call" | "fusion")
-                || (item.opcode == "while" && place == 0);
-            if !runs {
-                return Err(Unordered::Nested(item.name.clone()));
-            }
-            let parts =
-                chain.needs.iter().filter_map(|&(number, part)| operand(number).map(|&id| (id, part))).collect();
-            let sources = self.sources(parts, by_id);
+            let operand = |number: i64| item.operand_ids.get(only.or(usize::try_from(number).ok())?);
+            let parts = chain.needs.iter().filter_map(|&(number, part)| Some((*operand(number)?, part)));
+            let sources = self.sources(parts.collect(), by_id);
             all = Some(match all {
                 None => sources,
                 // Whichever branch is chosen.
@@ -162,38 +153,25 @@ impl Order<'_> {
             match (instruction.opcode.as_str(), part) {
                 ("parameter", part) => {
                     found.parameters.insert((instruction.parameter_number, part));
-                    continue;
                 }
-                ("tuple", Some(place)) => {
-                    next.extend(operand(place).map(|&id| (id, None)));
-                    continue;
+                ("tuple", Some(place)) => next.extend(operand(place).map(|&id| (id, None))),
+                ("get-tuple-element", _) => next.extend(operand(0).map(|&id| (id, Some(instruction.tuple_index)))),
+                _ => {
+                    if (self.is_call)(instruction) || self.returns_last(instruction, part) {
+                        found.items.insert(id);
+                    }
+                    next.extend(instruction.operand_ids.iter().map(|&id| (id, None)));
                 }
-                ("get-tuple-element", _) => {
-                    next.extend(operand(0).map(|&id| (id, Some(instruction.tuple_index))));
-                    continue;
-                }
-                _ => {}
             }
-            if (self.is_call)(instruction) || self.returns_last(instruction, part) {
-                found.items.insert(id);
-            }
-            next.extend(instruction.operand_ids.iter().map(|&id| (id, None)));
         }
         found
     }
 
     /// Whether a part of what an instruction returns is made by the last call in what it runs, or after it.
     fn returns_last(&self, instruction: &HloInstructionProto, part: Option<i64>) -> bool {
-        let mut chains = instruction.called_computation_ids.iter().filter_map(|id| {
-            let last = self.chains.get(id)?.last?;
-            Some((self.computations.get(id)?, last))
-        });
-        let mut is_any = false;
-        let all = chains.all(|(computation, last)| {
-            is_any = true;
-            self.waits_for(computation, last, part)
-        });
-        is_any && all
+        let chain = |id: &i64| Some((self.computations.get(id)?, self.chains.get(id)?.last?));
+        let mut chains = instruction.called_computation_ids.iter().filter_map(chain).peekable();
+        chains.peek().is_some() && chains.all(|(computation, last)| self.waits_for(computation, last, part))
     }
 
     /// Whether a part of what a computation returns waits for its last call.

@@ -3,7 +3,6 @@
 use crate::hlo::{HloModuleProto, OpSharding};
 use crate::module::annotations::{Annotations, Array};
 use pjrt_data::array::Spec;
-use prost::Message;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ pub struct Sharding {
     pub whole: Box<[i64]>,
     /// Dimensions of a part, equal for all partitions; the last parts may extend beyond the array.
     pub part: Box<[i64]>,
-    /// The number of tiles along each dimension.
+    /// The number of tiles along each dimension, at least one.
     tiles: Box<[i64]>,
     /// For each partition the number of its tile, in row-major order.
     places: Box<[usize]>,
@@ -50,8 +49,8 @@ impl Sharding {
             _ => return None,
         };
         let fits = |whole: &&[i64]| {
-            let mut dims = whole.iter().zip(&tiles).zip(part);
-            whole.len() == part.len() && dims.all(|((&whole, &tiles), &part)| div_ceil(whole, tiles) == part)
+            let size_of_part = |(whole, tiles): (&i64, &i64)| whole / tiles + i64::from(whole % tiles != 0);
+            whole.len() == part.len() && whole.iter().zip(&tiles).map(size_of_part).eq(part.iter().copied())
         };
         let whole = match whole.filter(fits) {
             Some(whole) => whole.into(),
@@ -66,7 +65,7 @@ impl Sharding {
         let mut rest = self.places.get(partition).copied().unwrap_or(0) as i64;
         let mut ranges = vec![0..0; self.tiles.len()];
         for (dim, range) in ranges.iter_mut().enumerate().rev() {
-            let (tiles, whole, part) = (self.tiles[dim].max(1), self.whole[dim], self.part[dim]);
+            let (tiles, whole, part) = (self.tiles[dim], self.whole[dim], self.part[dim]);
             let start = (rest % tiles).saturating_mul(part).min(whole);
             *range = start..start.saturating_add(part).min(whole);
             rest /= tiles;
@@ -84,13 +83,6 @@ impl Sharding {
             }
         }
     }
-}
-
-fn div_ceil(whole: i64, tiles: i64) -> i64 {
-    if tiles < 1 {
-        return -1;
-    }
-    whole / tiles + i64::from(whole % tiles != 0)
 }
 
 /// The number of the tile of each partition, for an array of this rank. Dimensions beyond the array's rank are devices
@@ -173,40 +165,33 @@ impl Shardings {
             return Shardings::default();
         }
         let (parameters, result) = module.shardings();
-        let results: Vec<&OpSharding> = match result {
-            Some(tuple) if tuple.kind == TUPLE => tuple.tuple_shardings.iter().collect(),
-            Some(one) => vec![one],
-            None => Vec::new(),
+        let results = match result {
+            Some(tuple) if tuple.kind == TUPLE => tuple.tuple_shardings.as_slice(),
+            Some(one) => std::slice::from_ref(one),
+            None => &[],
         };
-        let read = |protos: &[&OpSharding], specs: &[Arc<Spec>], wholes: &[Dims]| {
+        let read = |protos: &[OpSharding], specs: &[Arc<Spec>], wholes: &[Dims]| {
             // A list of another length has another meaning.
-            let proto = |i: usize| if protos.len() == specs.len() { Some(protos[i]) } else { None };
+            let proto = |i: usize| protos.get(i).filter(|_| protos.len() == specs.len());
             let whole = |i: usize| wholes.get(i).filter(|dims| dims.is_known).map(|dims| dims.dims.as_slice());
             let one = |(i, spec): (usize, &Arc<Spec>)| Sharding::new(proto(i)?, partitions, &spec.dims, whole(i));
             specs.iter().enumerate().map(one).collect()
         };
-        Shardings {
-            inputs: read(&parameters.iter().collect::<Vec<_>>(), inputs, &wholes.inputs),
-            outputs: read(&results, outputs, &wholes.outputs),
-        }
+        Shardings { inputs: read(parameters, inputs, &wholes.inputs), outputs: read(results, outputs, &wholes.outputs) }
     }
 }
 
-/// Dimensions of the whole inputs and outputs of a program.
-#[derive(Clone, PartialEq, Message)]
-pub struct Wholes {
-    #[prost(message, repeated, tag = "1")]
-    inputs: Vec<Dims>,
-    #[prost(message, repeated, tag = "2")]
-    outputs: Vec<Dims>,
-}
+messages! {
+    /// Dimensions of the whole inputs and outputs of a program.
+    struct Wholes {
+        inputs: Vec<Dims> = 1 repeated message,
+        outputs: Vec<Dims> = 2 repeated message,
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub struct Dims {
-    #[prost(int64, repeated, tag = "1")]
-    dims: Vec<i64>,
-    #[prost(bool, tag = "2")]
-    is_known: bool,
+    struct Dims {
+        dims: Vec<i64> = 1 repeated int64,
+        is_known: bool = 2 bool,
+    }
 }
 
 impl Wholes {

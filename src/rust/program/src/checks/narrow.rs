@@ -68,7 +68,7 @@ fn findings(program: &Program) -> Result<Option<Findings>> {
 impl Findings {
     pub(crate) fn of(module: &Module) -> Findings {
         let mut found = Findings::default();
-        found.note_all(&module.root, &module.types);
+        found.note(&module.root, &module.types);
         let functions = || module.root.inner().filter(|operation| &*operation.name == "func.func");
         let main = functions().find(|function| function.symbol() == Some("main")).or_else(|| functions().next());
         let Some(main) = main else { return found };
@@ -87,13 +87,7 @@ impl Findings {
         found
     }
 
-    fn note_all(&mut self, operation: &Operation, types: &[Type]) {
-        for inner in operation.inner() {
-            self.note(inner, types);
-            self.note_all(inner, types);
-        }
-    }
-
+    /// Notes an operation, and those in it.
     fn note(&mut self, operation: &Operation, types: &[Type]) {
         let kinds = operation.results.iter().map(|result| &types[result.0 as usize]);
         let arrays =
@@ -119,6 +113,7 @@ impl Findings {
             self.breaks.get_or_insert_with(|| (name.to_owned(), array.dtype.to_string()));
         }
         self.has_regions |= matches!(name, "while" | "if" | "case" | "conditional");
+        operation.inner().for_each(|inner| self.note(inner, types));
     }
 
     fn verdict(self) -> Result<()> {
@@ -160,9 +155,9 @@ impl Findings {
 /// An array of a type narrower than a byte.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Array {
-    pub dtype: DType,
+    dtype: DType,
     /// Whether it has several dimensions above 1, so that their order matters.
-    pub is_matrix: bool,
+    is_matrix: bool,
 }
 
 impl Array {

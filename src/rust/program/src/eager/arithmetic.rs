@@ -1,21 +1,20 @@
 //! Operators of two arrays, and of one: arithmetic, comparisons, logic.
 
 use super::body::{wide, Value};
-use super::math::{floating as float_of, is_finite, working};
+use super::math::{is_finite, working};
 use super::Operation;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
 use pjrt_data::promote::promote;
 
-/// Two operands of one shape and dtype.
+/// Two operands of one shape.
 pub(super) type Pair<'b> = (Value<'b>, Value<'b>);
 
-/// Both operands with one shape and one dtype, which is wide enough to compute with, and that of the result.
-fn meet<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Result<(Pair<'b>, DType)> {
-    let dtype = promote(x.dtype, y.dtype);
+/// Both operands with one shape and of one dtype, or of the wider one that it is computed with.
+pub(super) fn meet<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>, dtype: DType) -> Result<Pair<'b>> {
     let (x, y) = one_shape(operation, x, y)?;
     let (x, y) = (x.convert(dtype), y.convert(dtype));
-    Ok(((x.widened(), y.widened()), dtype))
+    Ok((x.widened(), y.widened()))
 }
 
 /// Both operands with one shape: a scalar is repeated.
@@ -30,7 +29,8 @@ pub(super) fn one_shape<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) 
 
 /// `+`, `-`, `*`: of the dtype that both promote to, of pred as i32. Integers wrap around.
 pub(super) fn ring<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Result<Value<'b>> {
-    let ((x, y), dtype) = numbers(meet(operation, x, y)?);
+    let dtype = counted(promote(x.dtype, y.dtype));
+    let (x, y) = meet(operation, x, y, dtype)?;
     let result = match operation {
         Operation::Add => x + y,
         Operation::Subtract => x - y,
@@ -39,20 +39,19 @@ pub(super) fn ring<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Re
     Ok(result.convert(dtype))
 }
 
-/// Counts of truths are integers.
-fn numbers(((x, y), dtype): (Pair<'_>, DType)) -> (Pair<'_>, DType) {
-    if dtype != DType::Pred {
-        return ((x, y), dtype);
+/// The dtype, but for pred i32: counts of truths are integers.
+pub(super) fn counted(dtype: DType) -> DType {
+    if dtype == DType::Pred {
+        DType::I32
+    } else {
+        dtype
     }
-    ((x.convert(DType::I32), y.convert(DType::I32)), DType::I32)
 }
 
 /// `/` and `^`: integers and pred become the default float.
-pub(super) fn floating<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>, float: DType) -> Result<Value<'b>> {
-    let (x, y) = one_shape(operation, x, y)?;
-    let dtype = float_of(promote(x.dtype, y.dtype), float);
-    let (x, y) = (x.convert(dtype), y.convert(dtype));
-    let (x, y) = (x.widened(), y.widened());
+pub(super) fn floating<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Result<Value<'b>> {
+    let dtype = x.body().floating(promote(x.dtype, y.dtype));
+    let (x, y) = meet(operation, x, y, dtype)?;
     // Half floats are rounded once, after the power.
     let work = working(x.dtype);
     let result = if operation == Operation::Divide { x / y } else { power(&x.convert(work), &y.convert(work)) };
@@ -75,9 +74,9 @@ fn power<'b>(x: &Value<'b>, y: &Value<'b>) -> Value<'b> {
 /// `%%` and `%/%`. The remainder has the sign of the divisor, and the quotient is rounded down. By an integer zero, both
 /// are the smallest number for i32 and i64, which stands for a missing value, and 0 for other integers.
 pub(super) fn modulo<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Result<Value<'b>> {
-    let ((x, y), dtype) = meet(operation, x, y)?;
+    let dtype = counted(promote(x.dtype, y.dtype));
+    let (x, y) = meet(operation, x, y, dtype)?;
     real(operation, dtype)?;
-    let ((x, y), dtype) = numbers(((x, y), dtype));
     let is_remainder = operation == Operation::Modulo;
     if !dtype.is_float() {
         return Ok(integer_modulo(&x, &y, dtype, is_remainder).convert(dtype));
@@ -133,7 +132,8 @@ fn float_quotient<'b>(x: &Value<'b>, y: &Value<'b>) -> Value<'b> {
 
 /// Comparisons, as pred.
 pub(super) fn comparison<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Result<Value<'b>> {
-    let ((x, y), dtype) = meet(operation, x, y)?;
+    let dtype = promote(x.dtype, y.dtype);
+    let (x, y) = meet(operation, x, y, dtype)?;
     let direction = match operation {
         Operation::Equal => "EQ",
         Operation::NotEqual => "NE",
@@ -150,9 +150,9 @@ pub(super) fn comparison<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>)
 
 /// `pmax` and `pmin`: NaN if one of both is.
 pub(super) fn extreme<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Result<Value<'b>> {
-    let ((x, y), dtype) = meet(operation, x, y)?;
+    let dtype = counted(promote(x.dtype, y.dtype));
+    let (x, y) = meet(operation, x, y, dtype)?;
     real(operation, dtype)?;
-    let ((x, y), dtype) = numbers(((x, y), dtype));
     let result = x.with(if operation == Operation::Pmax { "maximum" } else { "minimum" }, y);
     Ok(result.convert(dtype))
 }
@@ -169,7 +169,7 @@ pub(super) fn logic<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> R
 
 /// Unary `+` and `-`; pred becomes i32.
 pub(super) fn sign<'b>(operation: Operation, x: &Value<'b>) -> Value<'b> {
-    let dtype = if x.dtype == DType::Pred { DType::I32 } else { x.dtype };
+    let dtype = counted(x.dtype);
     let x = x.convert(dtype);
     match operation {
         Operation::Add => x,

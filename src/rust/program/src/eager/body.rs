@@ -3,7 +3,8 @@
 use super::Operand;
 use pjrt_data::dtype::DType;
 use pjrt_data::layout::format_type;
-use std::cell::RefCell;
+use pjrt_data::minifloat::{bf16_from_f64, f16_from_f64};
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Sub};
 
@@ -19,19 +20,28 @@ pub(super) struct Value<'b> {
 }
 
 /// The operations so far.
-#[derive(Default)]
 pub(super) struct Body {
-    text: RefCell<Text>,
-}
-
-#[derive(Default)]
-struct Text {
-    text: String,
+    text: RefCell<String>,
     /// The number of the next value.
-    next: usize,
+    next: Cell<usize>,
+    /// The default float.
+    float: DType,
 }
 
 impl Body {
+    pub fn new(float: DType) -> Body {
+        Body { text: RefCell::default(), next: Cell::new(0), float }
+    }
+
+    /// The dtype of a function that is not whole for whole numbers: integers and pred become the default float.
+    pub fn floating(&self, dtype: DType) -> DType {
+        if dtype.is_float() || dtype.is_complex() {
+            dtype
+        } else {
+            self.float
+        }
+    }
+
     /// The arguments, one for each operand.
     pub fn arguments(&self, operands: &[Operand]) -> Vec<Value<'_>> {
         let name = |i: usize| match (operands.len(), i) {
@@ -46,7 +56,7 @@ impl Body {
     /// The program that returns a value.
     pub fn program(&self, arguments: &[Value], result: &Value) -> String {
         let list: Vec<_> = arguments.iter().map(|value| format!("{}: {}", value.name, value.kind())).collect();
-        let (list, of, name, text) = (list.join(", "), result.kind(), &result.name, &self.text.borrow().text);
+        let (list, of, name, text) = (list.join(", "), result.kind(), &result.name, self.text.borrow());
         format!("func.func @main({list}) -> {of} {{\n{text}  return {name} : {of}\n}}\n")
     }
 
@@ -54,8 +64,8 @@ impl Body {
         Value { body: self, name, dtype, dims: dims.to_vec(), is_uniform: false }
     }
 
-    /// Any operation with one result, of dialect and name `name`, with a region, whose text is in parentheses, and attributes,
-    /// text in braces. Both may be empty.
+    /// Any operation with one result, of StableHLO if `name` has no dialect, with a region, whose text is in parentheses, and
+    /// attributes, text in braces. Both may be empty.
     pub fn emit(
         &self,
         name: &str,
@@ -65,14 +75,14 @@ impl Body {
         dtype: DType,
         dims: &[i64],
     ) -> Value<'_> {
-        let mut text = self.text.borrow_mut();
-        let result = self.value(format!("%{}", text.next), dtype, dims);
-        text.next += 1;
+        let result = self.value(format!("%{}", self.next.replace(self.next.get() + 1)), dtype, dims);
         let names = operands.iter().map(|v| v.name.as_str()).collect::<Vec<_>>().join(", ");
         let types = operands.iter().map(|v| v.kind()).collect::<Vec<_>>().join(", ");
         let gap = |text: &str| if text.is_empty() { String::new() } else { format!(" {text}") };
         let (region, attributes, of) = (gap(region), gap(attributes), result.kind());
-        text.text += &format!("  {} = \"{name}\"({names}){region}{attributes} : ({types}) -> {of}\n", result.name);
+        let (dialect, id) = (if name.contains('.') { "" } else { "stablehlo." }, &result.name);
+        *self.text.borrow_mut() +=
+            &format!("  {id} = \"{dialect}{name}\"({names}){region}{attributes} : ({types}) -> {of}\n");
         result
     }
 
@@ -84,13 +94,13 @@ impl Body {
     /// A scalar constant, from its text.
     pub fn literal(&self, dtype: DType, text: &str) -> Value<'_> {
         let attributes = format!("{{value = dense<{text}> : {}}}", tensor(dtype, &[]));
-        self.emit("stablehlo.constant", &[], "", &attributes, dtype, &[]).uniform(true)
+        self.emit("constant", &[], "", &attributes, dtype, &[]).uniform(true)
     }
 
     /// The index along a dimension.
     pub fn iota(&self, dtype: DType, dims: &[i64], dimension: usize) -> Value<'_> {
         let attributes = format!("{{iota_dimension = {dimension} : i64}}");
-        self.emit("stablehlo.iota", &[], "", &attributes, dtype, dims)
+        self.emit("iota", &[], "", &attributes, dtype, dims)
     }
 
     pub fn concatenate<'b>(&'b self, parts: &[&Value<'b>], dimension: i64) -> Value<'b> {
@@ -100,7 +110,7 @@ impl Body {
         let mut dims = parts[0].dims.clone();
         dims[dimension as usize] = parts.iter().map(|part| part.dims[dimension as usize]).sum();
         let attributes = format!("{{dimension = {dimension} : i64}}");
-        self.emit("stablehlo.concatenate", parts, "", &attributes, parts[0].dtype, &dims)
+        self.emit("concatenate", parts, "", &attributes, parts[0].dtype, &dims)
     }
 }
 
@@ -186,7 +196,7 @@ impl<'b> Value<'b> {
 
     /// An operation of one operand, without attributes, with elements of a dtype.
     pub fn apply_as(&self, name: &str, dtype: DType) -> Value<'b> {
-        self.body.emit(&full_name(name), &[self], "", "", dtype, &self.dims)
+        self.body.emit(name, &[self], "", "", dtype, &self.dims)
     }
 
     /// An operation of one operand whose result has its type.
@@ -202,17 +212,16 @@ impl<'b> Value<'b> {
             other = other.hidden();
         }
         let is_uniform = self.is_uniform && other.is_uniform;
-        self.body.emit(&full_name(name), &[self, &other], "", "", self.dtype, &self.dims).uniform(is_uniform)
+        self.body.emit(name, &[self, &other], "", "", self.dtype, &self.dims).uniform(is_uniform)
     }
 
-    /// The second of two results of an operation on two values, which have their types.
+    /// The second of two results of an operation of StableHLO on two values, which have their types.
     pub fn second(&self, name: &str, other: &Value<'b>, region: &str, attributes: &str) -> Value<'b> {
-        let mut text = self.body.text.borrow_mut();
-        let pair = format!("%r{}", text.next);
-        text.next += 1;
+        let pair = format!("%r{}", self.body.next.replace(self.body.next.get() + 1));
         let (x, y, of_x, of_y) = (&self.name, &other.name, self.kind(), other.kind());
         let types = format!("({of_x}, {of_y}) -> ({of_x}, {of_y})");
-        text.text += &format!("  {pair}:2 = \"{name}\"({x}, {y}) {region} {attributes} : {types}\n");
+        *self.body.text.borrow_mut() +=
+            &format!("  {pair}:2 = \"stablehlo.{name}\"({x}, {y}) {region} {attributes} : {types}\n");
         self.body.value(format!("{pair}#1"), other.dtype, &other.dims)
     }
 
@@ -237,7 +246,7 @@ impl<'b> Value<'b> {
             return self.clone();
         }
         let attributes = format!("{{broadcast_dimensions = {}}}", integers(places));
-        let repeated = self.body.emit("stablehlo.broadcast_in_dim", &[self], "", &attributes, self.dtype, dims);
+        let repeated = self.body.emit("broadcast_in_dim", &[self], "", &attributes, self.dtype, dims);
         repeated.uniform(self.is_scalar())
     }
 
@@ -258,13 +267,13 @@ impl<'b> Value<'b> {
     pub fn compare(&self, direction: &str, other: impl Part<'b>) -> Value<'b> {
         let other = other.value(self);
         let attributes = format!("{{comparison_direction = #stablehlo<comparison_direction {direction}>}}");
-        self.body.emit("stablehlo.compare", &[self, &other], "", &attributes, DType::Pred, &self.dims)
+        self.body.emit("compare", &[self, &other], "", &attributes, DType::Pred, &self.dims)
     }
 
     /// `yes` where this condition holds, else `no`.
     pub fn select(&self, yes: impl Part<'b>, no: &Value<'b>) -> Value<'b> {
         let yes = yes.value(no);
-        self.body.emit("stablehlo.select", &[self, &yes, no], "", "", yes.dtype, &yes.dims)
+        self.body.emit("select", &[self, &yes, no], "", "", yes.dtype, &yes.dims)
     }
 
     /// The same elements in row-major order with other dimensions.
@@ -272,7 +281,7 @@ impl<'b> Value<'b> {
         if self.dims == dims {
             return self.clone();
         }
-        self.body.emit("stablehlo.reshape", &[self], "", "", self.dtype, dims)
+        self.body.emit("reshape", &[self], "", "", self.dtype, dims)
     }
 
     /// The first `n` rows and columns.
@@ -283,7 +292,7 @@ impl<'b> Value<'b> {
         let attributes = format!(
             "{{start_indices = array<i64: 0, 0>, limit_indices = array<i64: {n}, {n}>, strides = array<i64: 1, 1>}}"
         );
-        self.body.emit("stablehlo.slice", &[self], "", &attributes, self.dtype, &[n, n])
+        self.body.emit("slice", &[self], "", &attributes, self.dtype, &[n, n])
     }
 
     /// Dimension `i` of the result is dimension `order[i]`.
@@ -293,16 +302,7 @@ impl<'b> Value<'b> {
         }
         let dims: Vec<i64> = order.iter().map(|&dim| self.dims[dim as usize]).collect();
         let attributes = format!("{{permutation = {}}}", integers(order));
-        self.body.emit("stablehlo.transpose", &[self], "", &attributes, self.dtype, &dims)
-    }
-}
-
-/// The name of an operation with its dialect.
-fn full_name(name: &str) -> String {
-    if name.contains('.') {
-        name.to_owned()
-    } else {
-        format!("stablehlo.{name}")
+        self.body.emit("transpose", &[self], "", &attributes, self.dtype, &dims)
     }
 }
 
@@ -338,12 +338,14 @@ fn number_text(dtype: DType, number: f64) -> String {
     if dtype.is_integer() {
         return format!("{}", number as i128);
     }
-    let real = match dtype {
-        DType::C64 => DType::F32,
-        DType::C128 => DType::F64,
-        other => other,
+    let text = match dtype {
+        _ if number.is_finite() => finite(number),
+        // An infinity or NaN as its bits.
+        DType::F64 | DType::C128 => format!("0x{:016X}", number.to_bits()),
+        DType::F16 => format!("0x{:04X}", f16_from_f64(number)),
+        DType::BF16 => format!("0x{:04X}", bf16_from_f64(number)),
+        _ => format!("0x{:08X}", (number as f32).to_bits()),
     };
-    let text = if number.is_finite() { finite(number) } else { infinite(real, number) };
     if dtype.is_complex() {
         return format!("({text}, 0.0)");
     }
@@ -357,18 +359,4 @@ fn finite(number: f64) -> String {
         Some(at) if !text[..at].contains('.') => format!("{}.0{}", &text[..at], &text[at..]),
         _ => text,
     }
-}
-
-/// An infinity or NaN as its bits.
-fn infinite(dtype: DType, number: f64) -> String {
-    let (infinity, digits): (u64, usize) = match dtype {
-        DType::F64 => (0x7ff0 << 48, 16),
-        DType::F16 => (0x7c00, 4),
-        DType::BF16 => (0x7f80, 4),
-        _ => (0x7f80_0000, 8),
-    };
-    // NaN also has the bit below those of the exponent.
-    let more = if number.is_nan() { (infinity & infinity.wrapping_neg()) >> 1 } else { 0 };
-    let sign = u64::from(number < 0.0) << (4 * digits - 1);
-    format!("0x{:0digits$X}", infinity | more | sign)
 }

@@ -1,7 +1,7 @@
 //! Parts of complex numbers. A real number is a complex one without an imaginary part.
 
 use super::body::{wide, Value};
-use super::math::{floating, whole};
+use super::math::whole;
 use super::Operation;
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
@@ -17,35 +17,26 @@ pub(super) fn part(dtype: DType) -> DType {
 }
 
 /// `Re`, `Im`, `Mod`, `Arg`, `Conj`.
-pub(super) fn function<'b>(operation: Operation, x: &Value<'b>, float: DType) -> Result<Value<'b>> {
+pub(super) fn function<'b>(operation: Operation, x: &Value<'b>) -> Result<Value<'b>> {
     use Operation as Op;
-    if operation == Op::Mod {
-        return whole(Op::Abs, x);
-    }
-    if !x.dtype.is_complex() {
-        return Ok(real(operation, x, float));
-    }
-    let re = x.apply_as("real", part(x.dtype));
-    if operation == Op::Re {
-        return Ok(re);
-    }
-    let im = x.apply_as("imag", part(x.dtype));
+    let is_complex = x.dtype.is_complex();
+    let part = |name| x.apply_as(name, part(x.dtype));
     Ok(match operation {
-        Op::Im => im,
-        Op::Arg => im.with("atan2", re),
-        _ => x.body().emit("stablehlo.complex", &[&re, &im.apply("negate")], "", "", x.dtype, &x.dims),
-    })
-}
-
-fn real<'b>(operation: Operation, x: &Value<'b>, float: DType) -> Value<'b> {
-    match operation {
-        Operation::Im => x.constant(0.0),
-        Operation::Arg => {
-            let dtype = floating(x.dtype, float);
+        Op::Mod => return whole(Op::Abs, x),
+        Op::Re if is_complex => part("real"),
+        Op::Im if is_complex => part("imag"),
+        Op::Arg if is_complex => part("imag").with("atan2", part("real")),
+        Op::Conj if is_complex => {
+            let (re, im) = (part("real"), part("imag").apply("negate"));
+            x.body().emit("complex", &[&re, &im], "", "", x.dtype, &x.dims)
+        }
+        Op::Im => x.constant(0.0),
+        Op::Arg => {
+            let dtype = x.body().floating(x.dtype);
             let work = x.convert(wide(dtype));
             let angle = work.compare("LT", 0.0).select(PI, &work.constant(0.0));
             work.compare("NE", &work).select(&work, &angle).convert(dtype)
         }
         _ => x.clone(),
-    }
+    })
 }

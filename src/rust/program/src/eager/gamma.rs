@@ -38,41 +38,14 @@ const SERIES: [f64; 26] = [
     5.731_367_241_678_862e-10,
 ];
 
-/// Stirling's series in 1 / x^2: B(2k) / (2k (2k - 1)), to be divided by x.
-const STIRLING: [f64; 8] = [
-    0.083_333_333_333_333_33,
-    -0.002_777_777_777_777_778,
-    0.000_793_650_793_650_793_7,
-    -0.000_595_238_095_238_095_3,
-    0.000_841_750_841_750_841_7,
-    -0.001_917_526_917_526_917_6,
-    0.006_410_256_410_256_41,
-    -0.029_550_653_594_771_242,
-];
+/// The Bernoulli numbers B(2k) for k = 1, 2, ... as fractions. The asymptotic series consist of them.
+const BERNOULLI: [(i32, i32); 8] = [(1, 6), (-1, 30), (1, 42), (-1, 30), (5, 66), (-691, 2730), (7, 6), (-3617, 510)];
 
-/// The asymptotic series of the derivative of log(gamma(x)), in 1 / x^2: -B(2k) / (2k).
-const DIGAMMA: [f64; 8] = [
-    -0.083_333_333_333_333_33,
-    0.008_333_333_333_333_333,
-    -0.003_968_253_968_253_968,
-    0.004_166_666_666_666_667,
-    -0.007_575_757_575_757_576,
-    0.021_092_796_092_796_094,
-    -0.083_333_333_333_333_33,
-    0.443_259_803_921_568_6,
-];
-
-/// The asymptotic series of its second derivative, in 1 / x^2: B(2k), to be divided by x^3.
-const TRIGAMMA: [f64; 8] = [
-    0.166_666_666_666_666_66,
-    -0.033_333_333_333_333_33,
-    0.023_809_523_809_523_808,
-    -0.033_333_333_333_333_33,
-    0.075_757_575_757_575_76,
-    -0.253_113_553_113_553_1,
-    1.166_666_666_666_666_7,
-    -7.092_156_862_745_098,
-];
+/// A polynomial of `x` with the coefficients B(2k) / factor(2k), each rounded once.
+fn bernoulli<'b>(x: &Value<'b>, factor: fn(f64) -> f64) -> Value<'b> {
+    let coefficient = |(&(n, d), k): (&(i32, i32), i32)| f64::from(n) / (f64::from(d) * factor(f64::from(2 * k)));
+    polynomial(x, &BERNOULLI.iter().zip(1..).map(coefficient).collect::<Vec<_>>())
+}
 
 /// From here on, the asymptotic series are exact to the last digit.
 const LARGE: f64 = 12.0;
@@ -124,7 +97,8 @@ fn series<'b>(e: &Value<'b>) -> Value<'b> {
 /// What Stirling's formula lacks: log(gamma(x)) - (x - 1/2) log(x) + x - log(2 pi) / 2.
 fn correction<'b>(x: &Value<'b>) -> Value<'b> {
     let inverse = reciprocal(x);
-    polynomial(&(&inverse * &inverse), &STIRLING) * inverse
+    // Stirling's series.
+    bernoulli(&(&inverse * &inverse), |n| n * (n - 1.0)) * inverse
 }
 
 /// Whether `x` is 0, -1, -2, ..., where the functions have poles.
@@ -188,7 +162,7 @@ pub(super) fn digamma<'b>(x: &Value<'b>) -> Value<'b> {
     let (z, sum) = raised(&y, 1);
     let inverse = reciprocal(&z);
     let square = &inverse * &inverse;
-    let tail = polynomial(&square, &DIGAMMA) * &square - inverse * 0.5;
+    let tail = bernoulli(&square, |n| -n) * &square - inverse * 0.5;
     let result = z.apply("log") + tail - sum;
     // digamma(-y) = digamma(y) + 1 / y + pi cos(pi y) / sin(pi y)
     let (sine, cosine) = (sin_pi(&y), cos_pi(&y));
@@ -202,7 +176,7 @@ pub(super) fn trigamma<'b>(x: &Value<'b>) -> Value<'b> {
     let (z, sum) = raised(&y, 2);
     let inverse = reciprocal(&z);
     let square = &inverse * &inverse;
-    let tail = polynomial(&square, &TRIGAMMA) * &square * &inverse + square * 0.5 + inverse;
+    let tail = bernoulli(&square, |_| 1.0) * &square * &inverse + square * 0.5 + inverse;
     let result = tail + sum;
     // trigamma(-y) = (pi / sin(pi y))^2 + 1 / y^2 - trigamma(y)
     let ratio = x.constant(PI) / sin_pi(&y);

@@ -1,9 +1,9 @@
 //! Functions of each element.
 
-use super::arithmetic::{one_shape, real};
+use super::arithmetic::{counted, meet, real};
 use super::body::{wide, Value};
-use super::{complex, gamma, Operation};
-use pjrt_base::error::{Error, Kind, Result};
+use super::{complex, gamma, wrong_count, Operation};
+use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
 use pjrt_data::promote::promote;
 use std::f64::consts::{LN_10, LN_2, PI};
@@ -16,18 +16,9 @@ pub(super) fn working(dtype: DType) -> DType {
     }
 }
 
-/// The dtype of a function that is not whole for whole numbers: integers and pred become the default float.
-pub(super) fn floating(dtype: DType, float: DType) -> DType {
-    if dtype.is_float() || dtype.is_complex() {
-        dtype
-    } else {
-        float
-    }
-}
-
 /// Functions that keep whole numbers whole, so that integers stay as they are. Pred becomes i32.
 pub(super) fn whole<'b>(operation: Operation, x: &Value<'b>) -> Result<Value<'b>> {
-    let dtype = if x.dtype == DType::Pred { DType::I32 } else { x.dtype };
+    let dtype = counted(x.dtype);
     if operation == Operation::Abs && dtype.is_complex() {
         return Ok(x.apply_as("abs", complex::part(x.dtype)));
     }
@@ -54,13 +45,13 @@ pub(super) fn whole<'b>(operation: Operation, x: &Value<'b>) -> Result<Value<'b>
 const MOST_DIGITS: i64 = 308;
 
 /// `round` to decimal digits, halves to even. Integers stay as they are if the digits are not negative.
-pub(super) fn round<'b>(x: &Value<'b>, parameters: &[i64], float: DType) -> Result<Value<'b>> {
+pub(super) fn round<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
     real(Operation::Round, x.dtype)?;
     let digits = parameters.first().copied().unwrap_or(0).clamp(-MOST_DIGITS, MOST_DIGITS);
     if !x.dtype.is_float() && digits >= 0 {
         return whole(Operation::Trunc, x);
     }
-    let dtype = floating(x.dtype, float);
+    let dtype = x.body().floating(x.dtype);
     let x = x.convert(dtype).convert(working(dtype));
     let result = if digits == 0 { x.apply("round_nearest_even") } else { round_digits(&x, digits) };
     Ok(result.convert(dtype))
@@ -94,10 +85,10 @@ fn round_digits<'b>(x: &Value<'b>, digits: i64) -> Value<'b> {
 }
 
 /// `signif`: as many significant digits, at least one.
-pub(super) fn signif<'b>(x: &Value<'b>, parameters: &[i64], float: DType) -> Result<Value<'b>> {
+pub(super) fn signif<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
     real(Operation::Signif, x.dtype)?;
     let digits = parameters.first().copied().unwrap_or(6).max(1);
-    let dtype = floating(x.dtype, float);
+    let dtype = x.body().floating(x.dtype);
     let x = x.convert(dtype).convert(working(dtype));
     let (most, bound) = if x.dtype == DType::F64 { (16, 308.0) } else { (8, 38.0) };
     if digits > most {
@@ -125,11 +116,11 @@ pub(super) fn signif<'b>(x: &Value<'b>, parameters: &[i64], float: DType) -> Res
     Ok(is_normal.select(result, &x).convert(dtype))
 }
 
-/// Functions with a float result; `None` for other operations.
+/// Functions with a float result.
 ///
 /// # Errors
-/// `UnsupportedDtype` for complex numbers where there is no function of them.
-pub(super) fn function<'b>(operation: Operation, x: &Value<'b>, float: DType) -> Result<Option<Value<'b>>> {
+/// `UnsupportedDtype` for complex numbers where there is no function of them, `ArgumentCount` for other operations.
+pub(super) fn function<'b>(operation: Operation, x: &Value<'b>) -> Result<Value<'b>> {
     use Operation as Op;
     type Function<'b> = fn(&Value<'b>) -> Value<'b>;
     // The compilers' function, and another one that is used for real numbers.
@@ -161,9 +152,9 @@ pub(super) fn function<'b>(operation: Operation, x: &Value<'b>, float: DType) ->
         Op::Lgamma => ("", Some(gamma::log_gamma)),
         Op::Digamma => ("", Some(gamma::digamma)),
         Op::Trigamma => ("", Some(gamma::trigamma)),
-        _ => return Ok(None),
+        _ => return Err(wrong_count(operation, 1)),
     };
-    let dtype = floating(x.dtype, float);
+    let dtype = x.body().floating(x.dtype);
     if theirs.is_empty() {
         real(operation, dtype)?;
     }
@@ -172,27 +163,22 @@ pub(super) fn function<'b>(operation: Operation, x: &Value<'b>, float: DType) ->
         Some(own) if !dtype.is_complex() => own(&x),
         _ => x.apply(theirs),
     };
-    Ok(Some(result.convert(dtype)))
+    Ok(result.convert(dtype))
 }
 
 /// `log` with a base, and `atan2`.
-pub(super) fn pair<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>, float: DType) -> Result<Value<'b>> {
-    let (x, y) = one_shape(operation, x, y)?;
-    let dtype = floating(promote(x.dtype, y.dtype), float);
+pub(super) fn pair<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Result<Value<'b>> {
+    let dtype = x.body().floating(promote(x.dtype, y.dtype));
+    let (x, y) = meet(operation, x, y, dtype)?;
     if operation == Operation::Atan2 {
         real(operation, dtype)?;
     }
-    let (x, y) = (x.convert(dtype), y.convert(dtype));
     let (x, y) = (x.convert(working(dtype)), y.convert(working(dtype)));
-    let result = if operation == Operation::Atan2 {
-        x.with("atan2", &y)
-    } else {
-        let quotient = x.apply("log") / y.apply("log");
-        if dtype.is_complex() {
-            quotient
-        } else {
-            snapped(&x, &y, &quotient)
-        }
+    let quotient = || x.apply("log") / y.apply("log");
+    let result = match operation {
+        Operation::Atan2 => x.with("atan2", &y),
+        _ if dtype.is_complex() => quotient(),
+        _ => snapped(&x, &y, &quotient()),
     };
     Ok(result.convert(dtype))
 }
@@ -332,14 +318,4 @@ pub(super) fn kind_of_number<'b>(operation: Operation, x: &Value<'b>) -> Result<
         Operation::IsFinite => is_finite(&x),
         _ => x.apply("abs").compare("EQ", f64::INFINITY),
     })
-}
-
-/// # Errors
-/// `UnsupportedDtype` if the default float is not f32 or f64.
-pub(super) fn check_default(float: DType) -> Result<()> {
-    if matches!(float, DType::F32 | DType::F64) {
-        return Ok(());
-    }
-    let message = format!("The default float must be f32 or f64: got {float}.");
-    Err(Error::new(Kind::UnsupportedDtype, message))
 }

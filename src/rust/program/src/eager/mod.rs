@@ -32,10 +32,8 @@ macro_rules! operations {
         pub enum Operation { $($variant),* }
 
         impl Operation {
-            /// Every operation.
             pub const ALL: &'static [Operation] = &[$(Operation::$variant),*];
 
-            /// The operation with this name.
             pub fn from_name(name: &str) -> Option<Operation> {
                 match name {
                     $($name => Some(Operation::$variant),)*
@@ -64,9 +62,7 @@ operations! {
     ColMeans "colMeans", Cumsum "cumsum", Cumprod "cumprod", Cummax "cummax", Cummin "cummin", Transpose "t",
     Aperm "aperm", Dim "dim", Rev "rev", Cbind "cbind", Rbind "rbind", Diag "diag", Sort "sort", Order "order",
     WhichMax "which.max", WhichMin "which.min", Matmul "%*%", Crossprod "crossprod", Tcrossprod "tcrossprod",
-    Outer "outer",
-    Take "[",
-    Layout "layout",
+    Outer "outer", Take "[", Layout "layout",
 }
 
 impl fmt::Display for Operation {
@@ -83,26 +79,28 @@ impl fmt::Display for Operation {
 /// `ArgumentCount` for another number of operands than the operation takes, `ShapeMismatch` for shapes that do not fit,
 /// `UnsupportedDtype` for dtypes that the operation is not defined for, `InvalidInput` for parameters out of range.
 pub fn program(operation: Operation, operands: &[Operand], parameters: &[i64], float: DType) -> Result<String> {
-    math::check_default(float)?;
+    if !matches!(float, DType::F32 | DType::F64) {
+        bail!(UnsupportedDtype, "The default float must be f32 or f64: got {float}.");
+    }
     for operand in operands {
         Spec::new(operand.dtype, operand.shape)?;
     }
-    let body = Body::default();
+    let body = Body::new(float);
     let values = body.arguments(operands);
     if let (Operation::Layout, [x]) = (operation, &values[..]) {
         return shape::in_layout(x, parameters);
     }
-    let result = build(operation, &values, parameters, float)?;
+    let result = build(operation, &values, parameters)?;
     Ok(body.program(&values, &result))
 }
 
 /// Writes the operation, and returns its result.
-fn build<'b>(operation: Operation, values: &[Value<'b>], parameters: &[i64], float: DType) -> Result<Value<'b>> {
+fn build<'b>(operation: Operation, values: &[Value<'b>], parameters: &[i64]) -> Result<Value<'b>> {
     match values {
         parts if matches!(operation, Operation::Cbind | Operation::Rbind) => shape::bind(operation, parts),
         [x, indices @ ..] if operation == Operation::Take => shape::take(x, indices, parameters),
-        [x] => of_one(operation, x, parameters, float),
-        [x, y] => of_two(operation, x, y, float),
+        [x] => of_one(operation, x, parameters),
+        [x, y] => of_two(operation, x, y),
         [condition, yes, no] if operation == Operation::Ifelse => shape::choose(condition, yes, no),
         _ => Err(wrong_count(operation, values.len())),
     }
@@ -112,51 +110,48 @@ fn wrong_count(operation: Operation, count: usize) -> Error {
     Error::new(Kind::ArgumentCount, format!("`{operation}` does not take {count} arrays."))
 }
 
-fn of_one<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64], float: DType) -> Result<Value<'b>> {
+fn of_one<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
     use Operation as Op;
     match operation {
         Op::Add | Op::Subtract => Ok(arithmetic::sign(operation, x)),
         Op::Not => Ok(x.convert(DType::Pred).apply("not")),
         Op::Abs | Op::Sign | Op::Floor | Op::Ceiling | Op::Trunc => math::whole(operation, x),
-        Op::Round => math::round(x, parameters, float),
-        Op::Signif => math::signif(x, parameters, float),
-        Op::Re | Op::Im | Op::Mod | Op::Arg | Op::Conj => complex::function(operation, x, float),
+        Op::Round => math::round(x, parameters),
+        Op::Signif => math::signif(x, parameters),
+        Op::Re | Op::Im | Op::Mod | Op::Arg | Op::Conj => complex::function(operation, x),
         Op::IsNan | Op::IsFinite | Op::IsInfinite => math::kind_of_number(operation, x),
         Op::Sum | Op::Prod | Op::Mean | Op::Max | Op::Min | Op::Any | Op::All => {
-            reduce::summary(operation, x, parameters, float)
+            reduce::summary(operation, x, parameters)
         }
         Op::Range => reduce::range(x, parameters),
-        Op::RowSums | Op::ColSums | Op::RowMeans | Op::ColMeans => {
-            reduce::rows_or_columns(operation, x, parameters, float)
-        }
-        Op::Cumsum | Op::Cumprod | Op::Cummax | Op::Cummin => reduce::cumulative(operation, x, float),
+        Op::RowSums | Op::ColSums | Op::RowMeans | Op::ColMeans => reduce::rows_or_columns(operation, x, parameters),
+        Op::Cumsum | Op::Cumprod | Op::Cummax | Op::Cummin => reduce::cumulative(operation, x),
         Op::Transpose => shape::transpose(x),
         Op::Aperm => shape::permute(x, parameters),
         Op::Dim => shape::reshape(x, parameters),
-        Op::Layout => Ok(x.clone()),
         Op::Rev => Ok(shape::reverse(x)),
         Op::Diag => shape::diagonal(x, parameters),
         Op::Sort => order::sort(x, parameters),
         Op::Order => order::order(x, parameters),
         Op::WhichMax | Op::WhichMin => order::place(operation, x),
-        Op::Crossprod | Op::Tcrossprod => linear::product(operation, x, x, float),
-        _ => math::function(operation, x, float)?.ok_or_else(|| wrong_count(operation, 1)),
+        Op::Crossprod | Op::Tcrossprod => linear::product(operation, x, x),
+        _ => math::function(operation, x),
     }
 }
 
-fn of_two<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>, float: DType) -> Result<Value<'b>> {
+fn of_two<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Result<Value<'b>> {
     use Operation as Op;
     match operation {
         Op::Add | Op::Subtract | Op::Multiply => arithmetic::ring(operation, x, y),
-        Op::Divide | Op::Power => arithmetic::floating(operation, x, y, float),
+        Op::Divide | Op::Power => arithmetic::floating(operation, x, y),
         Op::Modulo | Op::Quotient => arithmetic::modulo(operation, x, y),
         Op::Equal | Op::NotEqual | Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual => {
             arithmetic::comparison(operation, x, y)
         }
         Op::And | Op::Or | Op::Xor => arithmetic::logic(operation, x, y),
         Op::Pmax | Op::Pmin => arithmetic::extreme(operation, x, y),
-        Op::Log | Op::Atan2 => math::pair(operation, x, y, float),
-        Op::Matmul | Op::Crossprod | Op::Tcrossprod => linear::product(operation, x, y, float),
+        Op::Log | Op::Atan2 => math::pair(operation, x, y),
+        Op::Matmul | Op::Crossprod | Op::Tcrossprod => linear::product(operation, x, y),
         Op::Outer => linear::outer(x, y),
         _ => Err(wrong_count(operation, 2)),
     }

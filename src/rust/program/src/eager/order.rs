@@ -1,6 +1,6 @@
 //! Order: sorting, and the places of elements. NaN comes last.
 
-use super::arithmetic::real;
+use super::arithmetic::{counted, real};
 use super::body::{tensor, wide, Value};
 use super::math::working;
 use super::reduce::{fold, limit, Fold};
@@ -19,7 +19,7 @@ pub(super) fn sort<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
     // Compilers sort by a single comparison several times as fast as by any other function.
     let keys = if dtype.is_float() { keys(&x, is_decreasing) } else { x.clone() };
     let region = comparator(keys.dtype, false, is_decreasing);
-    let sorted = x.body().emit("stablehlo.sort", &[&keys], &region, SORT, keys.dtype, &keys.dims);
+    let sorted = x.body().emit("sort", &[&keys], &region, SORT, keys.dtype, &keys.dims);
     // The largest and the smallest integer are NaN.
     let result = if dtype.is_float() { turned(&sorted).apply_as("bitcast_convert", x.dtype) } else { sorted };
     Ok(result.convert(dtype))
@@ -53,7 +53,7 @@ pub(super) fn order<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> 
     check_count(Operation::Order, x)?;
     let x = flat(x).widened();
     let region = comparator(x.dtype, true, is_decreasing(parameters));
-    Ok(x.second("stablehlo.sort", &places(&x), &region, SORT))
+    Ok(x.second("sort", &places(&x), &region, SORT))
 }
 
 /// # Errors
@@ -111,11 +111,10 @@ pub(super) fn place<'b>(operation: Operation, x: &Value<'b>) -> Result<Value<'b>
     }
     check_count(operation, x)?;
     let kind = if operation == Operation::WhichMax { Fold::Maximum } else { Fold::Minimum };
-    let dtype = if x.dtype == DType::Pred { DType::I32 } else { wide(x.dtype) };
+    let dtype = wide(counted(x.dtype));
     let x = flat(x).convert(dtype);
     let numbers = if dtype.is_float() {
-        let none = if kind == Fold::Maximum { f64::NEG_INFINITY } else { f64::INFINITY };
-        x.compare("NE", &x).select(none, &x)
+        x.compare("NE", &x).select(kind.neutral(x.body(), dtype).spread(&x.dims), &x)
     } else {
         x.clone()
     };

@@ -1,8 +1,8 @@
 //! Summaries of arrays, of all elements or along some axes, and cumulative ones.
 
-use super::arithmetic::real;
+use super::arithmetic::{counted, real};
 use super::body::{integers, tensor, Body, Value};
-use super::math::{floating, working};
+use super::math::working;
 use super::shape::flat;
 use super::Operation;
 use pjrt_base::error::{Error, Kind, Result};
@@ -32,7 +32,7 @@ impl Fold {
     }
 
     /// The element that changes no other one.
-    fn neutral(self, body: &Body, dtype: DType) -> Value<'_> {
+    pub fn neutral(self, body: &Body, dtype: DType) -> Value<'_> {
         let number = match self {
             Fold::Sum | Fold::Or => 0.0,
             Fold::Product | Fold::And => 1.0,
@@ -91,7 +91,7 @@ pub(super) fn fold<'b>(fold: Fold, x: &Value<'b>, axes: &[i64]) -> Value<'b> {
         Fold::Maximum | Fold::Minimum if x.dtype.is_float() => region_with_nan(fold, x.dtype),
         _ => fold.region(x.dtype),
     };
-    x.body().emit("stablehlo.reduce", &[x, &start], &region, &attributes, x.dtype, &dims)
+    x.body().emit("reduce", &[x, &start], &region, &attributes, x.dtype, &dims)
 }
 
 /// The axes that parameters name, or all.
@@ -142,24 +142,18 @@ fn without_missing<'b>(x: &Value<'b>, kind: Fold) -> Value<'b> {
 
 /// `sum`, `prod`, `mean`, `max`, `min`, `any`, `all`: along the axes in `parameters`, counted from 0, or all; without
 /// what is missing if -1 comes last.
-pub(super) fn summary<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64], float: DType) -> Result<Value<'b>> {
+pub(super) fn summary<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
     let (parameters, skips_missing) = without_mark(parameters);
     let axes = axes(operation, x, parameters)?;
-    along(operation, x, &axes, skips_missing, float)
+    along(operation, x, &axes, skips_missing)
 }
 
-fn along<'b>(
-    operation: Operation,
-    x: &Value<'b>,
-    axes: &[i64],
-    skips_missing: bool,
-    float: DType,
-) -> Result<Value<'b>> {
+fn along<'b>(operation: Operation, x: &Value<'b>, axes: &[i64], skips_missing: bool) -> Result<Value<'b>> {
     let given = |kind| if skips_missing { without_missing(x, kind) } else { x.clone() };
     match operation {
         Operation::Sum => Ok(total(Fold::Sum, &given(Fold::Sum), axes).convert(summed(x.dtype))),
         Operation::Prod => Ok(total(Fold::Product, &given(Fold::Product), axes).convert(summed(x.dtype))),
-        Operation::Mean => Ok(mean(x, axes, float, skips_missing)),
+        Operation::Mean => Ok(mean(x, axes, skips_missing)),
         Operation::Max => most(operation, Fold::Maximum, x, axes, skips_missing),
         Operation::Min => most(operation, Fold::Minimum, x, axes, skips_missing),
         Operation::Any => Ok(fold(Fold::Or, &given(Fold::Or).convert(DType::Pred), axes)),
@@ -199,8 +193,8 @@ fn summed(dtype: DType) -> DType {
 }
 
 /// The sum over the number of elements, of those that are not missing if these are skipped; integers add up exactly.
-fn mean<'b>(x: &Value<'b>, axes: &[i64], float: DType, skips_missing: bool) -> Value<'b> {
-    let dtype = floating(x.dtype, float);
+fn mean<'b>(x: &Value<'b>, axes: &[i64], skips_missing: bool) -> Value<'b> {
+    let dtype = x.body().floating(x.dtype);
     let exact = match x.dtype {
         of if of.is_float() || of.is_complex() => working(of),
         DType::U64 => DType::U64,
@@ -223,7 +217,7 @@ fn mean<'b>(x: &Value<'b>, axes: &[i64], float: DType, skips_missing: bool) -> V
 /// `InvalidInput` for no integers, and `UnsupportedDtype` for complex numbers.
 fn extreme<'b>(operation: Operation, kind: Fold, x: &Value<'b>, axes: &[i64]) -> Result<Value<'b>> {
     real(operation, x.dtype)?;
-    let dtype = if x.dtype == DType::Pred { DType::I32 } else { x.dtype };
+    let dtype = counted(x.dtype);
     let is_empty = axes.iter().any(|&axis| x.dims[axis as usize] == 0);
     if is_empty && !dtype.is_float() {
         let message = format!("`{operation}` of integers without elements is not defined: got {x}.");
@@ -245,12 +239,7 @@ pub(super) fn range<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> 
 
 /// `rowSums` and its kin: the first `dims` dimensions stay, or go; without what is missing if -1
 /// comes after this number.
-pub(super) fn rows_or_columns<'b>(
-    operation: Operation,
-    x: &Value<'b>,
-    parameters: &[i64],
-    float: DType,
-) -> Result<Value<'b>> {
+pub(super) fn rows_or_columns<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
     let (parameters, skips_missing) = without_mark(parameters);
     let rank = x.dims.len() as i64;
     let split = parameters.first().copied().unwrap_or(1);
@@ -264,12 +253,12 @@ pub(super) fn rows_or_columns<'b>(
     let is_rows = matches!(operation, Operation::RowSums | Operation::RowMeans);
     let axes: Vec<i64> = if is_rows { (split..rank).collect() } else { (0..split).collect() };
     let is_sum = matches!(operation, Operation::RowSums | Operation::ColSums);
-    along(if is_sum { Operation::Sum } else { Operation::Mean }, x, &axes, skips_missing, float)
+    along(if is_sum { Operation::Sum } else { Operation::Mean }, x, &axes, skips_missing)
 }
 
 /// `cumsum` and its kin, of all elements in column-major order: rank 1. Sums have the dtype of `sum`, products of integers the
 /// default float.
-pub(super) fn cumulative<'b>(operation: Operation, x: &Value<'b>, float: DType) -> Result<Value<'b>> {
+pub(super) fn cumulative<'b>(operation: Operation, x: &Value<'b>) -> Result<Value<'b>> {
     let kind = match operation {
         Operation::Cumsum => Fold::Sum,
         Operation::Cumprod => Fold::Product,
@@ -279,11 +268,10 @@ pub(super) fn cumulative<'b>(operation: Operation, x: &Value<'b>, float: DType) 
     if matches!(kind, Fold::Maximum | Fold::Minimum) {
         real(operation, x.dtype)?;
     }
-    let dtype = match x.dtype {
-        _ if kind == Fold::Product => floating(x.dtype, float),
-        DType::Pred => DType::I32,
-        other if kind == Fold::Sum => summed(other),
-        other => other,
+    let dtype = match kind {
+        Fold::Product => x.body().floating(x.dtype),
+        Fold::Sum => summed(x.dtype),
+        _ => counted(x.dtype),
     };
     let x = flat(x).convert(dtype).convert(working(dtype));
     let n = x.len();
@@ -294,6 +282,6 @@ pub(super) fn cumulative<'b>(operation: Operation, x: &Value<'b>, float: DType) 
     let attributes =
         format!("{{window_dimensions = array<i64: {n}>, padding = dense<[[{}, 0]]> : tensor<1x2xi64>}}", n - 1);
     let region = kind.region(x.dtype);
-    let result = x.body().emit("stablehlo.reduce_window", &[&x, &start], &region, &attributes, x.dtype, &[n]);
+    let result = x.body().emit("reduce_window", &[&x, &start], &region, &attributes, x.dtype, &[n]);
     Ok(result.convert(dtype))
 }

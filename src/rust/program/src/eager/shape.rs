@@ -15,9 +15,6 @@ fn reversed(rank: usize) -> Vec<i64> {
 
 /// All elements in column-major order, in one dimension.
 pub(super) fn flat<'b>(x: &Value<'b>) -> Value<'b> {
-    if x.dims.len() == 1 {
-        return x.clone();
-    }
     x.transpose(&reversed(x.dims.len())).reshape(&[x.len()])
 }
 
@@ -82,7 +79,7 @@ pub(super) fn take<'b>(x: &Value<'b>, indices: &[Value<'b>], parameters: &[i64])
             others.join(", "),
             integers(&sizes)
         );
-        x = x.body().emit("stablehlo.gather", &[&x, index], "", &attributes, x.dtype, &dims);
+        x = x.body().emit("gather", &[&x, index], "", &attributes, x.dtype, &dims);
     }
     Ok(x.convert(dtype))
 }
@@ -110,7 +107,7 @@ pub(super) fn in_layout(x: &Value, parameters: &[i64]) -> Result<String> {
 /// `rev`: all elements in the opposite order, in one dimension.
 pub(super) fn reverse<'b>(x: &Value<'b>) -> Value<'b> {
     let x = flat(x);
-    x.body().emit("stablehlo.reverse", &[&x], "", "{dimensions = array<i64: 0>}", x.dtype, &x.dims)
+    x.body().emit("reverse", &[&x], "", "{dimensions = array<i64: 0>}", x.dtype, &x.dims)
 }
 
 /// `cbind` and `rbind`: matrices side by side. Vectors are one column or row, scalars are repeated. All of them promote to

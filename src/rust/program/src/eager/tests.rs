@@ -5,8 +5,8 @@ use pjrt_data::dtype::ALL;
 
 /// The dtype and shape of an operation's result.
 fn result(operation: Operation, operands: &[Operand], parameters: &[i64], float: DType) -> Result<(DType, Vec<i64>)> {
-    let body = Body::default();
-    let result = build(operation, &body.arguments(operands), parameters, float)?;
+    let body = Body::new(float);
+    let result = build(operation, &body.arguments(operands), parameters)?;
     Ok((result.dtype, result.dims))
 }
 

@@ -5,27 +5,24 @@ use super::view::{Node, Role};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The nodes in about `most` groups.
-pub(super) fn fold(items: Vec<Node>, most: usize) -> Vec<Node> {
-    let room = most.saturating_sub(inputs_room(most) + inputs_room(most) / 2).max(1);
-    let mut items = items;
-    let operations = |items: &[Node]| items.iter().filter(|item| !item.is_end()).count();
-    if operations(&items) > room {
-        let groups = chains(&items, room);
-        items = contract(items, &groups);
+pub(super) fn fold(mut items: Vec<Node>, most: usize) -> Vec<Node> {
+    // How many nodes the inputs and outputs may take.
+    let (inputs, outputs) = (most / 4, most / 8);
+    let room = most.saturating_sub(inputs + outputs).max(1);
+    for groups in [chains, stretches] {
+        if operations(&items) > room {
+            let groups = groups(&items, room);
+            items = contract(items, &groups);
+        }
     }
-    if operations(&items) > room {
-        let groups = stretches(&items, room);
-        items = contract(items, &groups);
-    }
-    for (role, room) in [(Role::Input, inputs_room(most)), (Role::Output, inputs_room(most) / 2)] {
+    for (role, room) in [(Role::Input, inputs), (Role::Output, outputs)] {
         items = fold_ends(items, role, room.max(1));
     }
     items
 }
 
-/// How many nodes the inputs may take.
-fn inputs_room(most: usize) -> usize {
-    most / 4
+fn operations(items: &[Node]) -> usize {
+    items.iter().filter(|item| !item.is_end()).count()
 }
 
 /// The group of each item: chains of operations, each of which uses only the previous one and inputs. Stops when there
@@ -33,7 +30,7 @@ fn inputs_room(most: usize) -> usize {
 fn chains(items: &[Node], room: usize) -> Vec<usize> {
     let consumers = consumers(items);
     let mut groups: Vec<usize> = (0..items.len()).collect();
-    let mut left = items.iter().filter(|item| !item.is_end()).count();
+    let mut left = operations(items);
     for (i, item) in items.iter().enumerate() {
         if left <= room {
             break;
@@ -137,22 +134,21 @@ fn contract(items: Vec<Node>, groups: &[usize]) -> Vec<Node> {
 fn merged(parts: &[&Node]) -> Node {
     let first = parts[0];
     let operations = parts.iter().map(|part| part.operations).sum();
-    let (label, detail) = match first.role {
-        Role::Input | Role::Output => {
-            let what = if first.role == Role::Input { "inputs" } else { "outputs" };
-            let count: usize = parts.iter().map(|part| ends(part)).sum();
-            (format!("{count} {what}"), abbreviated(parts.iter().map(|part| &*part.label).collect(), ", "))
-        }
-        _ => (stretch_label(parts), format!("{operations} operations")),
-    };
-    let role = match first.role {
-        Role::Input | Role::Output => first.role,
-        // What costs the most gives the group its colour.
-        _ if parts.iter().any(|part| part.role == Role::Product) => Role::Product,
-        _ => Role::Group,
-    };
-    let parts = if first.is_end() { Vec::new() } else { kinds(parts) };
-    Node { label, detail, role, operations, place: first.place.clone(), parts, ..Node::default() }
+    let node = Node { operations, place: first.place.clone(), ..Node::default() };
+    if first.is_end() {
+        let what = if first.role == Role::Input { "inputs" } else { "outputs" };
+        let count: usize = parts.iter().map(|part| ends(part)).sum();
+        let labels: Vec<&str> = parts.iter().map(|part| &*part.label).collect();
+        let detail = match labels[..] {
+            [first, _, _, .., last] => format!("{first}, ..., {last}"),
+            _ => labels.join(", "),
+        };
+        return Node { label: format!("{count} {what}"), detail, role: first.role, ..node };
+    }
+    // What costs the most gives the group its colour.
+    let role = if parts.iter().any(|part| part.role == Role::Product) { Role::Product } else { Role::Group };
+    let (label, detail) = (stretch_label(parts), format!("{operations} operations"));
+    Node { label, detail, role, parts: kinds(parts), ..node }
 }
 
 /// The operations in their order, as far as they are known.
@@ -190,11 +186,4 @@ fn stretch_label(parts: &[&Node]) -> String {
         count => format!("{count} {kind}"),
     });
     shown.collect::<Vec<_>>().join(", ")
-}
-
-fn abbreviated(parts: Vec<&str>, separator: &str) -> String {
-    match parts.as_slice() {
-        [first, _, _, .., last] if parts.len() > 3 => [first, "...", last].join(separator),
-        _ => parts.join(separator),
-    }
 }

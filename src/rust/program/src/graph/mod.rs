@@ -65,11 +65,6 @@ impl Graph {
     pub fn of_hlo(module: &HloModuleProto) -> Graph {
         read::read(&module.to_module())
     }
-
-    /// The graph with at most about so many nodes; regions and functions that fit are shown inside of their operations.
-    pub fn view(&self, max_nodes: usize) -> View {
-        view::view(self, max_nodes)
-    }
 }
 
 /// A number of a constant, shortened; `None` if it is too long for a label.

@@ -100,26 +100,29 @@ impl Node {
     }
 }
 
-pub(super) fn view(graph: &Graph, max_nodes: usize) -> View {
-    let max_nodes = max_nodes.clamp(1, MOST);
-    let mut builder =
-        Builder { graph, levels: HashMap::new(), sizes: HashMap::new(), nodes: Vec::new(), edges: MAX_EDGES };
-    let items = builder.level(graph.entry);
-    let items = if items.len() > max_nodes { fold(items, max_nodes) } else { items };
-    let mut waiting = BinaryHeap::new();
-    builder.add(items, None, 0, &mut waiting);
-    while let Some(Reverse((size, node, depth, inner))) = waiting.pop() {
-        if builder.nodes.len() + size <= max_nodes {
-            builder.expand(node, depth, &inner, &mut waiting);
-        } else if let ([body], true) = (&inner[..], builder.is_most(node)) {
-            let room = max_nodes.saturating_sub(builder.nodes.len());
-            let items = builder.inside(*body);
-            if room > 1 {
-                builder.add(fold(items, room), Some(node), depth, &mut waiting);
+impl Graph {
+    /// The graph with at most about so many nodes; regions and functions that fit are shown inside of their operations.
+    pub fn view(&self, max_nodes: usize) -> View {
+        let max_nodes = max_nodes.clamp(1, MOST);
+        let mut builder =
+            Builder { graph: self, levels: HashMap::new(), sizes: HashMap::new(), nodes: Vec::new(), edges: MAX_EDGES };
+        let items = builder.level(self.entry);
+        let items = if items.len() > max_nodes { fold(items, max_nodes) } else { items };
+        let mut waiting = BinaryHeap::new();
+        builder.add(items, None, 0, &mut waiting);
+        while let Some(Reverse((size, node, depth, inner))) = waiting.pop() {
+            if builder.nodes.len() + size <= max_nodes {
+                builder.expand(node, depth, &inner, &mut waiting);
+            } else if let ([body], true) = (&inner[..], builder.is_most(node)) {
+                let room = max_nodes.saturating_sub(builder.nodes.len());
+                let items = builder.inside(*body);
+                if room > 1 {
+                    builder.add(fold(items, room), Some(node), depth, &mut waiting);
+                }
             }
         }
+        View { nodes: builder.nodes }
     }
-    View { nodes: builder.nodes }
 }
 
 /// Nodes that can be expanded, the smallest first: the number of nodes in it, its number, its depth and its bodies.

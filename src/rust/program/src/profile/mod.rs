@@ -2,65 +2,64 @@
 //! bytes and wrong indices affect only the events that contain them.
 
 use prost::Message;
-use std::collections::BTreeMap;
 
 /// The messages with their field numbers. Unknown fields are skipped. Names are bytes, because one that is not UTF-8 must not
 /// cost the others.
 mod proto {
-    use super::*;
+    use std::collections::BTreeMap;
 
-    #[derive(Clone, PartialEq, Message)]
-    pub struct Space {
-        #[prost(message, repeated, tag = "1")]
-        pub planes: Vec<Plane>,
-        #[prost(bytes = "vec", repeated, tag = "2")]
-        pub errors: Vec<Vec<u8>>,
+    pjrt_ir::messages! {
+        struct Space {
+            planes: Vec<Plane> = 1 repeated message,
+            errors: Vec<Vec<u8>> = 2 repeated bytes,
+        }
+
+        /// A device, or a part of the host.
+        struct Plane {
+            name: Vec<u8> = 2 bytes,
+            lines: Vec<Line> = 3 repeated message,
+            event_metadata: BTreeMap<i64, EventMetadata> = 4 btree_map = "int64, message",
+            stat_metadata: BTreeMap<i64, StatMetadata> = 5 btree_map = "int64, message",
+        }
+
+        struct Line {
+            id: i64 = 1 int64,
+            name: Vec<u8> = 2 bytes,
+            /// Nanoseconds, to which its events' offsets are added.
+            timestamp_ns: i64 = 3 int64,
+            events: Vec<Event> = 4 repeated message,
+            display_name: Vec<u8> = 11 bytes,
+        }
+
+        struct Event {
+            metadata_id: i64 = 1 int64,
+            offset_ps: i64 = 2 int64,
+            duration_ps: i64 = 3 int64,
+            stats: Vec<Stat> = 4 repeated message,
+            /// Of an event that sums up others, which has no place in time.
+            occurrences: Option<i64> = 5 optional int64,
+        }
+
+        struct EventMetadata {
+            name: Vec<u8> = 2 bytes,
+            display_name: Vec<u8> = 4 bytes,
+            stats: Vec<Stat> = 5 repeated message,
+        }
+
+        struct StatMetadata {
+            name: Vec<u8> = 2 bytes,
+        }
+
+        /// The options of a profiler, `tensorflow.ProfileOptions`.
+        struct Options {
+            host_tracer_level: u32 = 2 uint32,
+            device_tracer_level: u32 = 3 uint32,
+            version: u32 = 5 uint32,
+            raise_error_on_start_failure: bool = 13 bool,
+        }
     }
 
-    /// A device, or a part of the host.
-    #[derive(Clone, PartialEq, Message)]
-    pub struct Plane {
-        #[prost(bytes = "vec", tag = "2")]
-        pub name: Vec<u8>,
-        #[prost(message, repeated, tag = "3")]
-        pub lines: Vec<Line>,
-        #[prost(btree_map = "int64, message", tag = "4")]
-        pub event_metadata: BTreeMap<i64, EventMetadata>,
-        #[prost(btree_map = "int64, message", tag = "5")]
-        pub stat_metadata: BTreeMap<i64, StatMetadata>,
-    }
-
-    #[derive(Clone, PartialEq, Message)]
-    pub struct Line {
-        #[prost(int64, tag = "1")]
-        pub id: i64,
-        #[prost(bytes = "vec", tag = "2")]
-        pub name: Vec<u8>,
-        /// Nanoseconds, to which its events' offsets are added.
-        #[prost(int64, tag = "3")]
-        pub timestamp_ns: i64,
-        #[prost(message, repeated, tag = "4")]
-        pub events: Vec<Event>,
-        #[prost(bytes = "vec", tag = "11")]
-        pub display_name: Vec<u8>,
-    }
-
-    #[derive(Clone, PartialEq, Message)]
-    pub struct Event {
-        #[prost(int64, tag = "1")]
-        pub metadata_id: i64,
-        #[prost(int64, tag = "2")]
-        pub offset_ps: i64,
-        #[prost(int64, tag = "3")]
-        pub duration_ps: i64,
-        #[prost(message, repeated, tag = "4")]
-        pub stats: Vec<Stat>,
-        /// Of an event that sums up others, which has no place in time.
-        #[prost(int64, optional, tag = "5")]
-        pub occurrences: Option<i64>,
-    }
-
-    #[derive(Clone, PartialEq, Message)]
+    #[derive(Clone, PartialEq, prost::Message)]
     pub struct Stat {
         #[prost(int64, tag = "1")]
         pub metadata_id: i64,
@@ -79,35 +78,6 @@ mod proto {
         /// The name of a stat's metadata.
         #[prost(uint64, tag = "7")]
         Reference(u64),
-    }
-
-    #[derive(Clone, PartialEq, Message)]
-    pub struct EventMetadata {
-        #[prost(bytes = "vec", tag = "2")]
-        pub name: Vec<u8>,
-        #[prost(bytes = "vec", tag = "4")]
-        pub display_name: Vec<u8>,
-        #[prost(message, repeated, tag = "5")]
-        pub stats: Vec<Stat>,
-    }
-
-    #[derive(Clone, PartialEq, Message)]
-    pub struct StatMetadata {
-        #[prost(bytes = "vec", tag = "2")]
-        pub name: Vec<u8>,
-    }
-
-    /// The options of a profiler, `tensorflow.ProfileOptions`.
-    #[derive(Clone, PartialEq, Message)]
-    pub struct Options {
-        #[prost(uint32, tag = "2")]
-        pub host_tracer_level: u32,
-        #[prost(uint32, tag = "3")]
-        pub device_tracer_level: u32,
-        #[prost(uint32, tag = "5")]
-        pub version: u32,
-        #[prost(bool, tag = "13")]
-        pub raise_error_on_start_failure: bool,
     }
 }
 
@@ -262,6 +232,7 @@ fn shorten(name: String) -> String {
 mod tests {
     use super::proto::{EventMetadata, StatMetadata};
     use super::*;
+    use std::collections::BTreeMap;
 
     const BEGAN: i64 = 1_700_000_000_000_000_000;
 

@@ -44,17 +44,13 @@ impl<'a> Block<'a> {
 
     /// Makes the first ticket, or the parameter that it comes by.
     pub fn begin(&mut self, passes: Passes, has_calls: bool) {
-        let shape = shape_of_ticket();
         match passes {
             Passes::None if has_calls => {
-                let literal = LiteralProto { shape: Some(shape.clone()), s32s: vec![0], ..Default::default() };
-                let made = self.add("constant", shape, &[]);
-                made.literal = Some(literal);
-                self.ticket = made.id;
+                self.ticket = self.constant(S32, LiteralProto { s32s: vec![0], ..Default::default() });
             }
             Passes::AsParameter => {
                 let number = self.computation.parameters().len();
-                let made = self.add("parameter", shape, &[]);
+                let made = self.add("parameter", shape_of_ticket(), &[]);
                 made.parameter_number = number as i64;
                 self.ticket = made.id;
             }
@@ -104,11 +100,10 @@ impl<'a> Block<'a> {
     }
 
     /// The result of a computation that returns the ticket.
-    pub fn root(&mut self, computation: &HloComputationProto) -> Result<i64> {
-        let root = computation.find(computation.root_id);
-        let shape = shape_of(root.ok_or_else(|| damage("a computation has no result"))?)?;
-        let ticket = self.ticket;
-        Ok(self.add("tuple", with_ticket(&shape), &[computation.root_id, ticket]).id)
+    pub fn root(&mut self) -> Result<i64> {
+        let root_id = self.computation.root_id;
+        let root = self.computation.find(root_id).ok_or_else(|| damage("a computation has no result"))?;
+        Ok(self.add("tuple", with_ticket(&shape_of(root)?), &[root_id, self.ticket]).id)
     }
 
     /// Writes what was made, and forgets it.
@@ -147,6 +142,14 @@ impl<'a> Block<'a> {
         }
     }
 
+    /// A constant of one element.
+    pub fn constant(&mut self, element_type: i32, literal: LiteralProto) -> i64 {
+        let shape = ShapeProto::row_major(element_type, &[]);
+        let made = self.add("constant", shape.clone(), &[]);
+        made.literal = Some(LiteralProto { shape: Some(shape), ..literal });
+        made.id
+    }
+
     /// A part of a tuple.
     fn part(&mut self, tuple: i64, index: i64, shape: ShapeProto) -> i64 {
         let made = self.add("get-tuple-element", shape, &[tuple]);
@@ -171,9 +174,8 @@ impl<'a> Block<'a> {
 
     /// A call of a function that communicates. Only row-major arrays are passed.
     pub fn call(&mut self, target: &str, attributes: &str, x: &Operand, dims: &[i64]) -> Operand {
-        let ticket = self.ticket;
         let result = ShapeProto::row_major(x.element_type, dims);
-        let made = self.add("custom-call", with_ticket(&result), &[x.id, ticket]);
+        let made = self.add("custom-call", with_ticket(&result), &[x.id, self.ticket]);
         made.custom_call_target = format!("pjrt_mpi_{target}");
         made.backend_config = format!("{{{attributes}, ticket = true}}").into_bytes();
         made.custom_call_api_version = TYPED_FFI;
@@ -198,7 +200,6 @@ fn shape_of(instruction: &HloInstructionProto) -> Result<ShapeProto> {
     instruction.shape.clone().ok_or_else(|| damage("an instruction has no shape"))
 }
 
-/// The shape of a ticket.
 fn shape_of_ticket() -> ShapeProto {
     ShapeProto::row_major(S32, &[])
 }

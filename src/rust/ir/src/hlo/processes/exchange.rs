@@ -13,8 +13,12 @@ impl Process {
     /// Makes what an instruction becomes. Returns whether it becomes something else.
     pub(super) fn replace(&self, block: &mut Block, of: &HloInstructionProto, module: &HloModuleProto) -> Result<bool> {
         match of.opcode.as_str() {
-            "partition-id" => number(block, of, if self.are_partitions { self.rank } else { 0 }),
-            "replica-id" => number(block, of, if self.are_partitions { 0 } else { self.rank }),
+            "partition-id" | "replica-id" => {
+                let counts_processes = (of.opcode == "partition-id") == self.are_partitions;
+                let number = if counts_processes { self.rank as u32 } else { 0 };
+                block.constant(U32, LiteralProto { u32s: vec![number], ..Default::default() });
+                block.name_as(of);
+            }
             "all-reduce"
             | "all-gather"
             | "reduce-scatter"
@@ -39,12 +43,17 @@ impl Process {
                 let attributes = format!("op = \"{}\", {}", reducer(of, module)?, groups.text());
                 Ok(block.call("all_reduce", &attributes, x, &x.dims))
             }
+            // The sum, or another reduction, is divided along a dimension.
+            "reduce-scatter" => {
+                let attributes = format!("op = \"{}\", {}", reducer(of, module)?, groups.text());
+                let parts = divided(block, x, dimension(of, x)?, groups.size)?;
+                Ok(block.call("reduce_scatter", &attributes, &parts, &parts.dims[1..]))
+            }
             "collective-broadcast" => {
                 Ok(block.call("broadcast", &format!("root = 0 : i64, {}", groups.text()), x, &x.dims))
             }
             "collective-permute" => Ok(self.permuted(block, of, x)),
             "all-gather" => gathered(block, of, x, &groups),
-            "reduce-scatter" => scattered(block, of, x, &groups, reducer(of, module)?),
             _ => to_all(block, of, x, &groups),
         };
         let results = if of.opcode == "all-to-all" && of.dimensions.is_empty() && !is_alone {
@@ -75,13 +84,6 @@ impl Process {
     }
 }
 
-fn number(block: &mut Block, of: &HloInstructionProto, number: usize) {
-    let shape = ShapeProto::row_major(U32, &[]);
-    let made = block.add("constant", shape.clone(), &[]);
-    made.literal = Some(LiteralProto { shape: Some(shape), u32s: vec![number as u32], ..Default::default() });
-    block.name_as(of);
-}
-
 /// Arrays from the group are joined along a dimension.
 fn gathered(block: &mut Block, of: &HloInstructionProto, x: &Operand, groups: &Groups) -> Result<Operand> {
     let d = dimension(of, x)?;
@@ -90,21 +92,6 @@ fn gathered(block: &mut Block, of: &HloInstructionProto, x: &Operand, groups: &G
     let parts = block.call("all_gather", &groups.text(), x, &with(&x.dims, 0, groups.size as i64));
     let moved = block.move_dimension(&parts, 0, d);
     Ok(block.reshape(&moved, &dims))
-}
-
-/// The sum, or another reduction, is divided along a dimension.
-fn scattered(
-    block: &mut Block,
-    of: &HloInstructionProto,
-    x: &Operand,
-    groups: &Groups,
-    reducer: &str,
-) -> Result<Operand> {
-    let d = dimension(of, x)?;
-    let parts = divided(block, x, d, groups.size)?;
-    let mut dims = x.dims.clone();
-    dims[d] /= groups.size as i64;
-    Ok(block.call("reduce_scatter", &format!("op = \"{reducer}\", {}", groups.text()), &parts, &dims))
 }
 
 /// Part i along a dimension goes to process i of the group.
@@ -162,19 +149,8 @@ fn dimension(of: &HloInstructionProto, x: &Operand) -> Result<usize> {
     d.ok_or_else(|| damage("an operation has a dimension that its operand lacks"))
 }
 
-/// The operations that reduce, and the names of the reductions.
-const REDUCTIONS: [(&str, &str); 7] = [
-    ("add", "sum"),
-    ("multiply", "prod"),
-    ("maximum", "max"),
-    ("minimum", "min"),
-    ("and", "and"),
-    ("or", "or"),
-    ("xor", "xor"),
-];
-
 /// The name of an operation's reduction.
-fn reducer(of: &HloInstructionProto, module: &HloModuleProto) -> Result<&'static str> {
+fn reducer<'a>(of: &HloInstructionProto, module: &'a HloModuleProto) -> Result<&'a str> {
     let called = of.called_computation_ids.first();
     let computation = module.computations.iter().find(|computation| Some(&computation.id) == called);
     let root = computation.and_then(|c| c.find(c.root_id).map(|root| (c, root)));
@@ -183,14 +159,18 @@ fn reducer(of: &HloInstructionProto, module: &HloModuleProto) -> Result<&'static
     let is_plain = root.operand_ids.len() == 2
         && root.operand_ids.iter().all(is_parameter)
         && root.operand_ids[0] != root.operand_ids[1];
-    let Some((_, name)) = REDUCTIONS.iter().find(|(opcode, _)| *opcode == root.opcode && is_plain) else {
-        bail!(
+    Ok(match root.opcode.as_str() {
+        "add" if is_plain => "sum",
+        "multiply" if is_plain => "prod",
+        "maximum" if is_plain => "max",
+        "minimum" if is_plain => "min",
+        name @ ("and" | "or" | "xor") if is_plain => name,
+        _ => bail!(
             UnsupportedProgram,
             "Processes reduce by a sum, product, maximum, minimum, and, or, or xor. The program's `{}` does something else.",
             of.opcode
-        );
-    };
-    Ok(name)
+        ),
+    })
 }
 
 impl Groups {

@@ -95,7 +95,7 @@ impl Process {
             }
         }
         if passes.returns() {
-            let root = block.root(computation)?;
+            let root = block.root()?;
             block.write(&mut out);
             prost::encoding::int64::encode(ROOT, &root, &mut out);
         }
