@@ -25,7 +25,7 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Creates a new file, which others may also run if `executable`.
+/// Creates a new file, which others may also run if `runs`.
 pub fn create_file(path: &Path, runs: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
