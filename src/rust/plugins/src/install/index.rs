@@ -140,7 +140,6 @@ pub(super) fn locate(
 }
 
 /// The error for a page without the wheel, with the newest versions on the page.
-#[cold]
 fn not_listed(folder: &Url, links: &[page::Link], wheel: &Piece, target: PlatformRelease) -> Error {
     let mut versions: Vec<_> = links.iter().filter_map(|link| address::wheel_version(&link.file)).collect();
     versions.sort_by_cached_key(|version| numbers(version));
