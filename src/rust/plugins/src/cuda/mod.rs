@@ -55,10 +55,8 @@ pub fn with_libraries<T>(plugin: &Loaded, create: impl FnOnce() -> Result<T>) ->
 
 /// Refuses a driver that is too old for the plugin.
 fn check_driver(driver: &Driver, target: &CudaTarget) -> Result<()> {
-    let (cuda, module) = match driver {
-        Driver::Absent { module } => return Err(driver_missing(module.as_deref(), target)),
-        Driver::Present { cuda, module } => (*cuda, module),
-    };
+    let Driver { cuda, module } = driver;
+    let Some(cuda) = *cuda else { return Err(driver_missing(module.as_deref(), target)) };
     let Some(needs) = target.needs().filter(|needs| cuda < *needs) else {
         return Ok(());
     };

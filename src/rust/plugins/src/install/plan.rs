@@ -239,10 +239,8 @@ fn choose<'a>(entries: &[&'a ManifestEntry], name: &str, machine: &dyn Machine) 
     };
     let found = entries.iter().find(|e| e.cuda.is_none_or(|major| major <= driver.0));
     found.copied().map(Some).ok_or_else(|| {
-        let message = format!(
-            "The NVIDIA driver on this machine runs CUDA {}.{} at most, and no plugin supports that.",
-            driver.0, driver.1
-        );
+        let message =
+            format!("The NVIDIA driver on this machine runs CUDA {driver} at most, and no plugin supports that.");
         Error::new(Kind::DriverTooOld, message).hint("Update the driver.").hint(undecided)
     })
 }
