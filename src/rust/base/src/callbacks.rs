@@ -85,19 +85,17 @@ pub fn is_host() -> bool {
 
 /// Adds a callback. Any thread may call this.
 pub fn push(callback: Arc<dyn Callback>) {
-    {
-        let Some(mut state) = process::lock(&STATE) else { return };
-        state.forget_parents();
-        if !state.is_closed {
-            state.queue.push_back(callback);
-            IS_ANY.store(true, Ordering::SeqCst);
-            drop(state);
-            ring();
-            wake_if_idle();
-            return;
-        }
+    let Some(mut state) = process::lock(&STATE) else { return };
+    state.forget_parents();
+    if state.is_closed {
+        drop(state);
+        return callback.cancel();
     }
-    callback.cancel();
+    state.queue.push_back(callback);
+    IS_ANY.store(true, Ordering::SeqCst);
+    drop(state);
+    ring();
+    wake_if_idle();
 }
 
 /// Whether the host runs no callbacks any more.
@@ -105,7 +103,6 @@ pub fn is_closed() -> bool {
     process::lock(&STATE).is_none_or(|state| state.is_closed)
 }
 
-/// Whether callbacks wait.
 #[inline]
 pub fn are_waiting() -> bool {
     IS_ANY.load(Ordering::SeqCst)
@@ -139,18 +136,16 @@ pub fn serve_idle() -> Result<()> {
 
 fn serve_now(resumes: bool) -> Result<()> {
     // What comes meanwhile is the next turn's, after a look at what the host waits for.
-    let mut count = {
+    let count = {
         let Some(mut state) = process::lock(&STATE) else { return Ok(()) };
         state.forget_parents();
         state.is_paused &= !resumes;
-        if state.is_paused && !state.queue.iter().any(|callback| callback.is_urgent()) {
-            0
-        } else {
-            state.queue.len()
+        if state.is_held() {
+            return Ok(());
         }
+        state.queue.len()
     };
-    while count > 0 {
-        count -= 1;
+    for _ in 0..count {
         let Some(callback) = next() else { break };
         RUNNING.with_borrow_mut(|running| running.push(callback.clone()));
         let ran = callback.run();
@@ -249,15 +244,19 @@ fn wake_if_idle() {
     if WAITS.load(Ordering::SeqCst) > 0 {
         return;
     }
-    let is_paused = process::lock(&STATE)
-        .is_none_or(|state| state.is_paused && !state.queue.iter().any(|callback| callback.is_urgent()));
+    let is_held = process::lock(&STATE).is_none_or(|state| state.is_held());
     let waker = process::lock(&WAKER).and_then(|waker| *waker);
-    if let Some(waker) = waker.filter(|_| !is_paused) {
+    if let Some(waker) = waker.filter(|_| !is_held) {
         waker();
     }
 }
 
 impl CallbackQueue {
+    /// Whether an idle host runs none.
+    fn is_held(&self) -> bool {
+        self.is_paused && !self.queue.iter().any(|callback| callback.is_urgent())
+    }
+
     fn forget_parents(&mut self) {
         let generation = process::generation();
         if self.generation != generation {

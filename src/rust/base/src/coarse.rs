@@ -11,7 +11,6 @@ pub fn now() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The time since some moment in the past.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub fn now() -> Duration {
     use std::sync::OnceLock;

@@ -55,7 +55,6 @@ pub fn push(text: String) {
     IS_ANY.store(true, Ordering::Release);
 }
 
-/// Whether texts wait.
 #[inline]
 pub fn is_waiting() -> bool {
     IS_ANY.load(Ordering::Acquire)

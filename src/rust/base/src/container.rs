@@ -8,7 +8,6 @@ use crate::digest::{self, Digest};
 const DIGEST_AT: usize = 16;
 const HEADER_AT: usize = DIGEST_AT + size_of::<Digest>();
 
-/// A kind of container.
 #[derive(Debug)]
 pub struct Container {
     pub magic: &'static [u8; 8],
@@ -22,7 +21,6 @@ pub enum Problem {
     Other,
     /// They are of another version of the format.
     Format(u32),
-    /// They are damaged or incomplete.
     Damaged,
 }
 

@@ -98,25 +98,15 @@ const CODES: [&str; 17] = [
     "unauthenticated",
 ];
 
-/// `PJRT_Error_Code_UNKNOWN`: the plugin does not know more.
+// Some of PJRT's codes, `PJRT_Error_Code_` and these names.
 pub const UNKNOWN: u32 = 2;
-
-/// `PJRT_Error_Code_INVALID_ARGUMENT`: the plugin refuses an argument.
 pub const INVALID_ARGUMENT: u32 = 3;
-
-/// `PJRT_Error_Code_DEADLINE_EXCEEDED`: something takes longer than it may.
 pub const DEADLINE_EXCEEDED: u32 = 4;
-
-/// `PJRT_Error_Code_NOT_FOUND`: the plugin does not know a name.
 pub const NOT_FOUND: u32 = 5;
-
-/// `PJRT_Error_Code_RESOURCE_EXHAUSTED`: the device or the host is out of memory.
+/// The device or the host is out of memory.
 pub const RESOURCE_EXHAUSTED: u32 = 8;
-
-/// `PJRT_Error_Code_FAILED_PRECONDITION`: a precondition of the call is not met.
 pub const FAILED_PRECONDITION: u32 = 9;
-
-/// `PJRT_Error_Code_UNIMPLEMENTED`: the plugin has the call but does not implement it.
+/// The plugin has the call but does not implement it.
 pub const UNIMPLEMENTED: u32 = 12;
 
 /// A failure: its kind, a message, hints, and the PJRT call and the platform if they are known.
@@ -127,6 +117,7 @@ pub const UNIMPLEMENTED: u32 = 12;
 /// assert_eq!((error.kind(), error.kind().class()), (Kind::InvalidInput, "invalid_value"));
 /// assert_eq!(error.message(), "`x` must not be negative: got -1.");
 /// ```
+#[must_use]
 #[derive(Debug, Clone)]
 pub struct Error(Box<Inner>);
 
@@ -147,41 +138,35 @@ impl Error {
     }
 
     /// Adds a line that says what to do, or what else is known: text, or a reason that the layer above words.
-    #[must_use]
     pub fn hint(mut self, hint: impl Into<Hint>) -> Self {
         self.0.hints.push(hint.into());
         self
     }
 
     /// The same error with another message.
-    #[must_use]
     pub fn reworded(mut self, message: String) -> Self {
         self.0.message = message;
         self
     }
 
     /// Prefixes the message with the place that it is about.
-    #[must_use]
     pub fn within(mut self, place: &str) -> Self {
         self.0.message = format!("{place}: {}", self.0.message);
         self
     }
 
     /// Prefixes the message with the file that it is about.
-    #[must_use]
     pub fn about(self, file: &std::path::Path) -> Self {
         self.within(&format!("'{}'", file.display()))
     }
 
     /// Adds the name of the PJRT call that failed.
-    #[must_use]
     pub fn in_call(mut self, name: &'static str) -> Self {
         self.0.call_name = Some(name);
         self
     }
 
     /// Adds the platform on which it failed.
-    #[must_use]
     pub fn on_platform(mut self, platform: impl Into<String>) -> Self {
         self.0.platform = Some(platform.into());
         self
@@ -189,7 +174,6 @@ impl Error {
 
     /// Says in the message which feature the plugin lacks, as in "Cost analysis is"; other errors keep their message.
     #[cold]
-    #[must_use]
     pub fn unsupported(mut self, platform: &str, what: &str) -> Self {
         if self.code() == Some(UNIMPLEMENTED) {
             self.0.message = format!("{what} not supported by this plugin ({platform}): {}", self.0.message);

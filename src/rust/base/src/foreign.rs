@@ -41,15 +41,11 @@ fn is_utf16(start: &[u8]) -> bool {
 
 /// The error that says what data are, if they are known to be something else; otherwise `error`, of the reader that did not
 /// take them.
-#[cold]
-#[must_use]
 pub fn named(error: Error, subject: &str, data: &[u8]) -> Error {
     check(error.kind(), subject, data).err().unwrap_or(error)
 }
 
 /// The same for a file.
-#[cold]
-#[must_use]
 pub fn named_file(error: Error, file: &MappedFile) -> Error {
     let mut start = [0; START];
     let len = usize::try_from(file.len()).map_or(START, |len| len.min(START));

@@ -44,7 +44,6 @@ pub fn is_open(read: c_int) -> bool {
     })
 }
 
-/// Sets the function of another event loop.
 pub fn set_scheduler(scheduler: Option<Scheduler>) {
     if let Some(mut state) = process::lock(&STATE) {
         state.scheduler = scheduler;

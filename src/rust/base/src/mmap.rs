@@ -27,24 +27,12 @@ pub struct MappedFile {
     file: File,
     state: FileStamp,
     mapped: OnceCell<Mapped>,
-    _counted: Counted,
 }
 
 /// The number of files that are open.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts an open file.
-#[derive(Debug)]
-struct Counted;
-
-impl Counted {
-    fn new() -> Counted {
-        OPEN.fetch_add(1, Ordering::Relaxed);
-        Counted
-    }
-}
-
-impl Drop for Counted {
+impl Drop for MappedFile {
     fn drop(&mut self) {
         OPEN.fetch_sub(1, Ordering::Relaxed);
     }
@@ -74,17 +62,11 @@ fn limit_of_files() -> usize {
     8192
 }
 
-/// The attributes that show a change of the file.
-#[derive(Debug, PartialEq)]
-struct FileStamp {
-    len: u64,
-    modified: Option<SystemTime>,
-}
+/// The attributes that show a change of the file: size, and time of modification.
+type FileStamp = (u64, Option<SystemTime>);
 
-impl FileStamp {
-    fn of(metadata: &Metadata) -> FileStamp {
-        FileStamp { len: metadata.len(), modified: metadata.modified().ok() }
-    }
+fn stamp(metadata: &Metadata) -> FileStamp {
+    (metadata.len(), metadata.modified().ok())
 }
 
 /// Guarded up to the end of the mapping: the fields are dropped in this order.
@@ -101,9 +83,8 @@ impl MappedFile {
     /// `Io` if the system refuses, or if the path is not a file.
     pub fn open(path: &Path) -> Result<Arc<MappedFile>> {
         let (file, metadata) = open(path)?;
-        let state = FileStamp::of(&metadata);
-        let mapped = OnceCell::new();
-        Ok(Arc::new(MappedFile { path: path.into(), file, state, mapped, _counted: Counted::new() }))
+        OPEN.fetch_add(1, Ordering::Relaxed);
+        Ok(Arc::new(MappedFile { path: path.into(), file, state: stamp(&metadata), mapped: OnceCell::new() }))
     }
 
     pub fn path(&self) -> &Path {
@@ -112,7 +93,7 @@ impl MappedFile {
 
     /// The size of the file in bytes when it was opened.
     pub fn len(&self) -> u64 {
-        self.state.len
+        self.state.0
     }
 
     pub fn is_empty(&self) -> bool {
@@ -155,7 +136,7 @@ impl MappedFile {
             return Err(changed(&self.path));
         }
         let metadata = self.file.metadata().map_err(|error| unreadable(&self.path, &error))?;
-        if FileStamp::of(&metadata) != self.state {
+        if stamp(&metadata) != self.state {
             return Err(changed(&self.path));
         }
         Ok(())

@@ -87,10 +87,7 @@ pub fn run(
             look();
         }
     });
-    match failed.into_inner().unpoisoned() {
-        Some(error) => Err(error),
-        None => Ok(()),
-    }
+    failed.into_inner().unpoisoned().map_or(Ok(()), Err)
 }
 
 pub use crate::processors::count as processors;

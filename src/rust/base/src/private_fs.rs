@@ -25,7 +25,7 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Creates a new file, which others may also run if `executable`.
+/// Creates a new file, which others may also run if `runs`.
 pub fn create_file(path: &Path, runs: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -104,13 +104,13 @@ pub fn is_owned(metadata: &Metadata, also: Option<u32>) -> bool {
 
 /// Whether nobody but its owner may write to something.
 pub fn is_closed(metadata: &Metadata) -> bool {
-    mode(metadata).is_none_or(|mode| mode & 0o022 == 0)
+    mode(metadata) & 0o022 == 0
 }
 
 /// Why others could have changed a file or folder; `None` if only this user, the system or the user `also` could.
 pub fn objection(path: &Path, metadata: &Metadata, also: Option<u32>) -> Option<String> {
     let shown = path.display();
-    let mode = mode(metadata).unwrap_or(0);
+    let mode = mode(metadata);
     if !is_owned(metadata, also) {
         let owner = owner(metadata).map(|owner| format!(" (uid {owner})")).unwrap_or_default();
         Some(format!("another user{owner} owns '{shown}'"))
@@ -142,7 +142,7 @@ pub fn owner_of(path: &Path) -> Option<u32> {
 
 /// Whether any user may write to something, as to `/tmp`.
 pub fn anyone_writes(metadata: &Metadata) -> bool {
-    mode(metadata).is_some_and(|mode| mode & 0o002 != 0)
+    mode(metadata) & 0o002 != 0
 }
 
 /// Whether any user may replace other users' files in a folder. False for `/tmp`, which has the sticky bit.
@@ -152,14 +152,14 @@ pub fn anyone_replaces(metadata: &Metadata) -> bool {
 
 /// Whether a folder has the sticky bit: users may only replace and remove what is theirs.
 pub fn is_sticky(metadata: &Metadata) -> bool {
-    mode(metadata).is_some_and(|mode| mode & 0o1000 != 0)
+    mode(metadata) & 0o1000 != 0
 }
 
 /// The user who controls a folder that many users share: its owner, unless anybody could have created it there.
 pub fn keeper(folder: &Path) -> Option<u32> {
     let folder = folder.canonicalize().ok()?;
     let closed = |path: &Path| fs::metadata(path).is_ok_and(|metadata| !anyone_writes(&metadata));
-    folder.ancestors().all(closed).then(|| fs::metadata(&folder).ok().as_ref().and_then(owner))?
+    folder.ancestors().all(closed).then(|| owner_of(&folder))?
 }
 
 // Who owns a file and who may write to it are numbers on Unix; elsewhere the user's profile folder is private.
@@ -179,8 +179,8 @@ fn may_write(folder: &Path) -> bool {
 }
 
 #[cfg(unix)]
-fn mode(metadata: &Metadata) -> Option<u32> {
-    Some(std::os::unix::fs::MetadataExt::mode(metadata))
+fn mode(metadata: &Metadata) -> u32 {
+    std::os::unix::fs::MetadataExt::mode(metadata)
 }
 
 #[cfg(unix)]
@@ -203,8 +203,8 @@ fn may_write(_: &Path) -> bool {
 }
 
 #[cfg(not(unix))]
-fn mode(_: &Metadata) -> Option<u32> {
-    None
+fn mode(_: &Metadata) -> u32 {
+    0
 }
 
 #[cfg(not(unix))]

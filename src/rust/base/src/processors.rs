@@ -15,9 +15,6 @@ const VARIABLES: [&str; 7] = [
     "OMP_THREAD_LIMIT",
 ];
 
-/// Schedulers that use a common name for their number: a variable that exists in their jobs, and the number.
-const IN_JOBS: [(&str, &str); 1] = [("PBS_JOBID", "NCPUS")];
-
 /// How many processors this process may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowed {
@@ -32,7 +29,8 @@ pub fn allowed() -> Allowed {
 }
 
 fn smallest(system: usize, value: &dyn Fn(&str) -> Option<String>) -> Allowed {
-    let in_jobs = IN_JOBS.iter().filter(|(job, _)| value(job).is_some()).map(|(_, name)| *name);
+    // A common name, which counts in PBS's jobs only.
+    let in_jobs = value("PBS_JOBID").map(|_| "NCPUS");
     let numbers = VARIABLES.into_iter().chain(in_jobs).filter_map(|name| Some((first_number(&value(name)?)?, name)));
     let lowest = numbers.min_by_key(|(count, _)| *count).filter(|(count, _)| *count < system);
     lowest.map_or(Allowed { count: system, variable: None }, |(count, name)| Allowed { count, variable: Some(name) })

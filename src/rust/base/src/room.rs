@@ -11,9 +11,8 @@ pub fn check_room(bytes: usize, purpose: &str) -> Result<()> {
     if bytes < LITTLE || is_there(bytes) {
         return Ok(());
     }
-    let size = size(bytes);
-    let error = Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("Not enough memory {purpose}: {size} needed."));
-    Err(error)
+    let message = format!("Not enough memory {purpose}: {} needed.", size(bytes));
+    Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message))
 }
 
 #[cfg(unix)]

@@ -29,17 +29,13 @@ pub fn check(count: usize, purpose: &str) -> Result<()> {
 
 /// Whether so many threads can run at the same time.
 fn can_start(count: usize) -> bool {
-    let mut threads = Vec::with_capacity(count);
     let lock = Arc::new(Mutex::new(()));
     let held = lock.lock();
-    for _ in 0..count {
+    let start = |_| {
         let lock = lock.clone();
-        let wait = move || drop(lock.lock());
-        match Builder::new().stack_size(64 << 10).spawn(wait) {
-            Ok(thread) => threads.push(thread),
-            Err(_) => break,
-        }
-    }
+        Builder::new().stack_size(64 << 10).spawn(move || drop(lock.lock())).ok()
+    };
+    let threads: Vec<_> = (0..count).map_while(start).collect();
     drop(held);
     let started = threads.len();
     // They do nothing that could fail.

@@ -5,7 +5,7 @@ use crate::process;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -61,6 +61,7 @@ activities! {
 }
 
 /// What is known of an event besides its time.
+#[must_use]
 #[derive(Debug, Clone, Default)]
 pub struct Details {
     pub name: String,
@@ -78,19 +79,16 @@ impl Details {
         Details { name: name.into(), ..Details::default() }
     }
 
-    #[must_use]
     pub fn of_program(mut self, program: impl Into<String>) -> Details {
         self.program = program.into();
         self
     }
 
-    #[must_use]
     pub fn outcome(mut self, outcome: &'static str) -> Details {
         self.outcome = outcome;
         self
     }
 
-    #[must_use]
     pub fn bytes(mut self, bytes: u64) -> Details {
         self.bytes = Some(bytes);
         self
@@ -207,7 +205,7 @@ fn is_of_this_process(session: Option<&Session>) -> bool {
 
 /// Starts a record of at most so many events, on the host's thread. Returns false if one goes on.
 pub fn start(most: usize) -> bool {
-    static NUMBERS: Mutex<u64> = Mutex::new(0);
+    static NEXT: AtomicU64 = AtomicU64::new(0);
     process::watch_forks();
     let Some(mut session) = process::lock(&SESSION) else { return false };
     let generation = process::generation();
@@ -217,11 +215,9 @@ pub fn start(most: usize) -> bool {
     // Two clocks are read, one after the other, as one point of time.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let began = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
-    let Some(mut last) = process::lock(&NUMBERS) else { return false };
-    *last += 1;
     IS_HOST.set(true);
     *session = Some(Session {
-        number: *last,
+        number: NEXT.fetch_add(1, Ordering::Relaxed),
         start: Instant::now(),
         record: Record { began, most, ..Record::default() },
         known: HashMap::new(),
@@ -331,7 +327,6 @@ fn this_lane() -> Lane {
     Lane::Thread(known.unwrap_or_else(name))
 }
 
-/// Names the lane of this thread.
 pub fn name_lane(name: impl FnOnce() -> String) {
     if is_on() {
         LANE.set(Some(name()));
@@ -353,7 +348,6 @@ impl Span {
         self
     }
 
-    /// Adds to its details.
     #[inline(always)]
     pub fn note(&mut self, note: impl FnOnce(&mut Details)) {
         if let Some(running) = &mut self.0 {
@@ -361,7 +355,6 @@ impl Span {
         }
     }
 
-    /// Sets its outcome.
     #[inline(always)]
     pub fn outcome(&mut self, outcome: &'static str) {
         self.note(|details| details.outcome = outcome);

@@ -2,7 +2,7 @@
 //! written them.
 
 use crate::private_fs::{self, temporary};
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
 
 /// Checks that only this user or the system may write to a folder, or put another one in its place.
 pub fn check_folder(path: &Path) -> io::Result<()> {
-    check_owner(path, &fs::metadata(path)?)?;
+    refuse(private_fs::objection(path, &fs::metadata(path)?, None))?;
     refuse(parent_objection(path))
 }
 
@@ -37,7 +37,7 @@ pub fn problem(folder: &Path) -> Option<String> {
 /// The system's errors; `PermissionDenied` for a link, and for files that others could have written.
 pub fn open(path: &Path) -> io::Result<File> {
     let (file, metadata) = private_fs::open_regular(path, false)?;
-    check_owner(path, &metadata)?;
+    refuse(private_fs::objection(path, &metadata, None))?;
     Ok(file)
 }
 
@@ -61,11 +61,6 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&draft);
     }
     written
-}
-
-/// Checks that this user or the system owns it, and nobody else may write to it.
-fn check_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
-    refuse(private_fs::objection(path, metadata, None))
 }
 
 fn refuse(objection: Option<String>) -> io::Result<()> {

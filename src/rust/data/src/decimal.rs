@@ -187,11 +187,8 @@ const fn leading_bits(number: &[u32; LIMBS]) -> u128 {
         bits = bits << 32 | if top >= taken { number[top - taken] as u128 } else { 0 };
         taken += 1;
     }
-    if zeros == 0 {
-        return bits;
-    }
-    let next = if top >= 4 { number[top - 4] } else { 0 };
-    bits << zeros | (next >> (32 - zeros)) as u128
+    let next = if top >= 4 { number[top - 4] as u64 } else { 0 };
+    bits << zeros | (next << zeros >> 32) as u128
 }
 
 /// `digits` has exactly `PRECISION + 1` digits, the first one worth `10^power`.

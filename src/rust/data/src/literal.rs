@@ -18,7 +18,6 @@ pub struct Formatter {
 }
 
 impl Formatter {
-    /// A formatter for elements of `dtype`.
     pub fn new(dtype: DType) -> Self {
         Formatter { reader: Reader::new(dtype), text: String::with_capacity(64) }
     }
@@ -26,15 +25,9 @@ impl Formatter {
     /// The constant for the first element of `bytes` (host width, native endian; one byte for narrower types). Missing
     /// bytes count as zero.
     pub fn text(&mut self, bytes: &[u8]) -> &str {
-        let element = self.reader.read(bytes);
-        self.write(element)
-    }
-
-    fn write(&mut self, element: Scalar) -> &str {
-        let out = &mut self.text;
+        let (out, width) = (&mut self.text, self.reader.width());
         out.clear();
-        let width = self.reader.width();
-        match element {
+        match self.reader.read(bytes) {
             Scalar::Pred(value) => out.push_str(if value { "true" } else { "false" }),
             Scalar::Signed(value) => push(format_args!("{value}"), out),
             Scalar::Unsigned(value) => push(format_args!("{value}"), out),

@@ -1,7 +1,7 @@
 //! The header of NumPy's array files (`.npy`): a magic number, a version, a length, and a dictionary as Python text.
 
 use crate::dtype::DType;
-use pjrt_base::error::Kind;
+use pjrt_base::counted;
 
 /// The first bytes of a file.
 pub const MAGIC: &[u8] = b"\x93NUMPY";
@@ -15,7 +15,6 @@ const LONGEST: usize = 1 << 20;
 /// The limit of nesting in a header.
 const DEEPEST: usize = 20;
 
-/// The contents of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NpyHeader {
     pub element: Element,
@@ -34,15 +33,6 @@ pub enum Element {
     Void(usize),
 }
 
-impl Element {
-    pub fn bytes(self) -> usize {
-        match self {
-            Element::Known(dtype) => dtype.host_bytes(),
-            Element::Void(bytes) => bytes,
-        }
-    }
-}
-
 /// Why a header cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
@@ -50,15 +40,6 @@ pub enum Problem {
     Invalid(String),
     /// PJRT has no such arrays; completes "the file".
     Unsupported(String),
-}
-
-impl Problem {
-    pub fn kind(&self) -> Kind {
-        match self {
-            Problem::Invalid(_) => Kind::NpyInvalid,
-            Problem::Unsupported(_) => Kind::UnsupportedDtype,
-        }
-    }
 }
 
 type Parsed<T> = Result<T, Problem>;
@@ -157,26 +138,16 @@ fn element(descr: &str) -> Parsed<(Element, Option<usize>)> {
     let width: usize = width.parse().map_err(|_| wrong())?;
     let dtype = match (kind, width) {
         ("b" | "?", 1) => DType::Pred,
-        ("i", 1) => DType::I8,
-        ("i", 2) => DType::I16,
-        ("i", 4) => DType::I32,
-        ("i", 8) => DType::I64,
-        ("u", 1) => DType::U8,
-        ("u", 2) => DType::U16,
-        ("u", 4) => DType::U32,
-        ("u", 8) => DType::U64,
-        ("f", 2) => DType::F16,
-        ("f", 4) => DType::F32,
-        ("f", 8) => DType::F64,
-        ("c", 8) => DType::C64,
-        ("c", 16) => DType::C128,
         ("V", 1..=16) => {
             let swapped = (order == ">" && width > 1).then_some(width);
             return Ok((Element::Void(width), swapped));
         }
         ("V", _) => return Err(lacking("elements of unknown meaning")),
         ("U" | "S" | "a", _) => return Err(lacking("text")),
-        ("f" | "c" | "i" | "u", _) => return Err(lacking("numbers")),
+        // The names of PJRT have bits instead of bytes.
+        ("i" | "u" | "f" | "c", _) => {
+            DType::parse(&format!("{kind}{}", width.saturating_mul(8))).map_err(|_| lacking("numbers"))?
+        }
         _ => return Err(wrong()),
     };
     // Real and imaginary parts are swapped one by one.
@@ -286,16 +257,10 @@ impl Text<'_> {
     }
 }
 
-/// A text from a file, shortened.
 fn shortened(text: &str) -> String {
-    const ENOUGH: usize = 100;
-    match text.char_indices().nth(ENOUGH) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.into(),
-    }
+    counted::shortened(text, 100)
 }
 
-#[cold]
 fn invalid(what: &str) -> Problem {
     Problem::Invalid(what.into())
 }

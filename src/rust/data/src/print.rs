@@ -16,11 +16,11 @@ use std::fmt::Write;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// The number of lines in total, counting the rows of every slice and column chunk; `None` for no limit.
-    pub max_rows: Option<u64>,
+    pub max_rows: Option<usize>,
     /// Width of a line in characters; `None` for no limit.
     pub max_width: Option<usize>,
     /// Rows of one slice; `None` for no limit.
-    pub max_rows_slice: Option<u64>,
+    pub max_rows_slice: Option<usize>,
     /// Digits of floats after the decimal point.
     pub decimals: u32,
 }
@@ -34,7 +34,6 @@ impl Default for Options {
 /// Elements to write before the next look at the clock.
 const ELEMENTS_PER_LOOK: usize = 1024;
 
-/// A source of elements.
 pub trait ElementSource {
     /// The bytes of `len` elements from element `start` on, in row-major order: host width, native endian, one byte per
     /// element for narrower types.
@@ -95,18 +94,24 @@ pub fn render(dtype: DType, dims: &[usize], source: &mut dyn ElementSource, opti
         [rows] => (&dims[..0], rows, 1),
         [ref leading @ .., rows, columns] => (leading, rows, columns),
     };
+    let na = match dtype {
+        DType::I32 => Some(NA_INTEGER.into()),
+        DType::I64 => Some(NA_INTEGER64),
+        _ => None,
+    };
     let mut page = Page {
         reader: Reader::new(dtype),
-        texts: Texts { na: missing_of(dtype), decimals: options.decimals },
+        texts: Texts { na, decimals: options.decimals },
         source,
         limit: options.max_width.map_or(usize::MAX, |width| width - 1),
-        rows_left: options.max_rows.unwrap_or(u64::MAX),
+        rows_left: options.max_rows.unwrap_or(usize::MAX),
         cut: false,
-        cells: Cells::default(),
+        elements: Vec::new(),
+        columns: 0,
         tokens: Tokens::default(),
         out: String::new(),
     };
-    let slice_rows = rows_within(rows, options.max_rows_slice.unwrap_or(u64::MAX));
+    let slice_rows = rows.min(options.max_rows_slice.unwrap_or(usize::MAX));
     for slice in 0..leading.iter().product() {
         if page.rows_left == 0 {
             page.cut = true;
@@ -139,11 +144,6 @@ fn check(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The smaller of a number of rows and a limit on them.
-fn rows_within(rows: usize, limit: u64) -> usize {
-    usize::try_from(limit).map_or(rows, |limit| rows.min(limit))
-}
-
 /// Bytes of memory for an element, its text included.
 const TEXT: usize = 64;
 
@@ -154,10 +154,12 @@ struct Page<'a> {
     source: &'a mut dyn ElementSource,
     /// Characters of a line after its leading space.
     limit: usize,
-    rows_left: u64,
+    rows_left: usize,
     /// Whether anything was left out.
     cut: bool,
-    cells: Cells,
+    /// The elements of a matrix that are candidates for printing, row-major, in this many columns.
+    elements: Vec<u8>,
+    columns: usize,
     tokens: Tokens,
     out: String,
 }
@@ -179,14 +181,14 @@ impl Page<'_> {
     /// Prints `rows` rows of the matrix whose first element is number `start`, in chunks of columns, as far as
     /// `rows_left` reaches.
     fn matrix(&mut self, start: usize, rows: usize, columns: usize) -> Result<()> {
-        let shown = rows_within(rows, self.rows_left);
-        let chunks = usize::try_from(self.rows_left.div_ceil(rows as u64)).unwrap_or(usize::MAX);
+        let shown = rows.min(self.rows_left);
+        let chunks = self.rows_left.div_ceil(rows);
         let widest_chunk = (self.limit.saturating_add(1) / 2).max(1);
         let candidates = columns.min(chunks.saturating_mul(widest_chunk));
         room::check_room(shown.saturating_mul(candidates).saturating_mul(TEXT), "to print")?;
-        self.cells.fetch(self.source, self.reader.width(), start, columns, shown, candidates)?;
+        self.fetch(start, columns, shown, candidates)?;
 
-        let style = Style::of(self.reader.iter(&self.cells.bytes));
+        let style = Style::of(self.reader.iter(&self.elements));
         if let Style::Scaled(power) = style {
             let sign = if power < 0 { '-' } else { '+' };
             let _ = writeln!(self.out, "1e{sign}{:02} *", power.unsigned_abs());
@@ -197,15 +199,31 @@ impl Page<'_> {
                 self.cut = true;
                 return Ok(());
             }
-            let shown = rows_within(rows, self.rows_left);
+            let shown = rows.min(self.rows_left);
             self.cut |= shown < rows;
             let (end, width) = self.fill_chunk(style, first, shown)?;
             if end - first < columns {
                 let _ = writeln!(self.out, "Columns {} to {end}", first + 1);
             }
             self.tokens.write_rows(shown, width, &mut self.out)?;
-            self.rows_left -= shown as u64;
+            self.rows_left -= shown;
             first = end;
+        }
+        Ok(())
+    }
+
+    /// Reads the first `columns` elements of each of `rows` rows, which lie `stride` elements apart.
+    fn fetch(&mut self, start: usize, stride: usize, rows: usize, columns: usize) -> Result<()> {
+        self.columns = columns;
+        self.elements.clear();
+        let width = self.reader.width();
+        let (reads, len) = if columns == stride { (1, rows * columns) } else { (rows, columns) };
+        for read in 0..reads {
+            let bytes = self.source.read(start + read * stride, len)?;
+            if bytes.len() != len * width {
+                bail!(Internal, "A source returned {} bytes for {len} elements of {width} bytes.", bytes.len());
+            }
+            self.elements.extend_from_slice(bytes);
         }
         Ok(())
     }
@@ -213,16 +231,17 @@ impl Page<'_> {
     /// Formats as many columns from `first` on as fit into a line, at least one. Returns the end of their range and the
     /// width of each.
     fn fill_chunk(&mut self, style: Style, first: usize, rows: usize) -> Result<(usize, usize)> {
-        self.tokens.clear();
+        self.tokens.truncate(0);
         let mut width = 0;
-        for column in first..self.cells.columns {
+        for column in first..self.columns {
             let before = self.tokens.ends.len();
             let mut widest = width;
             for row in 0..rows {
                 if row % ELEMENTS_PER_LOOK == 0 {
                     check_interrupt_sometimes()?;
                 }
-                let element = self.reader.read(self.cells.at(self.reader.width(), row, column));
+                let start = (row * self.columns + column) * self.reader.width();
+                let element = self.reader.read(self.elements.get(start..).unwrap_or_default());
                 widest = widest.max(self.tokens.push(|out| self.texts.write(style, element, out)));
             }
             let count = column - first + 1;
@@ -232,43 +251,7 @@ impl Page<'_> {
             }
             width = widest;
         }
-        Ok((self.cells.columns, width))
-    }
-}
-
-/// The elements of a matrix that are candidates for printing, row-major.
-#[derive(Default)]
-struct Cells {
-    bytes: Vec<u8>,
-    columns: usize,
-}
-
-impl Cells {
-    /// Reads the first `columns` elements of each of `rows` rows, which lie `stride` elements apart.
-    fn fetch(
-        &mut self,
-        source: &mut dyn ElementSource,
-        width: usize,
-        start: usize,
-        stride: usize,
-        rows: usize,
-        columns: usize,
-    ) -> Result<()> {
-        self.columns = columns;
-        self.bytes.clear();
-        let (reads, len) = if columns == stride { (1, rows * columns) } else { (rows, columns) };
-        for read in 0..reads {
-            let bytes = source.read(start + read * stride, len)?;
-            if bytes.len() != len * width {
-                bail!(Internal, "A source returned {} bytes for {len} elements of {width} bytes.", bytes.len());
-            }
-            self.bytes.extend_from_slice(bytes);
-        }
-        Ok(())
-    }
-
-    fn at(&self, width: usize, row: usize, column: usize) -> &[u8] {
-        self.bytes.get((row * self.columns + column) * width..).unwrap_or_default()
+        Ok((self.columns, width))
     }
 }
 
@@ -281,10 +264,6 @@ struct Tokens {
 }
 
 impl Tokens {
-    fn clear(&mut self) {
-        self.truncate(0);
-    }
-
     /// Keeps the first `count` tokens.
     fn truncate(&mut self, count: usize) {
         self.ends.truncate(count);
@@ -380,14 +359,6 @@ struct Texts {
     /// The integer that is the host's NA, if there is one.
     na: Option<i64>,
     decimals: u32,
-}
-
-fn missing_of(dtype: DType) -> Option<i64> {
-    match dtype {
-        DType::I32 => Some(NA_INTEGER.into()),
-        DType::I64 => Some(NA_INTEGER64),
-        _ => None,
-    }
 }
 
 impl Texts {

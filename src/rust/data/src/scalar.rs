@@ -5,7 +5,6 @@ use crate::dtype::DType;
 use crate::minifloat::{self, Format};
 use half::{bf16, f16};
 
-/// The value of one element.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scalar {
     Pred(bool),
@@ -32,7 +31,6 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader for elements of `dtype`.
     pub fn new(dtype: DType) -> Self {
         let read: fn(&[u8]) -> Scalar = match dtype {
             DType::Pred => |b| Scalar::Pred(u8::from_ne_bytes(word(b)) != 0),

@@ -1,39 +1,22 @@
 //! Names for the leaves of nested lists in flat files, such as "params.dense.w", and back. Elements without a name are
 //! numbered from 0, as Python does.
 
-use crate::tree::{Builder, Kind, Tree};
-use pjrt_base::error::{Error, Kind as ErrorKind, Result};
+use crate::tree::{Builder, Tree};
+use pjrt_base::error::{Error, Kind, Result};
 use std::collections::HashMap;
 
 /// The name of each leaf: the names on the way to it, joined.
 pub fn joined(tree: &Tree, separator: &str) -> Vec<String> {
-    let mut found = Vec::with_capacity(tree.size());
-    let mut name = String::new();
-    // For the lists around a node: the length of their name, the next position, and the number of elements.
-    let mut open: Vec<(usize, usize, usize)> = Vec::new();
-    for node in tree.views() {
-        while open.last().is_some_and(|(_, next, arity)| next == arity) {
-            open.pop();
+    tree.paths_by(|path, name, position| {
+        if !path.is_empty() {
+            path.push_str(separator);
         }
-        if let Some((len, next, _)) = open.last_mut() {
-            name.truncate(*len);
-            if *len > 0 {
-                name.push_str(separator);
-            }
-            if node.name.is_empty() {
-                name.push_str(&next.to_string());
-            } else {
-                name.push_str(node.name);
-            }
-            *next += 1;
+        if name.is_empty() {
+            path.push_str(&position.to_string());
+        } else {
+            path.push_str(name);
         }
-        match node.kind {
-            kind if kind.is_list() => open.push((name.len(), 0, node.arity)),
-            Kind::Leaf => found.push(name.clone()),
-            _ => {}
-        }
-    }
-    found
+    })
 }
 
 /// A list while its elements are being found.
@@ -58,8 +41,9 @@ enum Child {
 pub fn nested(names: &[&str], separator: &str) -> Result<(Tree, Vec<usize>)> {
     let mut lists = vec![List::default()];
     for (leaf, &name) in names.iter().enumerate() {
-        let whole = name.split(separator).any(str::is_empty);
-        let (path, last) = if whole { (None, name) } else { rsplit(name, separator) };
+        let is_whole = name.split(separator).any(str::is_empty);
+        let split = name.rsplit_once(separator).filter(|_| !is_whole);
+        let (path, last) = split.map_or((None, name), |(path, last)| (Some(path), last));
         let mut at = 0;
         for part in path.into_iter().flat_map(|path| path.split(separator)) {
             let list = &lists[at];
@@ -82,21 +66,13 @@ pub fn nested(names: &[&str], separator: &str) -> Result<(Tree, Vec<usize>)> {
     build(&mut lists)
 }
 
-fn rsplit<'a>(name: &'a str, separator: &str) -> (Option<&'a str>, &'a str) {
-    match name.rsplit_once(separator) {
-        Some((path, last)) => (Some(path), last),
-        None => (None, name),
-    }
-}
-
 fn add<'a>(list: &mut List<'a>, name: &'a str, child: Child) {
     list.known.insert(name, list.children.len());
     list.children.push((name, child));
 }
 
-#[cold]
 fn both(leaf: &str, other: &str) -> Error {
-    Error::new(ErrorKind::InvalidInput, format!("\"{leaf}\" would be both an array and a list with \"{other}\"."))
+    Error::new(Kind::InvalidInput, format!("\"{leaf}\" would be both an array and a list with \"{other}\"."))
 }
 
 /// The name of the first leaf in a list.

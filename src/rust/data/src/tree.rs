@@ -288,37 +288,26 @@ impl Tree {
 
     /// The path of a leaf, from 0, as one would write it in R; empty for the root.
     pub fn path(&self, leaf: usize) -> Option<String> {
-        if leaf >= self.size() {
-            return None;
-        }
-        let (mut path, mut at, mut before) = (String::new(), 0, 0);
-        while self.nodes[at].kind.is_list() {
-            let holds = |&(_, child): &(usize, usize)| {
-                let end = before + self.nodes[child].leaves as usize;
-                let found = leaf < end;
-                if !found {
-                    before = end;
-                }
-                found
-            };
-            let (position, child) = self.children_of(at).enumerate().find(holds)?;
-            add_step(&mut path, self.name(child), position);
-            at = child;
-        }
-        Some(path)
+        let is_leaf = |&node: &usize| self.nodes[node].kind == Kind::Leaf;
+        (0..self.nodes.len()).filter(is_leaf).nth(leaf).map(|node| self.path_of(node))
     }
 
     /// The paths of all leaves.
     pub fn paths(&self) -> Vec<String> {
-        self.paths_where(|node| node.kind == Kind::Leaf)
+        self.paths_by(add_step)
     }
 
     /// The paths of all nodes without leaves.
     pub fn empty_paths(&self) -> Vec<String> {
-        self.paths_where(|node| node.leaves == 0)
+        self.paths_where(|node| node.leaves == 0, add_step)
     }
 
-    fn paths_where(&self, is_wanted: impl Fn(&Node) -> bool) -> Vec<String> {
+    /// The paths of all leaves, in which `add` appends a step: the name of an element, or else its position from 0.
+    pub(crate) fn paths_by(&self, add: impl Fn(&mut String, &str, usize)) -> Vec<String> {
+        self.paths_where(|node| node.kind == Kind::Leaf, add)
+    }
+
+    fn paths_where(&self, is_wanted: impl Fn(&Node) -> bool, add: impl Fn(&mut String, &str, usize)) -> Vec<String> {
         let mut paths = Vec::new();
         // For each open list: the length of its path, the next position in it, and its end.
         let mut open: Vec<(usize, usize, usize)> = Vec::new();
@@ -329,7 +318,7 @@ impl Tree {
             }
             if let Some((len, position, _)) = open.last_mut() {
                 path.truncate(*len);
-                add_step(&mut path, self.name(i), *position);
+                add(&mut path, self.name(i), *position);
                 *position += 1;
             }
             if is_wanted(node) {
@@ -342,7 +331,6 @@ impl Tree {
         paths
     }
 
-    /// The path of a node.
     fn path_of(&self, node: usize) -> String {
         let (mut path, mut at) = (String::new(), 0);
         while at != node {
@@ -354,7 +342,6 @@ impl Tree {
         path
     }
 
-    /// The tree as text.
     pub fn repr(&self) -> String {
         if self.nodes.is_empty() {
             return String::new();
@@ -507,38 +494,17 @@ pub fn add_step(path: &mut String, name: &str, position: usize) {
 }
 
 /// Words of R's language.
-const RESERVED: [&str; 19] = [
-    "if",
-    "else",
-    "repeat",
-    "while",
-    "function",
-    "for",
-    "next",
-    "break",
-    "TRUE",
-    "FALSE",
-    "NULL",
-    "Inf",
-    "NaN",
-    "NA",
-    "NA_integer_",
-    "NA_real_",
-    "NA_complex_",
-    "NA_character_",
-    "in",
-];
+const RESERVED: &str = "if else repeat while function for next break TRUE FALSE NULL Inf NaN NA NA_integer_ NA_real_ \
+                        NA_complex_ NA_character_ in";
 
 /// Whether R reads a name without backticks.
 fn is_syntactic(name: &str) -> bool {
-    let mut chars = name.chars();
-    let first = chars.next();
-    let starts = match first {
-        Some('.') => !chars.clone().next().is_some_and(|c| c.is_ascii_digit()),
-        Some(c) => c.is_alphabetic(),
-        None => false,
+    let starts = match name.strip_prefix('.') {
+        Some(rest) => !rest.starts_with(|c: char| c.is_ascii_digit()),
+        None => name.starts_with(char::is_alphabetic),
     };
-    starts && chars.all(|c| c.is_alphanumeric() || matches!(c, '.' | '_')) && !RESERVED.contains(&name)
+    let is_reserved = || RESERVED.split(' ').any(|word| word == name);
+    starts && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_')) && !is_reserved()
 }
 
 #[cfg(test)]

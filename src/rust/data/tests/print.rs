@@ -8,7 +8,7 @@ use pjrt_data::print::{render, ElementSource, HostBytes, Options};
 const CUT: &str = " ... [output was truncated, set max_rows = -1 to see all]\n";
 const ALL: Options = Options { max_rows: None, max_width: None, max_rows_slice: None, decimals: 4 };
 
-fn rows(max: u64) -> Options {
+fn rows(max: usize) -> Options {
     Options { max_rows: Some(max), max_rows_slice: Some(max), ..Options::default() }
 }
 

@@ -107,7 +107,6 @@ enum Defect {
 type Parsed<T> = std::result::Result<T, Defect>;
 
 impl Defect {
-    #[cold]
     fn error(self, path: &Path) -> Error {
         let here = Architecture::here();
         let (what, hint) = match self {

@@ -22,10 +22,10 @@ pub fn buffer_lines(
     max_rows_slice: f64,
     decimals: f64,
 ) -> Result<Robj> {
-    let limit = |x: f64| (x >= 0.0).then_some(x as u64);
+    let limit = |x: f64| (x >= 0.0).then_some(x as usize);
     let options = Options {
         max_rows: limit(max_rows),
-        max_width: limit(max_width).map(|w| w as usize),
+        max_width: limit(max_width),
         max_rows_slice: limit(max_rows_slice),
         decimals: decimals as u32,
     };

@@ -90,11 +90,11 @@ pub fn read_limits(executable: &Executable) {
     let max_rows = rows(c"pjrt.print_max_rows").unwrap_or(default.max_rows);
     let max_rows_slice = rows(c"pjrt.print_max_rows_slice").unwrap_or(max_rows);
     let width = number(c"pjrt.print_max_width").filter(|width| !(0.0..=1.0).contains(width)).map(limit);
-    let max_width = width.map_or(default.max_width, |width| width.map(|width| width as usize));
+    let max_width = width.unwrap_or(default.max_width);
     print::set_limits(Options { max_rows, max_width, max_rows_slice, ..Options::default() });
 }
 
 /// A negative limit means no limit.
-fn limit(number: f64) -> Option<u64> {
-    (number >= 0.0).then_some(number as u64)
+fn limit(number: f64) -> Option<usize> {
+    (number >= 0.0).then_some(number as usize)
 }

@@ -1,16 +1,12 @@
 //! The machine's driver and libraries for CUDA plugins.
 
 use extendr_api::prelude::*;
-use pjrt_plugins::cuda::{self, Driver, LibraryOrigin, Report};
+use pjrt_plugins::cuda::{self, LibraryOrigin, Report};
 use std::path::{Path, PathBuf};
 
 /// The driver, and the libraries for the plugin at `plugin`; only the driver if that is empty.
 pub fn cuda_report(plugin: &str) -> List {
     let Report { driver, needs, libraries } = cuda::report((!plugin.is_empty()).then(|| Path::new(plugin)));
-    let (version, module) = match driver {
-        Driver::Absent { module } => (None, module),
-        Driver::Present { cuda, module } => (Some(cuda.to_string()), module),
-    };
     let place = |place: &LibraryOrigin| match place {
         LibraryOrigin::Loaded => ("loaded", None),
         LibraryOrigin::File(file) => ("file", Some(file.to_string_lossy().into_owned())),
@@ -18,8 +14,8 @@ pub fn cuda_report(plugin: &str) -> List {
     };
     let (places, paths): (Vec<_>, Vec<_>) = libraries.iter().map(|library| place(&library.1)).unzip();
     list!(
-        cuda = version,
-        module = module,
+        cuda = driver.cuda.map(|cuda| cuda.to_string()),
+        module = driver.module,
         needs = needs.map(|needs| needs.to_string()),
         name = libraries.iter().map(|(wanted, ..)| wanted.name).collect::<Vec<_>>(),
         place = places,

@@ -21,7 +21,7 @@ mod watched {
     use std::sync::OnceLock;
 
     /// Addresses of one mapping. The handler may run at any time, so regions are never freed, only reused.
-    #[derive(Debug)]
+    #[derive(Debug, Default)]
     struct Region {
         /// Odd while the other fields are changed.
         version: AtomicUsize,
@@ -43,7 +43,9 @@ mod watched {
         pub(crate) fn new(memory: &[u8]) -> Guard {
             install();
             let (start, len) = (memory.as_ptr() as usize, memory.len());
-            let region = REGIONS.iter().find(|region| region.claim()).unwrap_or_else(|| REGIONS.add(Region::used()));
+            let free = REGIONS.iter().find(|region| !region.is_used.swap(true, Ordering::AcqRel));
+            let region =
+                free.unwrap_or_else(|| REGIONS.add(Region { is_used: AtomicBool::new(true), ..Region::default() }));
             region.is_damaged.store(false, Ordering::Relaxed);
             region.set(start, start + len.next_multiple_of(PAGE.load(Ordering::Relaxed)));
             Guard(region)
@@ -63,16 +65,6 @@ mod watched {
     }
 
     impl Region {
-        fn used() -> Region {
-            let zero = || AtomicUsize::new(0);
-            let (is_used, is_damaged) = (AtomicBool::new(true), AtomicBool::new(false));
-            Region { version: zero(), start: zero(), end: zero(), is_used, is_damaged }
-        }
-
-        fn claim(&self) -> bool {
-            !self.is_used.swap(true, Ordering::AcqRel)
-        }
-
         fn set(&self, start: usize, end: usize) {
             self.version.fetch_add(1, Ordering::SeqCst);
             self.start.store(start, Ordering::SeqCst);

@@ -191,7 +191,6 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 mod others {
-    /// The stacks of some threads.
     #[derive(Debug, Default)]
     pub struct SignalStacks;
 

@@ -31,8 +31,8 @@ struct Found {
     /// Where the first element is in the data and in the validity map.
     first: usize,
     is_bits: bool,
-    /// The validity map, if there are missing values, and their number.
-    missing: Option<(*const u8, usize)>,
+    /// The validity map, if there are missing values.
+    missing: Option<*const u8>,
 }
 
 impl Buffer {
@@ -61,7 +61,7 @@ impl Buffer {
         }
         let memory = HostMemory::new(bytes)?;
         // SAFETY: new memory of this size, which nobody else knows.
-        found.copy(unsafe { std::slice::from_raw_parts_mut(memory.data(), bytes) })?;
+        found.copy(unsafe { std::slice::from_raw_parts_mut(memory.data(), bytes) });
         Buffer::from_host(device, found.spec, &memory)
     }
 }
@@ -107,19 +107,16 @@ unsafe fn numbers(array: &ArrowArray, dims: &[i64], dtype: DType, first: usize, 
         return Err(broken("an array of numbers must have two buffers"));
     }
     let missing = missing(array, first, spec.len())?;
-    if let Some((_, count)) = missing {
-        if !has_nan(dtype) {
-            let message =
-                format!("The Arrow array has {}, which {dtype} does not have.", counted(count, "missing value"));
-            return Err(Error::new(Kind::InvalidInput, message).hint(Reason::ArrowNulls));
-        }
+    if let (Some((_, count)), None) = (missing, nan(dtype)) {
+        let message = format!("The Arrow array has {}, which {dtype} does not have.", counted(count, "missing value"));
+        return Err(Error::new(Kind::InvalidInput, message).hint(Reason::ArrowNulls));
     }
     let data: *const u8 = (*array.buffers.add(1)).cast();
     if data.is_null() && !spec.is_empty() {
         return Err(broken("an array has no data"));
     }
     let data = if is_bits || spec.is_empty() { data } else { data.add(first * dtype.host_bytes()) };
-    Ok(Found { spec, data, first, is_bits, missing })
+    Ok(Found { spec, data, first, is_bits, missing: missing.map(|(map, _)| map) })
 }
 
 /// The map and the number of missing values among `count` elements from `first` on, if there are any.
@@ -167,49 +164,45 @@ unsafe fn child<'a, T>(children: *mut *mut T, count: i64) -> Result<&'a T> {
     Ok(&**children)
 }
 
-fn has_nan(dtype: DType) -> bool {
-    matches!(dtype, DType::F16 | DType::F32 | DType::F64)
+/// The bytes of NaN, for types that have it.
+fn nan(dtype: DType) -> Option<&'static [u8]> {
+    match dtype {
+        DType::F16 => Some(const { &0x7e00u16.to_ne_bytes() }),
+        DType::F32 => Some(const { &f32::NAN.to_ne_bytes() }),
+        DType::F64 => Some(const { &f64::NAN.to_ne_bytes() }),
+        _ => None,
+    }
 }
 
 impl Found {
     /// Writes the elements, with NaN for missing values.
-    fn copy(&self, target: &mut [u8]) -> Result<()> {
+    fn copy(&self, target: &mut [u8]) {
         if target.is_empty() {
-            return Ok(());
+            return;
         }
         if self.is_bits {
             for (i, value) in target.iter_mut().enumerate() {
                 // SAFETY: the producer's bits, as many as elements.
                 *value = unsafe { bit(self.data, self.first + i) }.into();
             }
-            return Ok(());
+            return;
         }
         // SAFETY: the producer's numbers, as many as fit.
         unsafe { std::ptr::copy_nonoverlapping(self.data, target.as_mut_ptr(), target.len()) };
-        let Some((map, _)) = self.missing else { return Ok(()) };
-        let width = self.spec.dtype.host_bytes();
-        let nan: &[u8] = match self.spec.dtype {
-            DType::F16 => &0x7e00u16.to_ne_bytes(),
-            DType::F32 => &f32::NAN.to_ne_bytes(),
-            DType::F64 => &f64::NAN.to_ne_bytes(),
-            _ => bail!(Internal, "Missing values have no number."),
-        };
-        for (i, value) in target.chunks_exact_mut(width).enumerate() {
+        let (Some(map), Some(nan)) = (self.missing, nan(self.spec.dtype)) else { return };
+        for (i, value) in target.chunks_exact_mut(nan.len()).enumerate() {
             // SAFETY: the producer's map has a bit for each element.
             if !unsafe { bit(map, self.first + i) } {
                 value.copy_from_slice(nan);
             }
         }
-        Ok(())
     }
 }
 
-#[cold]
 fn broken(what: &str) -> Error {
     Error::new(Kind::InvalidInput, format!("The Arrow array is not valid: {what}."))
 }
 
-#[cold]
 fn unsupported(what: &str) -> Error {
     let message = format!("The Arrow array has {what}, which PJRT lacks.");
     Error::new(Kind::UnsupportedDtype, message).hint(Reason::ArrowConversion)

@@ -16,7 +16,6 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Whether an import may or must copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Copies {
     Always,

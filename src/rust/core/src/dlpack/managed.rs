@@ -124,7 +124,6 @@ impl Managed {
         address
     }
 
-    /// The address of the struct.
     pub fn address(&self) -> *mut c_void {
         self.raw.address.as_ptr()
     }

@@ -59,7 +59,6 @@ impl Executable {
 
     /// The error for an input, with its device: the index of its list of inputs, from 0.
     #[cold]
-    #[must_use]
     pub fn for_device(&self, number: usize, error: Error) -> Error {
         let device = self.placement().fixed().get(number).map(|&device| self.client().device_facts(device));
         let label = device.map_or("any", |facts| &facts.description.label);

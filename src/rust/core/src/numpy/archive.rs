@@ -72,7 +72,6 @@ pub(super) fn members(file: &Arc<MappedFile>) -> Result<Option<(Vec<Member>, Vec
     Ok(Some((members, others)))
 }
 
-#[cold]
 fn damaged(file: &MappedFile, error: &ZipError) -> Error {
     match error {
         // The reader's own errors are of the archive, too, unless the file itself cannot be read.

@@ -1,55 +1,23 @@
 //! Arrays that cannot be used in place in a file: compressed, column-major, or big-endian.
 
 use super::archive::ArchiveFile;
-use super::{invalid, Member};
-use crate::stored::{column_major, Decode};
+use super::{invalid, Member, NpyArray};
+use crate::host::memory::HostMemory;
+use crate::stored::Decode;
 use flate2::read::DeflateDecoder;
 use flate2::{Crc, CrcReader};
 use pjrt_base::error::{Error, Result};
 use pjrt_base::mmap::MappedFile;
 use pjrt_base::process::check_interrupt_sometimes;
 use pjrt_data::array::Spec;
+use pjrt_data::transpose::Plan;
+use pjrt_data::{convert, layout};
 use std::io::{Read, Take};
-use std::sync::Arc;
 
 /// Bytes to work on between checks for interrupts.
 const PIECE: usize = 1 << 20;
 
-/// How an array's elements are brought into order.
-#[derive(Debug)]
-pub(super) struct Decoder {
-    file: Arc<MappedFile>,
-    member: Member,
-    /// The size of the header, which comes first.
-    header: usize,
-    spec: Spec,
-    is_column_major: bool,
-    /// The bytes of numbers whose order is reversed.
-    swapped: Option<usize>,
-}
-
-impl Decoder {
-    /// `None` for an array that can be used as it is.
-    pub(super) fn new(
-        file: Arc<MappedFile>,
-        member: &Member,
-        header: usize,
-        spec: &Spec,
-        is_column_major: bool,
-        swapped: Option<usize>,
-    ) -> Option<Decoder> {
-        let is_column_major = is_column_major && column_major::is_needed(spec);
-        if !member.is_deflated && !is_column_major && swapped.is_none() {
-            return None;
-        }
-        Some(Decoder { file, member: member.clone(), header, spec: spec.clone(), is_column_major, swapped })
-    }
-
-    /// Whether the elements are as in memory, but for their order.
-    pub(super) fn only_transposes(&self) -> bool {
-        !self.member.is_deflated && self.swapped.is_none()
-    }
-
+impl NpyArray {
     /// Writes the elements in the file's order.
     fn read(&self, target: &mut [u8]) -> Result<()> {
         if self.member.is_deflated {
@@ -58,22 +26,34 @@ impl Decoder {
             inflated.fill(target)?;
             return inflated.finish();
         }
-        column_major::read(&self.file, self.member.start + self.header as u64, target)
+        let (file, start) = self.place();
+        for (i, piece) in target.chunks_mut(PIECE).enumerate() {
+            check_interrupt_sometimes()?;
+            file.read(start + (i * PIECE) as u64, piece)?;
+        }
+        Ok(())
     }
 
-    /// Writes the elements in row-major order.
-    fn read_in_order(&self, target: &mut [u8]) -> Result<()> {
-        if self.is_column_major {
-            column_major::transpose(&self.spec, target, |elements| self.read(elements))
-        } else {
-            self.read(target)
-        }
+    /// Writes the elements, which the file has in column-major order, in row-major order.
+    fn transpose(&self, target: &mut [u8]) -> Result<()> {
+        let memory = HostMemory::new(target.len())?;
+        // SAFETY: new memory of this size, which nobody else knows.
+        let elements = unsafe { std::slice::from_raw_parts_mut(memory.data(), target.len()) };
+        self.read(elements)?;
+        let Spec { dtype, dims, .. } = &self.spec;
+        let plan = Plan::new(dims, &layout::column_major(dims), &layout::row_major(dims));
+        // SAFETY: both have the bytes of the spec's elements, which the plan moves one by one.
+        unsafe { convert::copy(*dtype, &plan, elements.as_ptr(), target.as_mut_ptr()) }
     }
 }
 
-impl Decode for Decoder {
+impl Decode for NpyArray {
     fn decode(&self, target: &mut [u8]) -> Result<()> {
-        self.read_in_order(target)?;
+        if self.is_transposed() {
+            self.transpose(target)?;
+        } else {
+            self.read(target)?;
+        }
         if let Some(width) = self.swapped {
             for piece in target.chunks_mut(PIECE) {
                 check_interrupt_sometimes()?;
@@ -147,7 +127,6 @@ impl<'a> Inflated<'a> {
         read.map_err(|error| error.downcast().unwrap_or_else(|_| self.damaged("its compressed data are damaged")))
     }
 
-    #[cold]
     fn damaged(&self, what: &str) -> Error {
         match self.file.check() {
             // The loader adds the array's name.

@@ -3,8 +3,8 @@
 mod archive;
 mod decode;
 
+use crate::host::array::HostOrder;
 use crate::stored::{Form, Stored};
-use decode::Decoder;
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::foreign;
@@ -55,9 +55,11 @@ pub struct NpyArray {
     spec: Spec,
     /// Whether the file says the type of the elements.
     has_type: bool,
+    /// The size of the header, which comes first.
     header: usize,
     is_column_major: bool,
-    decoder: Option<Decoder>,
+    /// The bytes of numbers whose order is reversed.
+    swapped: Option<usize>,
 }
 
 impl ArrayFile {
@@ -84,7 +86,6 @@ impl ArrayFile {
         &self.others
     }
 
-    /// The names of its arrays.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.members.iter().map(|member| member.name.as_str())
     }
@@ -100,9 +101,9 @@ impl ArrayFile {
             return Err(self.invalid(&member, "its checksum is wrong"));
         }
         let label = self.label(&member);
-        let problem = |problem: Problem| match &problem {
-            Problem::Invalid(what) => self.invalid(&member, what),
-            Problem::Unsupported(what) => Error::new(problem.kind(), format!("{label} {what}.")),
+        let problem = |problem| match problem {
+            Problem::Invalid(what) => self.invalid(&member, &what),
+            Problem::Unsupported(what) => Error::new(Kind::UnsupportedDtype, format!("{label} {what}.")),
         };
         let mut start = [0; npy::START];
         let known = usize::try_from(member.len).map_or(npy::START, |len| len.min(npy::START));
@@ -141,10 +142,16 @@ impl ArrayFile {
             let what = format!("there are {} bytes after its array", found - needed);
             return Err(self.invalid(&member, &what));
         }
-        let has_type = matches!(header.element, Element::Known(_));
-        let is_column_major = header.is_column_major;
-        let decoder = Decoder::new(self.file.clone(), &member, size, &spec, is_column_major, header.swapped);
-        Ok(NpyArray { member, file: self.file.clone(), label, spec, has_type, header: size, is_column_major, decoder })
+        Ok(NpyArray {
+            member,
+            file: self.file.clone(),
+            label,
+            spec,
+            has_type: matches!(header.element, Element::Known(_)),
+            header: size,
+            is_column_major: header.is_column_major,
+            swapped: header.swapped,
+        })
     }
 
     /// Reads the first bytes of a member.
@@ -164,7 +171,6 @@ impl ArrayFile {
         }
     }
 
-    #[cold]
     fn invalid(&self, member: &Member, what: &str) -> Error {
         invalid(self.file.path(), if self.is_archive { Some(&member.name) } else { None }, what)
     }
@@ -175,21 +181,17 @@ impl NpyArray {
     pub(crate) fn plain(file: &Arc<MappedFile>, start: u64, spec: Spec, is_column_major: bool) -> NpyArray {
         let (file, member) = (file.clone(), Member::plain(start, spec.bytes() as u64));
         let label = format!("'{}'", file.path().display());
-        let decoder = Decoder::new(file.clone(), &member, 0, &spec, is_column_major, None);
-        NpyArray { member, file, label, spec, has_type: true, header: 0, is_column_major, decoder }
+        NpyArray { member, file, label, spec, has_type: true, header: 0, is_column_major, swapped: None }
     }
 
     /// Where the array is. With `in_place`, a device may use the memory of the file if that is possible.
     pub fn stored(&self, in_place: bool) -> Stored<'_> {
         let spec = self.spec.clone();
-        let (start, bytes) = match &self.decoder {
-            None => (self.member.start + self.header as u64, spec.bytes()),
-            Some(_) => (self.member.start, self.member.stored as usize),
-        };
-        let form = match &self.decoder {
-            Some(decoder) => Form::Encoded(decoder),
+        let (start, bytes, form) = if self.is_plain() && !self.is_transposed() {
             // A device copies narrow elements.
-            None => Form::Plain { in_place: in_place && !spec.dtype.is_packed() },
+            (self.place().1, spec.bytes(), Form::Plain { in_place: in_place && !spec.dtype.is_packed() })
+        } else {
+            (self.member.start, self.member.stored as usize, Form::Encoded(self))
         };
         Stored { file: &self.file, label: self.label.clone(), spec, start, bytes, form }
     }
@@ -210,7 +212,12 @@ impl NpyArray {
 
     /// Whether its elements are stored in the file as in memory, in either order.
     pub(crate) fn is_plain(&self) -> bool {
-        self.decoder.as_ref().is_none_or(Decoder::only_transposes)
+        !self.member.is_deflated && self.swapped.is_none()
+    }
+
+    /// Whether its elements lie in another order than row-major.
+    fn is_transposed(&self) -> bool {
+        self.is_column_major && !self.spec.is_empty() && !HostOrder::ColumnMajor.is_row_major(&self.spec.dims)
     }
 
     /// Whether the file says the type of the elements.
@@ -219,7 +226,6 @@ impl NpyArray {
     }
 }
 
-#[cold]
 fn invalid(path: &Path, array: Option<&str>, what: &str) -> Error {
     let path = path.display();
     let message = match array {

@@ -4,7 +4,7 @@ use super::Metadata;
 use crate::stored::{Form, Stored};
 use ::safetensors::tensor::TensorInfo;
 use ::safetensors::Dtype;
-use pjrt_base::counted::counted;
+use pjrt_base::counted::{self, counted};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::foreign;
 use pjrt_base::mmap::MappedFile;
@@ -88,7 +88,6 @@ impl Tensor {
     }
 }
 
-/// The contents of a file's header.
 #[derive(Debug, Default)]
 pub struct Header {
     pub metadata: Option<Metadata>,
@@ -143,7 +142,10 @@ impl Header {
 
 /// Checks that the tensors are contiguous, have the sizes of their types and shapes, and fill the file.
 fn check(tensors: &[(String, Info)], data: u64) -> std::result::Result<(), String> {
-    let misfit = |(name, info): &(String, Info)| Some(wrong(name, &info.dtype, &info.shape, &info.misfit()?));
+    let misfit = |(name, info): &(String, Info)| {
+        let (what, shape, dtype) = (info.misfit()?, shortened(&format!("{:?}", info.shape)), &info.dtype);
+        Some(format!("tensor \"{}\" of type {dtype} and shape {shape} {what}", shortened(name)))
+    };
     if let Some(what) = tensors.iter().filter(|(_, info)| narrow_bits(&info.dtype).is_some()).find_map(misfit) {
         return Err(what);
     }
@@ -167,32 +169,19 @@ fn check(tensors: &[(String, Info)], data: u64) -> std::result::Result<(), Strin
             return Err(tensors.iter().find_map(misfit).unwrap_or_default());
         }
     }
-    match end as u64 {
-        end if end > data => {
-            Err(format!("its header declares {end} bytes of data, but it has {data}: it is truncated"))
-        }
-        end if end < data => Err(format!("its header declares {end} bytes of data, but it has {data}")),
-        _ => Ok(()),
+    if end as u64 == data {
+        return Ok(());
     }
+    let cut = if end as u64 > data { ": it is truncated" } else { "" };
+    Err(format!("its header declares {end} bytes of data, but it has {data}{cut}"))
 }
 
-fn wrong(name: &str, dtype: &str, shape: &[usize], what: &str) -> String {
-    let shape = shortened(&format!("{shape:?}"));
-    format!("tensor \"{}\" of type {dtype} and shape {shape} {what}", shortened(name))
-}
-
-#[cold]
 pub(super) fn invalid(path: &Path, what: &str) -> Error {
     Error::new(Kind::SafetensorsInvalid, format!("'{}' is not a valid safetensors file: {what}.", path.display()))
 }
 
-/// A text from a file, shortened.
 pub(super) fn shortened(text: &str) -> String {
-    const ENOUGH: usize = 200;
-    match text.char_indices().nth(ENOUGH) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.into(),
-    }
+    counted::shortened(text, 200)
 }
 
 /// The JSON text of a header.

@@ -21,7 +21,6 @@ const LONGEST: u64 = 100_000_000;
 /// The entry of an index's metadata with the size of all tensors in bytes.
 pub(super) const TOTAL_SIZE: &str = "total_size";
 
-/// The contents of an index.
 #[derive(Debug)]
 pub(super) struct Index {
     /// Without the total size.
@@ -79,9 +78,9 @@ impl Index {
             });
             index.tensors.push((tensor, place));
         }
-        let texts = metadata.map(|all| all.0.into_iter().map(|(name, Value(text))| (name, text)));
-        index.metadata = texts.map(|all| all.filter(|(name, _)| name != TOTAL_SIZE).collect::<Metadata>());
-        index.metadata.take_if(|all| all.is_empty());
+        let texts = metadata.into_iter().flat_map(|all| all.0).filter(|(name, _)| name != TOTAL_SIZE);
+        let texts: Metadata = texts.map(|(name, Value(text))| (name, text)).collect();
+        index.metadata = (!texts.is_empty()).then_some(texts);
         Ok(index)
     }
 }
@@ -152,7 +151,6 @@ fn in_folder(folder: &Path) -> Result<PathBuf> {
     }
 }
 
-#[cold]
 fn no_model(folder: &Path, what: &str, names: &[String]) -> Error {
     const ENOUGH: usize = 10;
     let more = if names.len() > ENOUGH { format!(", ... ({} in all)", names.len()) } else { String::new() };

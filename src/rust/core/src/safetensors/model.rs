@@ -101,7 +101,6 @@ impl Model {
         &self.path
     }
 
-    /// Whether it is an index.
     pub fn is_index(&self) -> bool {
         self.is_index
     }
@@ -131,7 +130,6 @@ impl Model {
         self.tensors.is_empty()
     }
 
-    /// The number of files.
     pub fn files(&self) -> usize {
         self.files.len()
     }

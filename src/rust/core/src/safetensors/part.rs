@@ -33,10 +33,7 @@ pub fn load_part(model: &Model, tensor: usize, share: &Share, device: &Device) -
             ..tensor.clone()
         };
         let mut loaded = Loading::new(vec![part.stored(&opened.file)?], device)?.run(&mut |_| {})?;
-        return match loaded.pop() {
-            Some(buffer) => Ok(buffer),
-            None => bail!(Internal, "A part of a tensor was not loaded."),
-        };
+        return Ok(loaded.swap_remove(0));
     }
     let _span = trace::span(Activity::File, || Details { name: "load a part".into(), ..spec.details() });
     let width = whole.dtype.host_bytes();

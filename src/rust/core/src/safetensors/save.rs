@@ -211,11 +211,11 @@ impl Writer<'_, '_> {
         let tensors = items.iter().zip(&starts).map(|(item, &start)| (item.name, item.info(start))).collect();
         file.write_all(&NewHeader { metadata, tensors }.bytes(ALIGNMENT)?)?;
         // While one tensor is written, the next is fetched.
-        let mut coming = order.first().map(|&i| items[i].fetch()).transpose()?;
-        for (i, next) in order.iter().zip(order.iter().skip(1).map(Some).chain([None])) {
-            let Some(fetched) = coming.take() else { break };
-            coming = next.map(|&next| items[next].fetch()).transpose()?;
-            self.write_tensor(file, &items[*i], fetched)?;
+        let mut fetches = order.iter().map(|&i| Ok::<_, Error>((&items[i], items[i].fetch()?)));
+        let mut coming = fetches.next().transpose()?;
+        while let Some((item, fetched)) = coming {
+            coming = fetches.next().transpose()?;
+            self.write_tensor(file, item, fetched)?;
         }
         Ok(())
     }
@@ -255,13 +255,8 @@ fn unwritten(path: &Path, error: io::Error) -> Error {
         .unwrap_or_else(|error| Error::new(Kind::Io, format!("Cannot write '{}': {error}.", path.display())))
 }
 
-/// Files with temporary names, which are removed unless they are published.
-struct Drafts(Vec<Draft>);
-
-struct Draft {
-    path: PathBuf,
-    draft: PathBuf,
-}
+/// Files with temporary names, which are removed unless they are published: their final paths, and these.
+struct Drafts(Vec<(PathBuf, PathBuf)>);
 
 impl Drafts {
     /// Creates one more file.
@@ -269,7 +264,7 @@ impl Drafts {
         let draft = temporary(path.parent().unwrap_or(Path::new("")));
         let written = OpenOptions::new().write(true).create_new(true).open(&draft);
         let written = written.and_then(|mut file| {
-            self.0.push(Draft { path: path.into(), draft });
+            self.0.push((path.into(), draft));
             write(&mut file)?;
             close(file)
         });
@@ -280,9 +275,9 @@ impl Drafts {
     fn publish(mut self) -> Result<Vec<PathBuf>> {
         let mut published = Vec::new();
         while !self.0.is_empty() {
-            let Draft { path, draft } = &self.0[0];
+            let (path, draft) = &self.0[0];
             fs::rename(draft, path).map_err(|error| unwritten(path, error))?;
-            published.push(self.0.remove(0).path);
+            published.push(self.0.remove(0).0);
         }
         Ok(published)
     }
@@ -290,7 +285,7 @@ impl Drafts {
 
 impl Drop for Drafts {
     fn drop(&mut self) {
-        for Draft { draft, .. } in &self.0 {
+        for (_, draft) in &self.0 {
             // If a file cannot be removed, it stays.
             let _ = fs::remove_file(draft);
         }
@@ -333,7 +328,6 @@ fn earlier_files(path: &Path) -> Vec<PathBuf> {
     // An index that we did not write names no files of ours.
     let named = Index::read(&index).map_or(Vec::new(), |index| index.files);
     let shards = named.iter().filter(|name| shard_stem(name) == Some(&stem)).map(|name| path.with_file_name(name));
-    let shards: Vec<_> = shards.collect();
     [path.into(), index].into_iter().chain(shards).collect()
 }
 

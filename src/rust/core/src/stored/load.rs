@@ -1,12 +1,12 @@
 //! Loads arrays from files to a device: in place if the device can use the file's memory, otherwise with one copy.
 
-use super::packed::unpack;
 use super::{Form, Progress, Stored};
 use crate::buffer::backing::Backing;
 use crate::buffer::Buffer;
 use crate::client::device::Device;
 use crate::host::memory::HostMemory;
 use crate::host::pool;
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use pjrt_base::mmap::MappedFile;
 use pjrt_base::parallel::{self, InterruptTimer};
@@ -51,19 +51,8 @@ enum Route {
     Small,
     /// The device uses the file's memory, permanently or while it copies.
     Mapped,
-    /// Read to new memory, which the device uses.
+    /// Read to new memory, which the device uses. Narrow elements have a byte each there, and the plugin copies them again.
     Copied,
-    /// As `Copied`, with narrow elements one per byte; the plugin copies them again.
-    Unpacked,
-    /// As `Copied`, written as a whole by the format's own code.
-    Decoded,
-}
-
-impl Item<'_> {
-    /// Whether it is read to new memory.
-    fn is_read(&self) -> bool {
-        !matches!(self.route, Route::Small | Route::Mapped)
-    }
 }
 
 impl<'a> Loading<'a> {
@@ -75,24 +64,16 @@ impl<'a> Loading<'a> {
         device.check_addressable()?;
         let shares = device.client().shares_host_memory();
         let item = |stored: Stored<'a>| {
-            let route = if stored.spec.bytes() <= SMALL {
-                Route::Small
-            } else {
-                match stored.form {
-                    Form::Encoded(_) => Route::Decoded,
-                    Form::Packed => Route::Unpacked,
-                    Form::Plain { in_place: true } if !shares || HostMemory::is_aligned(address(&stored)?) => {
-                        Route::Mapped
-                    }
-                    Form::Plain { .. } => Route::Copied,
-                }
+            let route = match stored.form {
+                _ if stored.spec.bytes() <= SMALL => Route::Small,
+                Form::Plain { in_place: true } if !shares || HostMemory::is_aligned(address(&stored)?) => Route::Mapped,
+                _ => Route::Copied,
             };
             Ok(Item { stored, route })
         };
         Ok(Loading { device, arrays: arrays.into_iter().map(item).collect::<Result<_>>()? })
     }
 
-    /// The number of arrays.
     pub fn len(&self) -> usize {
         self.arrays.len()
     }
@@ -103,11 +84,10 @@ impl<'a> Loading<'a> {
 
     /// The memory in bytes that an array's buffer needs besides the file's.
     pub fn own_bytes(&self, array: usize) -> usize {
-        let item = &self.arrays[array];
-        if self.stays(item) {
+        if self.stays(&self.arrays[array]) {
             0
         } else {
-            item.stored.spec.bytes()
+            self.bytes(array)
         }
     }
 
@@ -142,8 +122,7 @@ impl<'a> Loading<'a> {
     #[cold]
     fn details(&self) -> Details {
         let bytes = (0..self.len()).map(|array| self.bytes(array) as u64).sum();
-        let arrays = if self.len() == 1 { "array" } else { "arrays" };
-        Details::named(format!("load {} {arrays}", self.len())).bytes(bytes)
+        Details::named(format!("load {}", counted(self.len(), "array"))).bytes(bytes)
     }
 
     fn load(&self, progress: &mut Progress) -> Result<Vec<Buffer>> {
@@ -172,24 +151,26 @@ impl<'a> Loading<'a> {
 
     /// Memory with the contents of the copied arrays, read by several threads, and the number of bytes read.
     fn read(&self, progress: &mut Progress) -> Result<(Vec<Option<Arc<HostMemory>>>, u64)> {
-        let memory = |item: &Item| item.is_read().then(|| HostMemory::new(item.stored.spec.bytes())).transpose();
+        let memory =
+            |item: &Item| (item.route == Route::Copied).then(|| HostMemory::new(item.stored.spec.bytes())).transpose();
         self.check_memory()?;
         let memories = self.arrays.iter().map(memory).collect::<Result<Vec<_>>>()?;
         let mut todo = Vec::new();
         for (item, memory) in self.arrays.iter().zip(&memories) {
             let Some(memory) = memory else { continue };
             // What is decoded is one piece.
-            let step = if item.route == Route::Decoded { usize::MAX } else { PIECE };
-            let pieces = (0..item.stored.bytes.max(1)).step_by(step);
-            todo.extend(pieces.map(|offset| Piece { item, memory, offset }));
+            let step = if let Form::Encoded(_) = item.stored.form { usize::MAX } else { PIECE };
+            for offset in (0..item.stored.bytes.max(1)).step_by(step) {
+                todo.push(Piece { stored: &item.stored, memory, offset, len: step.min(item.stored.bytes - offset) });
+            }
         }
-        let total: usize = todo.iter().map(Piece::len).sum();
+        let total: usize = todo.iter().map(|piece| piece.len).sum();
         let helpers = if total <= ONE_THREAD { 0 } else { parallel::helpers() };
         let done = AtomicU64::new(0);
         let work = |number: usize| {
             let piece: &Piece = &todo[number];
             piece.read()?;
-            done.fetch_add(piece.len() as u64, Ordering::Relaxed);
+            done.fetch_add(piece.len as u64, Ordering::Relaxed);
             Ok(())
         };
         parallel::run(todo.len(), helpers, work, &mut || {
@@ -202,19 +183,11 @@ impl<'a> Loading<'a> {
     }
 
     fn small(&self, item: &Item) -> Result<Buffer> {
-        let (mut elements, mut packed) = ([0u64; SMALL / 8], [0; SMALL / 2]);
+        let mut elements = [0u64; SMALL / 8];
         // SAFETY: the bytes of the words.
         let elements =
             unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast(), item.stored.spec.bytes()) };
-        match item.stored.form {
-            Form::Encoded(code) => code.decode(elements)?,
-            Form::Packed => {
-                let packed = &mut packed[..item.stored.bytes];
-                item.stored.file.read(item.stored.start, packed)?;
-                unpack(packed, elements);
-            }
-            Form::Plain { .. } => item.stored.file.read(item.stored.start, elements)?,
-        }
+        item.stored.read(0, item.stored.bytes, elements)?;
         Buffer::from_bytes(self.device, item.stored.spec.clone(), elements)
     }
 
@@ -240,10 +213,10 @@ impl<'a> Loading<'a> {
 
     /// Checks that there is enough memory, without which the system would end the process.
     fn check_memory(&self) -> Result<()> {
-        let copied = self.arrays.iter().filter(|item| item.is_read());
+        let copied = self.arrays.iter().filter(|item| item.route == Route::Copied);
         let needed: usize = copied.map(|item| item.stored.spec.bytes()).fold(0, usize::saturating_add);
-        let free = |needed| if needed > FEW { available_memory() } else { None };
-        match free(needed) {
+        let free = if needed > FEW { available_memory() } else { None };
+        match free {
             Some(free) if needed > free.saturating_add(pool::kept()) => {
                 let message = format!("The tensors need {needed} bytes of memory, but only {free} are free.");
                 Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message).hint(Reason::TensorsTooLarge))
@@ -254,15 +227,9 @@ impl<'a> Loading<'a> {
 
     /// Checks that no file changed during the read.
     fn check_files(&self) -> Result<()> {
-        let mut last: Option<&Arc<MappedFile>> = None;
-        for item in &self.arrays {
-            let file = item.stored.file;
-            if !last.is_some_and(|last| Arc::ptr_eq(last, file)) {
-                file.check()?;
-            }
-            last = Some(file);
-        }
-        Ok(())
+        let mut files: Vec<_> = self.arrays.iter().map(|item| item.stored.file).collect();
+        files.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        files.iter().try_for_each(|file| file.check())
     }
 }
 
@@ -277,36 +244,26 @@ fn address(stored: &Stored) -> Result<*const u8> {
 
 /// A part of an array that one thread reads.
 struct Piece<'a> {
-    item: &'a Item<'a>,
+    stored: &'a Stored<'a>,
     memory: &'a HostMemory,
     /// Its offset in bytes from the start of the array's data in the file.
     offset: usize,
+    /// Its bytes in the file.
+    len: usize,
 }
 
 impl Piece<'_> {
-    fn len(&self) -> usize {
-        let rest = self.item.stored.bytes - self.offset;
-        if self.item.route == Route::Decoded {
-            rest
-        } else {
-            PIECE.min(rest)
-        }
-    }
-
     fn read(&self) -> Result<()> {
-        let file = self.item.stored.file;
-        let start = self.item.stored.start + self.offset as u64;
+        let (start, len) = match self.stored.form {
+            Form::Encoded(_) => (0, self.memory.len()),
+            Form::Packed => (2 * self.offset, 2 * self.len),
+            Form::Plain { .. } => (self.offset, self.len),
+        };
         // SAFETY: the memory was made for the array's elements, and no other piece has these.
-        let target = |offset, len| unsafe { std::slice::from_raw_parts_mut(self.memory.data().add(offset), len) };
-        if let Form::Encoded(code) = self.item.stored.form {
-            return code.decode(target(0, self.memory.len())).map_err(|error| self.item.stored.about(error));
-        }
-        if self.item.route == Route::Unpacked {
-            let mut packed = vec![0; self.len()];
-            file.read(start, &mut packed)?;
-            unpack(&packed, target(2 * self.offset, 2 * self.len()));
-            return Ok(());
-        }
-        file.read(start, target(self.offset, self.len()))
+        let target = unsafe { std::slice::from_raw_parts_mut(self.memory.data().add(start), len) };
+        self.stored.read(self.offset, self.len, target).map_err(|error| match self.stored.form {
+            Form::Encoded(_) => self.stored.about(error),
+            _ => error,
+        })
     }
 }

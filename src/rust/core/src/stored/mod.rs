@@ -1,6 +1,5 @@
 //! Arrays in files of any format: where their bytes are, and their way to a device.
 
-pub(crate) mod column_major;
 pub mod contained;
 mod load;
 pub(crate) mod packed;
@@ -54,6 +53,22 @@ pub trait Decode: Sync {
 }
 
 impl Stored<'_> {
+    /// Writes to `target` the elements that are stored in `len` bytes from byte `offset` of the array's data on. Other code
+    /// decodes all of them.
+    fn read(&self, offset: usize, len: usize, target: &mut [u8]) -> Result<()> {
+        let start = self.start + offset as u64;
+        match self.form {
+            Form::Encoded(code) => code.decode(target),
+            Form::Packed => {
+                let mut packed = vec![0; len];
+                self.file.read(start, &mut packed)?;
+                packed::unpack(&packed, target);
+                Ok(())
+            }
+            Form::Plain { .. } => self.file.read(start, target),
+        }
+    }
+
     /// Adds the array's name to an error.
     fn about(&self, error: Error) -> Error {
         error.within(&self.label)

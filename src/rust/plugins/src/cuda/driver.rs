@@ -17,12 +17,12 @@ impl fmt::Display for Version {
 
 /// The driver of this machine. It has two parts: the library that programs use, and the kernel's module.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Driver {
-    /// No library was found. The kernel's module may still exist: containers see the host's.
-    Absent { module: Option<String> },
-    /// The newest CUDA that the library supports, and the module's version, such as `"580.65.06"`, if the system
-    /// reports it.
-    Present { cuda: Version, module: Option<String> },
+pub struct Driver {
+    /// The newest CUDA that the library supports; `None` if no library was found.
+    pub cuda: Option<Version>,
+    /// The module's version, such as `"580.65.06"`, if the system reports it. Containers see the host's module, even
+    /// without the library.
+    pub module: Option<String>,
 }
 
 /// The library's name.
@@ -58,19 +58,21 @@ impl DriverSearch {
         let module = std::fs::read_to_string(&self.module).ok().and_then(|text| module_version(&text));
         let by_name = self.by_name.then(|| PathBuf::from(LIBRARY));
         let files = self.folders.iter().map(|folder| folder.join(LIBRARY)).filter(|file| file.is_file());
-        match by_name.into_iter().chain(files).find_map(|library| cuda_version(&library)) {
-            Some(cuda) => Driver::Present { cuda, module },
-            None => Driver::Absent { module },
-        }
+        let cuda = by_name.into_iter().chain(files).find_map(|library| cuda_version(&library));
+        Driver { cuda, module }
     }
 }
 
 /// The driver of this machine, remembered once it is found.
 pub fn driver() -> Driver {
     static FOUND: OnceCell<Driver> = OnceCell::new();
-    let found = FOUND.get_or_try_init(|| match DriverSearch::machine().run() {
-        present @ Driver::Present { .. } => Ok(present),
-        absent @ Driver::Absent { .. } => Err(absent),
+    let found = FOUND.get_or_try_init(|| {
+        let driver = DriverSearch::machine().run();
+        if driver.cuda.is_some() {
+            Ok(driver)
+        } else {
+            Err(driver)
+        }
     });
     found.cloned().unwrap_or_else(|absent| absent)
 }

@@ -114,7 +114,6 @@ fn variable(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The places to search for libraries.
 pub struct LibrarySearch {
     /// The folders, in order.
     pub folders: Vec<PathBuf>,

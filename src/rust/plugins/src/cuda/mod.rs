@@ -18,7 +18,6 @@ use pjrt_base::reason::Reason;
 use std::path::Path;
 use target::CudaTarget;
 
-/// A loaded plugin.
 pub struct Loaded<'a> {
     pub path: &'a Path,
     /// Its attribute with this name, e.g. 13000 for CUDA 13.
@@ -56,10 +55,8 @@ pub fn with_libraries<T>(plugin: &Loaded, create: impl FnOnce() -> Result<T>) ->
 
 /// Refuses a driver that is too old for the plugin.
 fn check_driver(driver: &Driver, target: &CudaTarget) -> Result<()> {
-    let (cuda, module) = match driver {
-        Driver::Absent { module } => return Err(driver_missing(module.as_deref(), target)),
-        Driver::Present { cuda, module } => (*cuda, module),
-    };
+    let Driver { cuda, module } = driver;
+    let Some(cuda) = *cuda else { return Err(driver_missing(module.as_deref(), target)) };
     let Some(needs) = target.needs().filter(|needs| cuda < *needs) else {
         return Ok(());
     };
@@ -77,7 +74,6 @@ fn check_driver(driver: &Driver, target: &CudaTarget) -> Result<()> {
     Err(error)
 }
 
-#[cold]
 fn driver_missing(module: Option<&str>, target: &CudaTarget) -> Error {
     if cfg!(target_os = "macos") {
         return Error::new(Kind::DriverMissing, "CUDA is not available on macOS.");
@@ -118,7 +114,6 @@ fn load(wanted: &'static [Wanted], search: &LibrarySearch, major: Option<u32>) -
     Ok(optional.into_iter().map(|(wanted, _)| wanted).collect())
 }
 
-#[cold]
 fn libraries_missing(missing: &[(&Wanted, Option<String>)], major: Option<u32>) -> Error {
     let names: Vec<String> = missing.iter().map(|(wanted, _)| format!("'{}'", wanted.name)).collect();
     let mut packages: Vec<&str> = missing.iter().map(|(wanted, _)| wanted.package).collect();
@@ -128,18 +123,15 @@ fn libraries_missing(missing: &[(&Wanted, Option<String>)], major: Option<u32>) 
         [name] => format!("The CUDA plugin needs a library that cannot be loaded: {name}."),
         _ => format!("The CUDA plugin needs libraries that cannot be loaded: {}.", names.join(", ")),
     };
-    let mut error = Error::new(Kind::LibraryMissing, message);
-    for why in missing.iter().filter_map(|(_, why)| why.as_deref()) {
-        error = error.hint(why.to_owned());
-    }
-    error
+    let reasons = missing.iter().filter_map(|(_, why)| why.clone());
+    reasons
+        .fold(Error::new(Kind::LibraryMissing, message), Error::hint)
         .hint(Reason::LibrariesInPlugin { names: vec![platform.into()] })
         .hint(format!("Or install the libraries with pip: python3 -m pip install {}", packages.join(" ")))
         .hint(Reason::LibrariesElsewhere)
 }
 
 /// Adds possible causes to the plugin's error.
-#[cold]
 fn explained(error: Error, unavailable: &[&Wanted]) -> Error {
     let mut error = match std::env::var("CUDA_VISIBLE_DEVICES") {
         Ok(shown) => error.hint(format!("CUDA_VISIBLE_DEVICES is '{shown}': the plugin sees no other GPUs.")),

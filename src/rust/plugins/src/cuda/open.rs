@@ -78,18 +78,11 @@ fn open(name: &str) -> std::result::Result<Library, String> {
     unsafe { Library::new(name) }.map_err(|error| error.to_string())
 }
 
-#[cold]
 fn missing(solvers: &[(u32, &Wanted)], tried: Vec<String>) -> Error {
     let names: Vec<String> = solvers.iter().map(|(major, it)| format!("'{}' of CUDA {major}", it.name)).collect();
     let packages: Vec<&str> = solvers.iter().map(|(_, it)| it.package).collect();
-    let mut error = Error::new(
-        Kind::LibraryMissing,
-        format!("NVIDIA's library cuSOLVER cannot be loaded: {}.", names.join(" or ")),
-    );
-    for why in tried {
-        error = error.hint(why);
-    }
-    error.hint(format!(
+    let message = format!("NVIDIA's library cuSOLVER cannot be loaded: {}.", names.join(" or "));
+    tried.into_iter().fold(Error::new(Kind::LibraryMissing, message), Error::hint).hint(format!(
         "Install it with the CUDA toolkit or pip (python3 -m pip install {}), with the version of CUDA that the plugin uses.",
         packages.join(", or ")
     ))

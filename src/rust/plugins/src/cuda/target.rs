@@ -42,13 +42,10 @@ impl CudaTarget {
     pub fn of_loaded(plugin: &Loaded) -> Option<CudaTarget> {
         let reported = plugin.cuda_version.and_then(|version| u32::try_from(version / 1000).ok());
         let target = CudaTarget::of(plugin.path);
-        match reported {
-            Some(major) => {
-                let library = target.map_or_else(Library::default, |target| target.library);
-                Some(CudaTarget { major: Some(major), library })
-            }
-            None => target,
+        if reported.is_none() {
+            return target;
         }
+        Some(CudaTarget { major: reported, library: target.map(|target| target.library).unwrap_or_default() })
     }
 
     /// The libraries that it uses, if known.

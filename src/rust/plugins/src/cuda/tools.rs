@@ -41,7 +41,6 @@ fn is_whole(toolkit: &Path) -> bool {
 }
 
 /// Explains the compiler's error if these files are missing.
-#[cold]
 pub fn explained(error: Error) -> Error {
     if !["ptxas", "libdevice"].iter().any(|file| error.message().contains(file)) {
         return error;

@@ -120,9 +120,7 @@ impl PluginSearch {
             Kind::Plugins if path.is_dir() => {
                 // pip can install into any folder.
                 packages::search(&claim, self);
-                let entries = list(&path);
-                let inner: Vec<_> = entries.iter().filter(|path| path.is_dir()).flat_map(|path| list(path)).collect();
-                self.offer_all(entries.iter().chain(&inner), &claim);
+                self.offer_all(packages::libraries(&path).iter(), &claim);
             }
             Kind::Plugins | Kind::Tpu => {
                 self.offer(&path, &claim);

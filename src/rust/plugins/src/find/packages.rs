@@ -127,7 +127,7 @@ fn module_folder(site: &Path, module: &str) -> Option<PathBuf> {
 }
 
 /// The libraries in a folder, then those in its subfolders.
-fn libraries(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn libraries(folder: &Path) -> Vec<PathBuf> {
     let entries = list(folder);
     let inner = entries.iter().filter(|path| path.is_dir()).flat_map(|path| list(path));
     entries.iter().cloned().chain(inner).filter(|path| names::is_library(path)).collect()

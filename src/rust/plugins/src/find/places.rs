@@ -8,7 +8,6 @@ use std::path::PathBuf;
 const LIBRARIES: [&str; 6] =
     ["usr/local/lib", "usr/lib", "usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "lib"];
 
-/// A place where plugins may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchPlace {
     pub path: PathBuf,

@@ -9,12 +9,8 @@ const MOST_LINKS: usize = 40;
 /// The package folders of a virtual or conda environment, or of any other installation below `prefix`.
 pub(super) fn environment(prefix: &Path) -> Vec<PathBuf> {
     let config = read(&prefix.join("pyvenv.cfg")).unwrap_or_default();
-    let setting = |key: &str| {
-        config
-            .lines()
-            .find_map(|line| line.split_once('=').filter(|(name, _)| name.trim() == key))
-            .map(|(_, v)| v.trim())
-    };
+    let settings = || config.lines().filter_map(|line| line.split_once('='));
+    let setting = |key| settings().find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim());
     let version = setting("version").or_else(|| setting("version_info")).and_then(major_minor);
     let mut sites = below(prefix, version.as_deref());
     if setting("include-system-site-packages").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
@@ -66,12 +62,8 @@ pub(super) fn user_sites(machine: &Machine) -> Vec<PathBuf> {
         return Vec::new();
     }
     let home = machine.home();
-    let base = machine.path("PYTHONUSERBASE");
-    let mut sites = match (&base, &home) {
-        (Some(base), _) => below(base, None),
-        (None, Some(home)) => below(&home.join(".local"), None),
-        _ => Vec::new(),
-    };
+    let base = machine.path("PYTHONUSERBASE").or_else(|| home.as_ref().map(|home| home.join(".local")));
+    let mut sites = base.map_or_else(Vec::new, |base| below(&base, None));
     let (library, below) = match std::env::consts::OS {
         "macos" => (home.map(|home| home.join("Library/Python")), "lib/python/site-packages"),
         "windows" => (machine.path("APPDATA").map(|folder| folder.join("Python")), "site-packages"),

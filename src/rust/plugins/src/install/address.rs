@@ -24,14 +24,10 @@ pub fn redact(text: &str) -> String {
 pub(super) fn parse(text: &str, origin: &str, what: &str) -> Result<Url> {
     let text = text.trim();
     let path = Path::new(text);
-    let parsed = if path.is_absolute() {
-        if path.is_dir() {
-            Url::from_directory_path(path).ok()
-        } else {
-            Url::from_file_path(path).ok()
-        }
-    } else {
-        Url::parse(text).ok()
+    let parsed = match path.is_absolute() {
+        true if path.is_dir() => Url::from_directory_path(path).ok(),
+        true => Url::from_file_path(path).ok(),
+        false => Url::parse(text).ok(),
     };
     parsed.filter(|url| matches!(url.scheme(), "http" | "https" | "file")).ok_or_else(|| {
         let message = format!("{origin} is \"{}\", which is not the URL of {what}.", redact(text));

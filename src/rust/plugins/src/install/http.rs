@@ -23,7 +23,6 @@ const PAGE_TYPES: &str =
 /// The largest index page.
 const MAX_PAGE: usize = 64 << 20;
 
-/// Time limits.
 #[derive(Debug, Clone)]
 pub(super) struct Limits {
     /// For a connection.
@@ -63,7 +62,6 @@ impl From<Error> for HttpFailure {
     }
 }
 
-/// An HTTP client.
 pub(super) struct Http {
     client: reqwest::Client,
     limits: Limits,
@@ -153,7 +151,11 @@ impl Http {
         if transient {
             return Err(HttpFailure::Retry(format!("status {status}")));
         }
-        Err(download_error(url, &format!("status {status}"), status_hint(status)).into())
+        let hint = match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::PROXY_AUTHENTICATION_REQUIRED => LOGIN_HINT,
+            _ => INDEX_HINT,
+        };
+        Err(download_error(url, &format!("status {status}"), hint).into())
     }
 
     /// The next piece of an answer's body; `None` at its end.
@@ -191,7 +193,6 @@ impl Http {
         }
     }
 
-    /// Reads an index page.
     pub fn page(&self, url: &Url, watch: &mut Watch<'_>) -> Result<Answer> {
         self.retrying(url, watch, |watch| {
             let accept = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(PAGE_TYPES))]);
@@ -275,7 +276,6 @@ fn certificates(machine: &dyn Machine) -> Vec<Certificate> {
     found
 }
 
-/// The error for a failed request.
 fn failure(error: reqwest::Error) -> HttpFailure {
     let hopeless = error.is_builder() || error.is_redirect();
     let url = error.url().cloned();
@@ -306,15 +306,7 @@ const CERTIFICATE_HINT: &str = "Install the system's certificates (package ca-ce
                                 a file with the certificate of your proxy or index.";
 const LOGIN_HINT: &str = "If the index asks for a login, set PJRT_INDEX_URL to https://user:password@host/path.";
 
-fn status_hint(status: StatusCode) -> &'static str {
-    match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::PROXY_AUTHENTICATION_REQUIRED => LOGIN_HINT,
-        _ => INDEX_HINT,
-    }
-}
-
 /// The error for a failed download from `url`, with a reason and a hint.
-#[cold]
 pub(super) fn download_error(url: &Url, reason: &str, hint: &str) -> Error {
     let message = format!("Cannot download <{}>: {reason}.", redact(url.as_str()));
     Error::new(Kind::Download, message).hint(hint)

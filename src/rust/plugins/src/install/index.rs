@@ -7,7 +7,7 @@ use super::manifest::PlatformRelease;
 use super::plan::Piece;
 use super::watch::Watch;
 use super::{page, pip};
-use crate::cuda::{self, Driver, Version};
+use crate::cuda::{self, Version};
 use crate::find::machine::numbers;
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
@@ -29,7 +29,7 @@ pub(super) trait Machine {
     /// The index that the machine's pip uses.
     fn pip_index(&self, watch: &mut Watch<'_>) -> Result<Option<String>>;
     /// The CUDA version that the machine's driver supports; `None` without a driver.
-    fn cuda_driver(&self) -> Option<(u32, u32)>;
+    fn cuda_driver(&self) -> Option<Version>;
 }
 
 /// The machine that runs this code.
@@ -50,11 +50,8 @@ impl Machine for ThisMachine {
         pip::default_index(watch)
     }
 
-    fn cuda_driver(&self) -> Option<(u32, u32)> {
-        match cuda::driver() {
-            Driver::Present { cuda: Version(major, minor), .. } => Some((major, minor)),
-            Driver::Absent { .. } => None,
-        }
+    fn cuda_driver(&self) -> Option<Version> {
+        cuda::driver().cuda
     }
 }
 
@@ -140,7 +137,6 @@ pub(super) fn locate(
 }
 
 /// The error for a page without the wheel, with the newest versions on the page.
-#[cold]
 fn not_listed(folder: &Url, links: &[page::Link], wheel: &Piece, target: PlatformRelease) -> Error {
     let mut versions: Vec<_> = links.iter().filter_map(|link| address::wheel_version(&link.file)).collect();
     versions.sort_by_cached_key(|version| numbers(version));

@@ -10,14 +10,13 @@ use std::path::Path;
 /// The largest file, in bytes: so that sums of sizes are numbers, too.
 const MAX_SIZE: u64 = 1 << 53;
 
-/// The contents of the manifest.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     #[serde(default, rename = "plugin")]
-    plugins: Vec<ManifestEntry>,
+    pub(super) plugins: Vec<ManifestEntry>,
     #[serde(default, rename = "library")]
-    libraries: Vec<Library>,
+    pub(super) libraries: Vec<Library>,
 }
 
 /// A plugin for one operating system and processor.
@@ -143,16 +142,6 @@ impl Manifest {
     /// The total download size of a plugin.
     fn bytes(&self, plugin: &ManifestEntry) -> Option<u64> {
         plugin.bytes.map(|bytes| bytes + self.libraries(plugin).map(|l| l.bytes).sum::<u64>())
-    }
-
-    #[cfg(test)]
-    pub(super) fn entries(&self) -> &[ManifestEntry] {
-        &self.plugins
-    }
-
-    #[cfg(test)]
-    pub(super) fn wheels(&self) -> &[Library] {
-        &self.libraries
     }
 }
 

@@ -20,6 +20,7 @@ mod unpack;
 mod verify;
 mod watch;
 
+use crate::find::machine::{list, name};
 use crate::library;
 pub use address::redact as redacted;
 use http::{Http, Limits};
@@ -151,10 +152,8 @@ pub fn refused(store: Store<'_>) -> Vec<(Installed, String)> {
 
 /// The folders in `store`.
 fn platforms(store: Store<'_>) -> Vec<String> {
-    let names = std::fs::read_dir(store.folder()).into_iter().flatten().flatten();
-    let mut names: Vec<_> = names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort_unstable();
-    names
+    let folders = list(store.folder());
+    folders.iter().map(|path| name(path)).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 /// Removes all of a platform's plugins from `cache_dir`, or one version, and returns the removed folders with their sizes

@@ -55,16 +55,12 @@ fn help(command: &[&str], keep_library_path: bool, watch: &mut Watch<'_>) -> Res
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn();
-    match started {
-        Ok(mut child) => {
-            let text = read(&mut child, watch);
-            // Leave no process behind. If all went well, it has exited already.
-            let _ = child.kill();
-            let _ = child.wait();
-            text
-        }
-        Err(_) => Ok(None),
-    }
+    let Ok(mut child) = started else { return Ok(None) };
+    let text = read(&mut child, watch);
+    // Leave no process behind. If all went well, it has exited already.
+    let _ = child.kill();
+    let _ = child.wait();
+    text
 }
 
 /// The output of `child`, read on another thread so that the caller can cancel meanwhile.

@@ -231,23 +231,17 @@ fn choose<'a>(entries: &[&'a ManifestEntry], name: &str, machine: &dyn Machine) 
     if !by_driver {
         return Ok(entries.first().copied());
     }
-    let majors: Vec<_> = entries.iter().filter_map(|e| e.cuda).collect();
-    let hint = |error: Error| {
-        error.hint(Reason::PluginUndecided { names: majors.iter().map(|major| format!("{name}{major}")).collect() })
-    };
+    let names = entries.iter().filter_map(|e| Some(format!("{name}{}", e.cuda?))).collect();
+    let undecided = Reason::PluginUndecided { names };
     let Some(driver) = machine.cuda_driver() else {
-        return Err(hint(Error::new(
-            Kind::DriverMissing,
-            "There is no NVIDIA driver on this machine, which decides which plugin to install.",
-        )));
+        let message = "There is no NVIDIA driver on this machine, which decides which plugin to install.";
+        return Err(Error::new(Kind::DriverMissing, message).hint(undecided));
     };
     let found = entries.iter().find(|e| e.cuda.is_none_or(|major| major <= driver.0));
     found.copied().map(Some).ok_or_else(|| {
-        let message = format!(
-            "The NVIDIA driver on this machine runs CUDA {}.{} at most, and no plugin supports that.",
-            driver.0, driver.1
-        );
-        hint(Error::new(Kind::DriverTooOld, message).hint("Update the driver."))
+        let message =
+            format!("The NVIDIA driver on this machine runs CUDA {driver} at most, and no plugin supports that.");
+        Error::new(Kind::DriverTooOld, message).hint("Update the driver.").hint(undecided)
     })
 }
 
@@ -262,7 +256,6 @@ fn release_url(url: &str, entry: &ManifestEntry, version: Option<&str>) -> Resul
 }
 
 /// The error if no entry fits a request, with alternatives.
-#[cold]
 fn nothing_fits(request: &Request<'_>, manifest: &Manifest, target: PlatformRelease) -> Error {
     let (name, platform) = (request.name, manifest.platform(request.name));
     let where_from = match request.source {

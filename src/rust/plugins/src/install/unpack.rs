@@ -186,7 +186,6 @@ impl Destination<'_, '_> {
     }
 }
 
-#[cold]
 fn broken(archive: &str, reason: &dyn std::fmt::Display) -> Error {
     Error::new(Kind::PluginInvalid, format!("\"{archive}\" cannot be unpacked: {reason}."))
         .hint("Nothing was installed.")

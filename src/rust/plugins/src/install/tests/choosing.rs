@@ -29,7 +29,7 @@ fn files(plan: &Plan) -> Vec<&str> {
 #[test]
 fn the_manifest_is_complete_and_consistent() {
     let manifest = real();
-    for entry in manifest.entries() {
+    for entry in &manifest.plugins {
         let name = format!("{} {}", entry.name(), entry.version);
         match (&entry.project, &entry.url) {
             (Some(_), None) => {
@@ -43,12 +43,12 @@ fn the_manifest_is_complete_and_consistent() {
         }
         assert_eq!(manifest.libraries(entry).next().is_some(), entry.cuda.is_some(), "{name}");
     }
-    for wheel in manifest.wheels() {
+    for wheel in &manifest.libraries {
         assert!(wheel.file.contains(&wheel.version) && wheel.sha256.len() == 64, "{}", wheel.file);
         assert!(wheel.unpacked > wheel.bytes / 2 && wheel.bytes > 1000, "{}", wheel.file);
     }
-    let mut hashes: Vec<_> = manifest.entries().iter().filter_map(|e| e.sha256.as_ref()).collect();
-    hashes.extend(manifest.wheels().iter().map(|wheel| &wheel.sha256));
+    let mut hashes: Vec<_> = manifest.plugins.iter().filter_map(|e| e.sha256.as_ref()).collect();
+    hashes.extend(manifest.libraries.iter().map(|wheel| &wheel.sha256));
     let all = hashes.len();
     hashes.sort_unstable();
     hashes.dedup();

@@ -17,6 +17,7 @@ use super::plan::{Piece, Plan};
 use super::verify::Sha256;
 use super::watch::Watch;
 use super::{carry_out, installed_on, Installed, PluginSource, Request, Store};
+use crate::cuda::Version;
 use pjrt_base::error::Result;
 use std::collections::HashMap;
 use std::io::Write;
@@ -44,8 +45,8 @@ impl Machine for Invented {
     fn pip_index(&self, _: &mut Watch<'_>) -> Result<Option<String>> {
         Ok(self.pip.map(str::to_string))
     }
-    fn cuda_driver(&self) -> Option<(u32, u32)> {
-        self.driver
+    fn cuda_driver(&self) -> Option<Version> {
+        self.driver.map(|(major, minor)| Version(major, minor))
     }
 }
 
