@@ -19,7 +19,7 @@ use older::{MESH_AXES, NEWER};
 use pjrt_base::error::{Error, Kind, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
 use pjrt_ir::module::annotations::is_dynamic;
 use pjrt_ir::module::mesh;
-use pjrt_ir::module::Module;
+use pjrt_ir::module::{Module, Operation};
 use pjrt_ir::text::{self, end_of_brackets};
 
 /// In the error of XLA for an operation of a dynamic size.
@@ -110,6 +110,16 @@ impl Program {
                 Err(unfixed)
             }
             Err(_) => Ok(None),
+        }
+    }
+}
+
+/// Replaces each operation in the regions of another one, the innermost first, by those that `replace` adds to its block.
+fn replace_each(operation: &mut Operation, replace: &mut impl FnMut(Operation, &mut Vec<Operation>)) {
+    for block in operation.regions.iter_mut().flat_map(|region| &mut region.blocks) {
+        for mut operation in std::mem::take(&mut block.operations) {
+            replace_each(&mut operation, replace);
+            replace(operation, &mut block.operations);
         }
     }
 }
