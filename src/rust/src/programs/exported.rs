@@ -25,17 +25,13 @@ const PARTS: usize = 2;
 
 /// An exported function from the bytes of its file, or its derivative of an order.
 pub fn exported_new(content: &[u8], order: i32) -> Result<Robj> {
-    of_jax(content, order)
+    room::check_room(content.len(), "to read the exported function")?;
+    Ok(object(ExportedProgram::of_jax(content, order.max(0) as usize)?))
 }
 
 /// The same from a file.
 pub fn exported_read(path: &str, order: i32) -> Result<Robj> {
-    of_jax(&mmap::read(Path::new(path))?, order)
-}
-
-fn of_jax(content: &[u8], order: i32) -> Result<Robj> {
-    room::check_room(content.len(), "to read the exported function")?;
-    Ok(object(ExportedProgram::of_jax(content, order.max(0) as usize)?))
+    exported_new(&mmap::read(Path::new(path))?, order)
 }
 
 /// The handle of a function.
@@ -110,13 +106,12 @@ fn facts(function: &ExportedProgram, weights: Robj) -> Robj {
     let outputs = arrays(&exported.output_names, exported.output_paths(), &exported.outputs);
     let available = exported.custom_calls.iter().map(|target| has_handler(function, target)).collect::<Vec<_>>();
     let custom_calls = vec![("target", exported.custom_calls.clone().into()), ("available", available.into())];
-    let output_tree = if exported.order > 0 { arguments(&exported.out_tree) } else { tree(&exported.out_tree) };
     let mut facts: Vec<(&str, Robj)> = vec![
         ("name", exported.function.as_str().into()),
         ("inputs", table(inputs, exported.inputs.len())),
         ("outputs", table(outputs, exported.outputs.len())),
-        ("input_tree", arguments(&exported.in_tree)),
-        ("output_tree", output_tree),
+        ("input_tree", tree(&exported.in_tree.clone().with_argument_names())),
+        ("output_tree", tree(&exported.result())),
     ];
     if !is_jax {
         facts.push(("weights", weights));
@@ -218,14 +213,6 @@ pub fn shape(dims: &[String]) -> Robj {
     match dims.iter().map(|dim| dim.parse::<i64>()).collect::<std::result::Result<Vec<_>, _>>() {
         Ok(numbers) => sexp::robj(sexp::new_whole_numbers(&numbers)),
         Err(_) => dims.iter().map(String::as_str).collect::<Vec<_>>().into(),
-    }
-}
-
-/// The positional and named arguments.
-fn arguments(pair: &Tree) -> Robj {
-    match pair {
-        Tree::Tuple(parts) if parts.len() == 2 => list!(args = tree(&parts[0]), kwargs = tree(&parts[1])).into(),
-        other => tree(other),
     }
 }
 

@@ -90,16 +90,18 @@ impl Callable {
 
     /// For each input, the output that replaces it.
     fn sources(&self, wanted: &Wanted) -> Result<Vec<Option<usize>>> {
-        self.check(wanted)?;
+        let (known, mut seen) = (self.names(), HashSet::new());
+        if let Some(name) = wanted.names().into_iter().find(|name| !known.contains(name) || !seen.insert(*name)) {
+            let message = format!("`state` must name arguments of the function, each once: got `{name}`.");
+            return Err(invalid(message).hint(format!("The arguments are {}.", quoted_list(known.into_iter()))));
+        }
         let inputs: Vec<String> = self.input_paths().iter().map(|path| normal(path)).collect();
         let outputs: Vec<String> = match self.output_paths() {
             Some(paths) => paths.iter().map(|path| normal(path)).collect(),
             None => (0..self.outputs.len()).map(|i| i.to_string()).collect(),
         };
-        let mut at: HashMap<&str, usize> = HashMap::new();
-        outputs.iter().enumerate().for_each(|(i, path)| {
-            at.entry(path).or_insert(i);
-        });
+        // Of several outputs with a path, the first.
+        let at: HashMap<&str, usize> = outputs.iter().enumerate().rev().map(|(i, path)| (path.as_str(), i)).collect();
         let (mut sources, mut used) = (vec![None; self.inputs.len()], HashSet::new());
         // An output belongs to one input, with its type.
         let mut replace = |row: usize, output: Option<usize>| {
@@ -126,17 +128,6 @@ impl Callable {
         }
         self.match_structures(wanted, &mut sources, &used)?;
         Ok(sources)
-    }
-
-    fn check(&self, wanted: &Wanted) -> Result<()> {
-        let (known, mut seen) = (self.names(), HashSet::new());
-        match wanted.names().into_iter().find(|name| !known.contains(name) || !seen.insert(*name)) {
-            None => Ok(()),
-            Some(name) => {
-                let message = format!("`state` must name arguments of the function, each once: got `{name}`.");
-                Err(invalid(message).hint(format!("The arguments are {}.", quoted_list(known.into_iter()))))
-            }
-        }
     }
 
     /// Where a chosen output is, in normal form.

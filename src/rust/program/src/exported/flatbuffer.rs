@@ -28,13 +28,9 @@ impl<'a> Buffer<'a> {
     }
 
     fn spend(&self, bytes: usize) -> Result<()> {
-        match self.budget.get().checked_sub(bytes) {
-            Some(rest) => {
-                self.budget.set(rest);
-                Ok(())
-            }
-            None => Err(damaged("its parts overlap")),
-        }
+        let rest = self.budget.get().checked_sub(bytes).ok_or_else(|| damaged("its parts overlap"))?;
+        self.budget.set(rest);
+        Ok(())
     }
 
     fn bytes(&self, at: usize, len: usize) -> Result<&'a [u8]> {

@@ -2,29 +2,23 @@
 
 use crate::names::is_generated;
 use pjrt_ir::bytecode::Symbols;
+use pjrt_ir::module::is_listed;
 use std::collections::HashMap;
 
 /// The function that has the arguments' names where `main` only computes symbolic dimensions for it.
 const WRAPPED: &str = "_wrapped_jax_export_main";
 
 /// Custom calls that compilers replace, by target or its beginning: they need no handler.
-const OF_COMPILERS: [&str; 8] = [
-    "Sharding",
-    "SPMDFullToShardShape",
-    "SPMDShardToFullShape",
-    "shape_assertion",
-    "annotate_device_placement",
-    "LayoutConstraint",
-    "ApproxTopK",
-    "PartialReduce",
-];
+const OF_COMPILERS: &str =
+    "Sharding SPMDFullToShardShape SPMDShardToFullShape shape_assertion annotate_device_placement \
+                            LayoutConstraint ApproxTopK PartialReduce";
 const PREFIXES_OF_COMPILERS: [&str; 4] = ["xla.sdy.", "stablehlo.", "mhlo.", "chlo."];
 
 /// The custom calls that need a handler.
 pub(super) fn targets(symbols: &mut Symbols) -> Vec<String> {
     let mut targets = std::mem::take(&mut symbols.targets);
     targets.retain(|target| {
-        !OF_COMPILERS.contains(&target.as_str()) && !PREFIXES_OF_COMPILERS.iter().any(|start| target.starts_with(start))
+        !is_listed(OF_COMPILERS, target) && !PREFIXES_OF_COMPILERS.iter().any(|start| target.starts_with(start))
     });
     targets
 }
