@@ -214,7 +214,7 @@ fn layouts(specs: &[&Spec]) -> Strings {
 }
 
 /// Positions counted from 0 as R counts them; NA for none.
-fn positions(found: impl Iterator<Item = Option<usize>>) -> Robj {
+pub fn positions(found: impl Iterator<Item = Option<usize>>) -> Robj {
     let positions: Vec<_> = found.map(|i| i.map_or(Rint::na(), |i| Rint::from(i as i32 + 1))).collect();
     Integers::from_values(positions).into()
 }

@@ -1,5 +1,6 @@
 //! Functions that JAX and PyTorch exported. What R shows of one is a list that is made when it is first needed.
 
+use crate::programs::executable;
 use crate::r::conditions::Result;
 use crate::r::handle::{self, sent, EmptyHandle};
 use crate::r::sexp::{self, Protected};
@@ -96,12 +97,9 @@ fn facts(function: &ExportedProgram, weights: Robj) -> Robj {
     inputs.push(("kept", rows.clone().map(|row| exported.is_kept(row)).collect::<Vec<_>>().into()));
     if is_jax {
         let is_donated = |row| function.taken(row).is_some_and(|input| input.is_donated);
-        let alias = |row| match function.taken(row).and_then(|input| input.alias) {
-            Some(output) => Rint::from(output as i32 + 1),
-            None => Rint::na(),
-        };
+        let alias = |row| function.taken(row).and_then(|input| input.alias);
         inputs.push(("donated", rows.clone().map(is_donated).collect::<Vec<_>>().into()));
-        inputs.push(("alias", rows.map(alias).collect::<Integers>().into()));
+        inputs.push(("alias", executable::positions(rows.map(alias))));
     }
     let outputs = arrays(&exported.output_names, exported.output_paths(), &exported.outputs);
     let available = exported.custom_calls.iter().map(|target| has_handler(function, target)).collect::<Vec<_>>();
@@ -223,16 +221,12 @@ fn tree(node: &Tree) -> Robj {
         Tree::None => ().into(),
         Tree::Tuple(children) | Tree::List(children) => unnamed(children).into(),
         Tree::Dict(children) => {
-            let (names, children): (Vec<_>, Vec<_>) =
-                children.iter().map(|(name, child)| (name.as_str(), tree(child))).unzip();
-            let mut list: Robj = List::from_values(children).into();
-            // Names only fail for values that cannot have any.
-            let _ = list.set_names(names);
-            list
+            List::from_pairs(children.iter().map(|(name, child)| (name.as_str(), tree(child)))).into()
         }
         Tree::Custom { name, children, keys } => {
             let mut list: Robj = unnamed(children).into();
             if keys.iter().any(|key| *key != Key::Position) {
+                // Names only fail for values that cannot have any.
                 let _ = list.set_names(keys.iter().map(Key::name));
             }
             let _ = list.set_attrib("type", name.as_str());

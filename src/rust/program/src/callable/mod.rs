@@ -241,24 +241,26 @@ impl Callable {
             let bad = quoted_list(bad.into_iter());
             bail!(InvalidInput, "`arguments` must be unique names without dots and brackets: got {bad}.");
         }
-        self.arguments = self.arguments.renamed(names)?;
+        let elements = names.iter().zip(self.arguments.elements()).map(|(name, (_, element))| (name, element));
+        self.arguments = Nested::list(&elements.collect::<Vec<_>>())?;
         Ok(self)
     }
 }
 
 /// Names in backticks, of which the first are shown.
 pub fn quoted_list<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    abbreviated(names.map(|name| format!("`{name}`")).collect(), 8).join(", ")
+    abbreviated(names.map(|name| format!("`{name}`")).collect())
 }
 
-/// At most so many lines; otherwise the last one says how many more there are.
-fn abbreviated(mut lines: Vec<String>, most: usize) -> Vec<String> {
-    if lines.len() > most {
-        let more = lines.len() - (most - 2);
-        lines.truncate(most - 2);
-        lines.push(format!("... {more} more"));
+/// A list in words. A long one ends with how many more there are.
+fn abbreviated(mut items: Vec<String>) -> String {
+    const MOST: usize = 8;
+    if items.len() > MOST {
+        let more = items.len() - (MOST - 2);
+        items.truncate(MOST - 2);
+        items.push(format!("... {more} more"));
     }
-    lines
+    items.join(", ")
 }
 
 fn kind_of(value: &Value) -> String {

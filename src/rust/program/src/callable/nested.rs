@@ -118,10 +118,4 @@ impl Nested {
         let left: Result<Vec<_>> = left.map(|(name, part)| Ok((name, part.without(used)?))).collect();
         Self::join(&left?, kind == Kind::NamedList)
     }
-
-    /// The same list with other names of its elements.
-    pub fn renamed(&self, names: &[&str]) -> Result<Nested> {
-        let elements = names.iter().zip(self.elements());
-        Nested::list(&elements.map(|(name, (_, element))| (name, element)).collect::<Vec<_>>())
-    }
 }

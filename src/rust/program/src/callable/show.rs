@@ -185,9 +185,9 @@ impl Callable {
                 inputs.push(format!("{}: {}{donated}", paths[row], self.inputs[row].kind));
             }
         }
-        let outputs = abbreviated(self.outputs.clone(), 8).join(", ");
+        let outputs = abbreviated(self.outputs.clone());
         let outputs = if self.outputs.len() == 1 { outputs } else { format!("({outputs})") };
-        format!("{}({}) -> {outputs}", self.name, abbreviated(inputs, 8).join(", "))
+        format!("{}({}) -> {outputs}", self.name, abbreviated(inputs))
     }
 
     fn argument_lines(&self, has_weights: bool, is_shown: impl Fn(&str) -> bool) -> Result<Vec<String>> {

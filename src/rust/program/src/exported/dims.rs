@@ -159,21 +159,15 @@ fn propagate(equations: &[Equation<'_>], values: &mut Values) -> Result<()> {
         for equation in equations {
             let Some(linear) = equation.expression.linear(values) else { continue };
             let Some((variable, factor)) = linear.variable else { continue };
-            let rest = equation.size.checked_sub(linear.constant);
-            match rest.filter(|rest| rest.checked_rem(factor) == Some(0)) {
-                Some(rest) => assign(values, &variable, rest / factor, || equation.shown())?,
-                None => return Err(contradiction(equation, values, None)),
-            }
+            let Equation { input, dimension, text, size, .. } = equation;
+            let rest = size.checked_sub(linear.constant).filter(|rest| rest.checked_rem(factor) == Some(0));
+            let Some(rest) = rest else { return Err(contradiction(equation, values, None)) };
+            let source = || format!("Dimension {dimension} of `{input}` is `{text}` = {size}");
+            assign(values, &variable, rest / factor, source)?;
         }
         if values.len() == before {
             return Ok(());
         }
-    }
-}
-
-impl Equation<'_> {
-    fn shown(&self) -> String {
-        format!("Dimension {} of `{}` is `{}` = {}", self.dimension, self.input, self.text, self.size)
     }
 }
 

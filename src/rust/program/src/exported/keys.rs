@@ -91,14 +91,9 @@ pub(super) fn name(node: &mut Tree, ways: &[Option<Way>], types: &mut Types, dep
 /// The root of the ways to a tree's leaves, if they agree on it.
 pub(super) fn root(tree: &Tree, ways: &[Option<Way>]) -> Option<String> {
     let mut found: Option<&str> = None;
-    let agree = tree.every_leaf(0, &mut |leaf, depth| match ways.get(leaf).and_then(Option::as_ref) {
-        None => true,
-        Some(way) => {
-            let is_whole = way.keys.len() == depth && !way.root.is_empty();
-            let is_same = found.is_none_or(|root| root == way.root);
-            found = Some(&way.root);
-            is_whole && is_same
-        }
+    let agree = tree.every_leaf(0, &mut |leaf, depth| {
+        let Some(way) = ways.get(leaf).and_then(Option::as_ref) else { return true };
+        way.keys.len() == depth && !way.root.is_empty() && *found.get_or_insert(&way.root) == way.root
     });
     found.filter(|root| agree && !root.bytes().all(|byte| byte.is_ascii_digit())).map(str::to_owned)
 }

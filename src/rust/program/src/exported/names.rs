@@ -47,14 +47,11 @@ impl Names {
     /// The name of each argument, or its path if the program has none.
     pub fn of_inputs(&self, paths: &[String]) -> Vec<String> {
         // A part of an argument that is not in the program has the same root as the others.
-        let mut roots = HashMap::new();
-        for (path, name) in paths.iter().zip(&self.arguments) {
-            if let (Some((argument, rest)), Some(name)) = (argument(path), name) {
-                if let Some(root) = name.strip_suffix(rest).filter(|root| !root.is_empty()) {
-                    roots.insert(argument, root.to_owned());
-                }
-            }
-        }
+        let roots = paths.iter().zip(&self.arguments).filter_map(|(path, name)| {
+            let (argument, rest) = argument(path)?;
+            Some((argument, name.as_ref()?.strip_suffix(rest).filter(|root| !root.is_empty())?))
+        });
+        let roots: HashMap<&str, &str> = roots.collect();
         let guess = |path: &String| {
             let (argument, rest) = argument(path)?;
             roots.get(argument).map(|root| format!("{root}{rest}"))

@@ -96,7 +96,7 @@ impl<'m> Refiner<'m> {
 
     /// The type of a result with these sizes, which must match those that are fixed already.
     fn of_sizes(&self, source: &Operation, result: usize, dims: Vec<i64>) -> Result<Type> {
-        let declared = source.results.get(result).map(|&result| self.source.type_of(result));
+        let declared = source.results.get(result).map(|&result| self.declared(result));
         let kind = declared.filter(|kind| kind.as_tensor().is_some());
         let kind = kind.ok_or_else(|| strange("a result that is not an array"))?;
         with_sizes(kind, &dims).ok_or_else(|| unrefined(source, &format!("would have a result of shape {dims:?}")))
@@ -121,7 +121,7 @@ impl<'m> Refiner<'m> {
             }
             // JAX before 0.9 wrote operations of CHLO in this way.
             "mhlo.topk" => {
-                let declared = source.results.first().and_then(|&first| self.source.type_of(first).dims());
+                let declared = source.results.first().and_then(|&first| self.declared(first).dims());
                 return self.top_k(source, operands, declared.and_then(<[i64]>::last));
             }
             _ if target.strip_prefix("mhlo.").is_some_and(|name| OF_CHLO.contains(&name)) => {

@@ -7,7 +7,7 @@ use pjrt_ir::module::{is_elementwise, is_listed, shown, Attribute, Element, Gath
 impl Refiner<'_> {
     /// The types of an operation's results. Those that are fixed in the source stay.
     pub(super) fn result_types(&self, source: &Operation, operation: &Operation) -> Result<Vec<Type>> {
-        let declared: Vec<&Type> = source.results.iter().map(|&result| self.source.type_of(result)).collect();
+        let declared: Vec<&Type> = source.results.iter().map(|&result| self.declared(result)).collect();
         if declared.iter().all(|kind| kind.is_static()) {
             return Ok(declared.into_iter().cloned().collect());
         }

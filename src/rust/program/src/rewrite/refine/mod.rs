@@ -32,8 +32,10 @@ struct Special {
     known: Vec<Option<Known>>,
 }
 
+#[derive(Default)]
 struct Refiner<'m> {
-    source: &'m Module,
+    /// The types of the source's values, as it declares them.
+    declared: &'m [Type],
     functions: HashMap<&'m str, &'m Operation>,
     types: Vec<Type>,
     known: HashMap<Value, Known>,
@@ -73,21 +75,8 @@ pub fn refine(source: &Module, dims: &[Vec<i64>], constants: &[(usize, i32)]) ->
     };
     let body = main.block(0).ok_or_else(|| strange("a function with several blocks"))?;
     let names = functions.keys().map(|&name| Name::from(name)).collect();
-    let mut refiner = Refiner {
-        source,
-        functions,
-        types: Vec::new(),
-        known: HashMap::new(),
-        sums: HashMap::new(),
-        built: Vec::new(),
-        special: HashMap::new(),
-        names,
-        taken: HashSet::new(),
-        depth: 0,
-        values: HashMap::new(),
-        out: Vec::new(),
-        left: 100_000 + 100 * count(&source.root),
-    };
+    let left = 100_000 + 100 * count(&source.root);
+    let mut refiner = Refiner { declared: &source.types, functions, names, left, ..Refiner::default() };
     let mut block = Block::default();
     let mut kept = Vec::new();
     let mut given = dims.iter();
@@ -145,6 +134,11 @@ impl<'m> Refiner<'m> {
         let mut function = Operation { regions: vec![Region { blocks: vec![block] }], ..like(source, Vec::new()) };
         function.set("function_type", Attribute::Type(shape));
         function
+    }
+
+    /// The type of a value of the source.
+    fn declared(&self, value: Value) -> &'m Type {
+        &self.declared[value.0 as usize]
     }
 
     /// The type of a new value.
@@ -233,7 +227,7 @@ impl<'m> Refiner<'m> {
     fn plain(&mut self, source: &'m Operation, operands: Vec<Value>) -> Result<Vec<Value>> {
         let mut operation = like(source, operands);
         if let [result] = source.results[..] {
-            if let Some((element, dims, integers)) = self.folded(&operation, self.source.type_of(result)) {
+            if let Some((element, dims, integers)) = self.folded(&operation, self.declared(result)) {
                 return Ok(vec![self.integers(dims, element, integers)]);
             }
         }

@@ -8,7 +8,7 @@ impl<'m> Refiner<'m> {
     /// The types of a region's arguments, as they are declared.
     pub(super) fn region_types(&self, region: &Region) -> Vec<Type> {
         let arguments = region.blocks.iter().flat_map(|block| &block.arguments);
-        arguments.map(|&argument| self.source.type_of(argument).clone()).collect()
+        arguments.map(|&argument| self.declared(argument).clone()).collect()
     }
 
     /// Builds a region with arguments of these types, and of these integers where they are known; with what it returns.
