@@ -28,9 +28,7 @@ struct Meta {
     input_locations: Vec<Location>,
     #[serde(default)]
     unused_inputs: Vec<(Location, Signature)>,
-    #[serde(default)]
     input_pytree_spec: Option<String>,
-    #[serde(default)]
     output_pytree_spec: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! Barriers behind constants that a compiler would misread.
 
 use super::folding::misread_constants;
-use super::{changed, replace_each, Change};
+use super::{changed, replace_each};
 use crate::program::{Format, Program};
 use pjrt_base::error::Result;
 use pjrt_ir::hlo;
@@ -38,10 +38,7 @@ fn in_text(code: &[u8], constants: &HashSet<Value>) -> Option<Vec<u8>> {
         let name = String::from_utf8_lossy(&code[place.name.clone()]);
         let kind = String::from_utf8_lossy(&code[place.kind.clone()]);
         let barrier = format!("\n%{name} = stablehlo.optimization_barrier %pjrt_{name} : {kind}");
-        [
-            Change { from: place.name.start, to: place.name.start, text: "pjrt_".into() },
-            Change { from: place.kind.end, to: place.kind.end, text: barrier },
-        ]
+        [(place.name.start..place.name.start, "pjrt_".into()), (place.kind.end..place.kind.end, barrier)]
     });
     changed(code, changes.collect())
 }
