@@ -140,7 +140,6 @@ pub fn executable_memory_stats(executable: &Executable) -> Result<Robj> {
     named_numbers(stats.into_iter().map(|(name, bytes)| (name, number(bytes))))
 }
 
-/// The plugin's fingerprint of the executable.
 pub fn executable_fingerprint(executable: &Executable) -> Result<Robj> {
     Ok(executable.fingerprint()?.into())
 }

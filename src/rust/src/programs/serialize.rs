@@ -57,7 +57,6 @@ pub fn buffer_serialize(buffer: &Buffer) -> Result<Robj> {
     Ok(Raw::from_bytes(&bytes).into())
 }
 
-/// The bytes of a program.
 pub fn program_serialize(program: &Program) -> Result<Robj> {
     Ok(Raw::from_bytes(&contained::contain_program(program)?).into())
 }

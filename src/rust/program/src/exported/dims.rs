@@ -114,12 +114,10 @@ pub fn variables<'a>(shapes: impl Iterator<Item = &'a Shape>) -> Result<BTreeSet
 
 fn find<'a, 'b>(inputs: &'b [Input<'a>], name: &str) -> Result<Option<&'b Input<'a>>> {
     let wanted = normal(name);
-    let has_name = |input: &&Input<'_>| normal(input.name) == wanted;
-    let mut found = inputs.iter().filter(has_name);
+    let mut found = inputs.iter().filter(|input| normal(input.name) == wanted);
     match (found.next(), found.next()) {
-        (Some(input), None) => Ok(Some(input)),
         (Some(_), Some(_)) => bail!(InvalidInput, "The name `{name}` fits several inputs."),
-        _ => Ok(inputs.iter().find(|input| normal(input.path) == wanted)),
+        (one, _) => Ok(one.or_else(|| inputs.iter().find(|input| normal(input.path) == wanted))),
     }
 }
 

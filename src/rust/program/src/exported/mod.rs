@@ -72,7 +72,6 @@ impl Framework {
     }
 }
 
-/// An exported function.
 #[derive(Debug, Clone, Default)]
 pub struct Exported {
     pub framework: Framework,

@@ -56,6 +56,9 @@ const CHILDREN: usize = 1;
 const NAMES: usize = 2;
 const CUSTOM_NAME: usize = 3;
 
+/// Positional and named ones.
+type Arguments<'a> = (&'a [Tree], &'a [(String, Tree)]);
+
 impl Tree {
     /// Reads a tree; returns it with the number of its leaves.
     ///
@@ -196,7 +199,7 @@ impl Tree {
     }
 
     /// The positional and the named arguments, if this is their pair.
-    pub fn arguments(&self) -> Option<(&[Tree], &[(String, Tree)])> {
+    pub fn arguments(&self) -> Option<Arguments<'_>> {
         let Tree::Tuple(pair) = self else { return None };
         let [Tree::Tuple(positional), Tree::Dict(named)] = &pair[..] else { return None };
         Some((positional, named))
