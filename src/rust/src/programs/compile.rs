@@ -6,8 +6,9 @@ use crate::r::conditions::Result;
 use crate::r::describe::describe;
 use crate::r::{handle, progress, sexp};
 use extendr_api::prelude::*;
-use pjrt_base::callbacks;
+use pjrt_base::{callbacks, error};
 use pjrt_core::apart::{self, Limits, Place};
+use pjrt_core::cache::Cache;
 use pjrt_core::client::holdings;
 use pjrt_core::executable::apart::is_possible;
 use pjrt_core::executable::execute::Dispatch;
@@ -29,10 +30,7 @@ pub fn executable_compile(
     cache: Robj,
     place: Robj,
 ) -> Result<Robj> {
-    let cache = cache::get(&cache)?;
-    let (options, devices) = arguments(program, &options, &devices, &default, &place)?;
-    let start = || Compiling::start(cache.as_ref(), &devices, program, &options);
-    compiling_value(&memory::with_retry(needs, start)?)
+    compiling_value(&started(Compiling::start, program, &options, &devices, &default, &cache, &place)?)
 }
 
 /// The same without waiting.
@@ -44,10 +42,7 @@ pub fn compiling_start(
     cache: Robj,
     place: Robj,
 ) -> Result<Robj> {
-    let cache = cache::get(&cache)?;
-    let (options, devices) = arguments(program, &options, &devices, &default, &place)?;
-    let start = || Compiling::enqueue(cache.as_ref(), &devices, program, &options);
-    Ok(handle::object(memory::with_retry(needs, start)?))
+    Ok(handle::object(started(Compiling::enqueue, program, &options, &devices, &default, &cache, &place)?))
 }
 
 /// Whether a compilation has ended.
@@ -67,14 +62,17 @@ fn needs() -> String {
     "the compiler's work".into()
 }
 
-/// The options and devices for the compiler.
-fn arguments(
+/// What `start` returns for these arguments of R.
+fn started(
+    start: fn(Option<&Cache>, &[Device], &Program, &CompileOptions) -> error::Result<Compiling>,
     program: &Program,
     options: &Robj,
     devices: &Robj,
     default: &Robj,
+    cache: &Robj,
     place: &Robj,
-) -> Result<(CompileOptions, Vec<Device>)> {
+) -> Result<Compiling> {
+    let cache = cache::get(cache)?;
     let options = compile_options::get(sexp::of(options))?.for_program(program.annotations())?;
     let options = CompileOptions { dispatch: dispatch_option()?, place: place_of(place), ..options };
     let mut devices = device_list(devices)?;
@@ -82,7 +80,7 @@ fn arguments(
         let default: &Device = handle::get(sexp::of(default), "device")?;
         devices = options.assigned_devices(default.client())?;
     }
-    Ok((options, devices))
+    Ok(memory::with_retry(needs, || start(cache.as_ref(), &devices, program, &options))?)
 }
 
 /// Where to compile, from `compile_place()` in R: NULL for this process, or a helper's limits of bytes and seconds, which may be

@@ -18,14 +18,15 @@ pub fn get(options: SEXP) -> Result<CompileOptions> {
     let optional = |name: &str| Some(field(name)).filter(|x| !sexp::is_nil(*x));
     let flag = |name: &str| optional(name).map(|x| checked_flag(x, name)).transpose();
     let count = |name: &str| optional(name).map(|x| whole(x, name)).transpose();
+    let all_or_each = |name: &str| optional(name).map_or(Ok(Propagation::Unsaid), |x| propagation(x, name));
     let options = CompileOptions {
         num_replicas: count("num_replicas")?,
         num_partitions: count("num_partitions")?,
         device_assignment: optional("device_assignment").map(device_ids).transpose()?,
         use_spmd_partitioning: flag("use_spmd_partitioning")?,
         use_shardy_partitioner: flag("use_shardy_partitioner")?,
-        propagation_to_parameters: propagation(optional(TO_PARAMETERS), TO_PARAMETERS)?,
-        propagation_to_output: propagation(optional(TO_OUTPUT), TO_OUTPUT)?,
+        propagation_to_parameters: all_or_each("allow_spmd_sharding_propagation_to_parameters")?,
+        propagation_to_output: all_or_each("allow_spmd_sharding_propagation_to_output")?,
         compile_portable_executable: flag("compile_portable_executable")?.unwrap_or(false),
         optimization_level: count("optimization_level")?,
         debug_options: debug_options(field("debug_options"))?.into_iter().collect(),
@@ -35,12 +36,8 @@ pub fn get(options: SEXP) -> Result<CompileOptions> {
     Ok(options)
 }
 
-const TO_PARAMETERS: &str = "allow_spmd_sharding_propagation_to_parameters";
-const TO_OUTPUT: &str = "allow_spmd_sharding_propagation_to_output";
-
 /// One flag for all arrays, or one for each.
-fn propagation(x: Option<SEXP>, name: &str) -> Result<Propagation> {
-    let Some(x) = x else { return Ok(Propagation::Unsaid) };
+fn propagation(x: SEXP, name: &str) -> Result<Propagation> {
     match sexp::flags(x) {
         Some(flags) if flags.len() == 1 => Ok(Propagation::All(flags[0])),
         Some(flags) if flags.len() > 1 => Ok(Propagation::Each(flags)),

@@ -140,7 +140,6 @@ pub fn executable_memory_stats(executable: &Executable) -> Result<Robj> {
     named_numbers(stats.into_iter().map(|(name, bytes)| (name, number(bytes))))
 }
 
-/// The plugin's fingerprint of the executable.
 pub fn executable_fingerprint(executable: &Executable) -> Result<Robj> {
     Ok(executable.fingerprint()?.into())
 }
@@ -214,7 +213,7 @@ fn layouts(specs: &[&Spec]) -> Strings {
 }
 
 /// Positions counted from 0 as R counts them; NA for none.
-fn positions(found: impl Iterator<Item = Option<usize>>) -> Robj {
+pub fn positions(found: impl Iterator<Item = Option<usize>>) -> Robj {
     let positions: Vec<_> = found.map(|i| i.map_or(Rint::na(), |i| Rint::from(i as i32 + 1))).collect();
     Integers::from_values(positions).into()
 }

@@ -1,5 +1,6 @@
 //! Functions that JAX and PyTorch exported. What R shows of one is a list that is made when it is first needed.
 
+use crate::programs::executable;
 use crate::r::conditions::Result;
 use crate::r::handle::{self, sent, EmptyHandle};
 use crate::r::sexp::{self, Protected};
@@ -25,17 +26,13 @@ const PARTS: usize = 2;
 
 /// An exported function from the bytes of its file, or its derivative of an order.
 pub fn exported_new(content: &[u8], order: i32) -> Result<Robj> {
-    of_jax(content, order)
+    room::check_room(content.len(), "to read the exported function")?;
+    Ok(object(ExportedProgram::of_jax(content, order.max(0) as usize)?))
 }
 
 /// The same from a file.
 pub fn exported_read(path: &str, order: i32) -> Result<Robj> {
-    of_jax(&mmap::read(Path::new(path))?, order)
-}
-
-fn of_jax(content: &[u8], order: i32) -> Result<Robj> {
-    room::check_room(content.len(), "to read the exported function")?;
-    Ok(object(ExportedProgram::of_jax(content, order.max(0) as usize)?))
+    exported_new(&mmap::read(Path::new(path))?, order)
 }
 
 /// The handle of a function.
@@ -100,23 +97,19 @@ fn facts(function: &ExportedProgram, weights: Robj) -> Robj {
     inputs.push(("kept", rows.clone().map(|row| exported.is_kept(row)).collect::<Vec<_>>().into()));
     if is_jax {
         let is_donated = |row| function.taken(row).is_some_and(|input| input.is_donated);
-        let alias = |row| match function.taken(row).and_then(|input| input.alias) {
-            Some(output) => Rint::from(output as i32 + 1),
-            None => Rint::na(),
-        };
+        let alias = |row| function.taken(row).and_then(|input| input.alias);
         inputs.push(("donated", rows.clone().map(is_donated).collect::<Vec<_>>().into()));
-        inputs.push(("alias", rows.map(alias).collect::<Integers>().into()));
+        inputs.push(("alias", executable::positions(rows.map(alias))));
     }
     let outputs = arrays(&exported.output_names, exported.output_paths(), &exported.outputs);
     let available = exported.custom_calls.iter().map(|target| has_handler(function, target)).collect::<Vec<_>>();
     let custom_calls = vec![("target", exported.custom_calls.clone().into()), ("available", available.into())];
-    let output_tree = if exported.order > 0 { arguments(&exported.out_tree) } else { tree(&exported.out_tree) };
     let mut facts: Vec<(&str, Robj)> = vec![
         ("name", exported.function.as_str().into()),
         ("inputs", table(inputs, exported.inputs.len())),
         ("outputs", table(outputs, exported.outputs.len())),
-        ("input_tree", arguments(&exported.in_tree)),
-        ("output_tree", output_tree),
+        ("input_tree", tree(&exported.in_tree.clone().with_argument_names())),
+        ("output_tree", tree(&exported.result())),
     ];
     if !is_jax {
         facts.push(("weights", weights));
@@ -221,14 +214,6 @@ pub fn shape(dims: &[String]) -> Robj {
     }
 }
 
-/// The positional and named arguments.
-fn arguments(pair: &Tree) -> Robj {
-    match pair {
-        Tree::Tuple(parts) if parts.len() == 2 => list!(args = tree(&parts[0]), kwargs = tree(&parts[1])).into(),
-        other => tree(other),
-    }
-}
-
 /// A tree as nested lists with the numbers of its leaves, from 1.
 fn tree(node: &Tree) -> Robj {
     match node {
@@ -236,16 +221,12 @@ fn tree(node: &Tree) -> Robj {
         Tree::None => ().into(),
         Tree::Tuple(children) | Tree::List(children) => unnamed(children).into(),
         Tree::Dict(children) => {
-            let (names, children): (Vec<_>, Vec<_>) =
-                children.iter().map(|(name, child)| (name.as_str(), tree(child))).unzip();
-            let mut list: Robj = List::from_values(children).into();
-            // Names only fail for values that cannot have any.
-            let _ = list.set_names(names);
-            list
+            List::from_pairs(children.iter().map(|(name, child)| (name.as_str(), tree(child)))).into()
         }
         Tree::Custom { name, children, keys } => {
             let mut list: Robj = unnamed(children).into();
             if keys.iter().any(|key| *key != Key::Position) {
+                // Names only fail for values that cannot have any.
                 let _ = list.set_names(keys.iter().map(Key::name));
             }
             let _ = list.set_attrib("type", name.as_str());

@@ -37,13 +37,11 @@ pub fn program_describe(program: &Program) -> Result<Robj> {
     Ok(list!(format = program.format().name(), code_size = program.code().len() as f64, text = program.text()).into())
 }
 
-/// The whole text of a program.
 pub fn program_text(program: &Program) -> Result<String> {
     room::check_room(4 * program.code().len(), "to write the program as text")?;
     Ok(program.whole_text()?)
 }
 
-/// The program of a handle.
 pub fn get(program: &Robj) -> Result<&Program> {
     handle::get(sexp::of(program), "program")
 }

@@ -9,7 +9,6 @@ use crate::r::{handle, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
 use pjrt_base::mmap;
-use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::executable::serialized::{self, Destination, Serialized};
 use pjrt_core::stored::contained::{self, Contained};
 use pjrt_core::{Buffer, Client, Device, Executable, HostOrder};
@@ -31,35 +30,26 @@ pub fn executable_save(executable: &Executable, path: &str, kept: &str) -> Resul
 /// An executable from bytes, for these devices. If the list is empty, for those that it was compiled for, of the
 /// default device's client.
 pub fn executable_deserialize(content: &[u8], devices: Robj, default: Robj, options: Robj, kept: &str) -> Result<Robj> {
-    load(content, &devices, &default, &options, kept)
-}
-
-/// The same from a file.
-pub fn executable_load(path: &str, devices: Robj, default: Robj, options: Robj, kept: &str) -> Result<Robj> {
-    load(&mmap::read(Path::new(path))?, &devices, &default, &options, kept)
-}
-
-fn load(content: &[u8], devices: &Robj, default: &Robj, options: &Robj, kept: &str) -> Result<Robj> {
     // Errors about damage come before errors about options.
     let serialized = Serialized::read(content)?;
-    let devices = device_list(devices)?;
+    let devices = device_list(&devices)?;
     let client: &Client = match devices.first() {
         Some(device) => device.client(),
-        None => handle::get::<Device>(sexp::of(default), "device")?.client(),
+        None => handle::get::<Device>(sexp::of(&default), "device")?.client(),
     };
-    let options: Option<CompileOptions> =
-        if options.is_null() { None } else { Some(compile_options::get(sexp::of(options))?) };
+    let options = if options.is_null() { None } else { Some(compile_options::get(sexp::of(&options))?) };
     let destination =
         Destination { client, devices: &devices, options: options.as_ref(), dispatch: dispatch_option()? };
     Ok(executable::object(serialized.load(&destination, folder(kept))?))
 }
 
-/// The bytes of a buffer. Waits for its content.
-pub fn buffer_serialize(buffer: &Buffer) -> Result<Robj> {
-    buffer_bytes(buffer)
+/// The same from a file.
+pub fn executable_load(path: &str, devices: Robj, default: Robj, options: Robj, kept: &str) -> Result<Robj> {
+    executable_deserialize(&mmap::read(Path::new(path))?, devices, default, options, kept)
 }
 
-fn buffer_bytes(buffer: &Buffer) -> Result<Robj> {
+/// The bytes of a buffer. Waits for its content.
+pub fn buffer_serialize(buffer: &Buffer) -> Result<Robj> {
     let (ready, spec) = (buffer.wait()?, buffer.spec());
     let view = ready.view()?.in_order(spec, HostOrder::RowMajor)?;
     let bytes = contained::contain_array(spec, view.bytes())?;
@@ -67,7 +57,6 @@ fn buffer_bytes(buffer: &Buffer) -> Result<Robj> {
     Ok(Raw::from_bytes(&bytes).into())
 }
 
-/// The bytes of a program.
 pub fn program_serialize(program: &Program) -> Result<Robj> {
     Ok(Raw::from_bytes(&contained::contain_program(program)?).into())
 }
@@ -97,15 +86,14 @@ pub fn sent_parts(x: Robj, kept: &str, most: f64) -> Result<Robj> {
         if buffer.spec().bytes() as f64 > most {
             return Ok(().into());
         }
-        (buffer_bytes(buffer)?, at(buffer.client(), buffer.device_index()))
+        (buffer_serialize(buffer)?, at(buffer.client(), buffer.device_index()))
     } else if let Some(program) = handle::find::<Program>(x) {
-        (Raw::from_bytes(&contained::contain_program(program)?).into(), String::new())
+        (program_serialize(program)?, String::new())
     } else if let Some(function) = handle::find::<ExportedProgram>(x) {
         let bytes: Robj = Raw::from_bytes(&contained::contain_exported(function)?).into();
         return Ok(list!(bytes = bytes, device = "", weights = sexp::robj(exported::weights(x))).into());
     } else if let Some(executable) = handle::find::<Executable>(x) {
-        let bytes = Raw::from_bytes(&executable.serialize(folder(kept))?);
-        (bytes.into(), at(executable.client(), 0))
+        (executable_serialize(executable, kept)?, at(executable.client(), 0))
     } else {
         return Ok(().into());
     };

@@ -37,14 +37,7 @@ pub(super) fn unique_names(names: Vec<String>, others: &[&str]) -> Vec<String> {
 
 /// The positional and the named arguments of a Python function.
 fn parts(pair: &Tree) -> (&[Tree], &[(String, Tree)]) {
-    let parts = match pair {
-        Tree::Tuple(parts) => parts.as_slice(),
-        _ => &[],
-    };
-    match parts {
-        [Tree::Tuple(positional), Tree::Dict(named)] => (positional, named),
-        _ => (std::slice::from_ref(pair), &[]),
-    }
+    pair.arguments().unwrap_or((std::slice::from_ref(pair), &[]))
 }
 
 /// The registered classes among the arguments of a Python function.
@@ -82,47 +75,43 @@ pub(super) fn of_pair(pair: &Tree, known: &[Option<String>], last: Option<(&str,
 /// The arguments of a program whose inputs have these names. Those that are made up, or do not lead to a place of their
 /// own, are called by their position.
 pub(super) fn of_names(names: &[String]) -> Result<Nested> {
-    let mut paths: Vec<String> =
+    if names.is_empty() {
+        return Nested::list::<&str>(&[]);
+    }
+    let given: Vec<String> =
         names.iter().map(|name| if is_generated(name) { String::new() } else { normal(name) }).collect();
-    let first = |path: &str| path.split(SLASH).next().unwrap_or_default().to_owned();
     let mut lists = HashSet::new();
     let mut counts: HashMap<&str, usize> = HashMap::new();
-    for path in &paths {
-        path.match_indices(SLASH).for_each(|(end, _)| {
-            lists.insert(&path[..end]);
-        });
+    for path in &given {
+        lists.extend(path.match_indices(SLASH).map(|(end, _)| &path[..end]));
         *counts.entry(path).or_default() += 1;
     }
-    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_bad = |path: &String| {
-        is_number(&first(path))
-            || counts[path.as_str()] > 1
-            || lists.contains(path.as_str())
+    let is_bad = |path: &&str| {
+        first(path).bytes().all(|byte| byte.is_ascii_digit())
+            || counts[path] > 1
+            || lists.contains(path)
             || path.split(SLASH).count() > MAX_PARTS
     };
-    let mut bad: Vec<bool> = paths.iter().map(is_bad).collect();
-    let bad_firsts: HashSet<String> =
-        paths.iter().zip(&bad).filter(|(_, bad)| **bad).map(|(path, _)| first(path)).collect();
-    paths.iter().zip(&mut bad).for_each(|(path, bad)| *bad |= bad_firsts.contains(&first(path)));
-    let good: Vec<String> = paths.iter().zip(&bad).filter(|(_, bad)| !**bad).map(|(path, _)| first(path)).collect();
-    let good: Vec<&str> = good.iter().map(String::as_str).collect();
-    let numbered = bad.iter().enumerate().filter(|(_, bad)| **bad).map(|(i, _)| format!("x{}", i + 1)).collect();
+    // What is bad in a list makes all of it bad.
+    let bad: HashSet<&str> = given.iter().map(String::as_str).filter(is_bad).map(first).collect();
+    let good: Vec<&str> = given.iter().map(|path| first(path)).filter(|name| !bad.contains(name)).collect();
+    let is_bad = |path: &str| bad.contains(first(path));
+    let numbered = (1..).zip(&given).filter(|(_, path)| is_bad(path)).map(|(number, _)| format!("x{number}")).collect();
     let mut numbered = unique_names(numbered, &good).into_iter();
-    for (path, _) in paths.iter_mut().zip(&bad).filter(|(_, bad)| **bad) {
-        *path = numbered.next().unwrap_or_default();
-    }
+    let path = |path: &String| if is_bad(path) { numbered.next().unwrap_or_default() } else { path.clone() };
+    let paths: Vec<String> = given.iter().map(path).collect();
     // In the order of their first arrays, with names that R functions can have.
     let mut seen = HashSet::new();
-    let order: Vec<String> = paths.iter().map(|path| first(path)).filter(|name| seen.insert(name.clone())).collect();
-    let renamed: HashMap<String, String> = order.iter().cloned().zip(unique_names(order.clone(), &[])).collect();
-    for path in &mut paths {
-        let name = first(path);
-        *path = format!("{}{}", renamed[&name], &path[name.len()..]);
-    }
-    if paths.is_empty() {
-        return Nested::list(&[]);
-    }
-    nest(&paths)
+    let order: Vec<&str> = paths.iter().map(|path| first(path)).filter(|name| seen.insert(*name)).collect();
+    let unique = unique_names(order.iter().map(|&name| name.to_owned()).collect(), &[]);
+    let renamed: HashMap<&str, String> = order.into_iter().zip(unique).collect();
+    let renamed = |path: &String| format!("{}{}", renamed[first(path)], &path[first(path).len()..]);
+    nest(&paths.iter().map(renamed).collect::<Vec<_>>())
+}
+
+/// The argument that a path in normal form leads to.
+fn first(path: &str) -> &str {
+    path.split(SLASH).next().unwrap_or_default()
 }
 
 /// The nested list of the positions of some paths in normal form. Lists whose elements all have numbers have no names.

@@ -14,13 +14,11 @@ pub use step::{Choice, Wanted};
 use crate::exported::{Exported, Tree, Value};
 use crate::names::{normal, SLASH};
 use arguments::unique_names;
-use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
 
 /// What a function of a program knows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Callable {
     /// The name of the program's function.
     pub name: String,
@@ -94,8 +92,6 @@ impl Callable {
             donated: donated.get(i).copied().unwrap_or(false),
             symbolic: value.is_symbolic(),
         };
-        let result =
-            if exported.order > 0 { arguments_as_result(&exported.out_tree)? } else { Nested::of(&exported.out_tree)? };
         let parameters = exported.parameters();
         let weight = |(row, _): &(usize, String)| (exported.input_names[*row].clone(), Tree::Leaf(*row));
         let weights: Vec<_> = exported.weights.iter().map(weight).collect();
@@ -107,7 +103,7 @@ impl Callable {
             classes: arguments::classes(&parameters),
             inputs: exported.inputs.iter().enumerate().map(input).collect(),
             outputs: exported.outputs.iter().map(|value| kind_of(value)).collect(),
-            result: Some(result),
+            result: Some(Nested::of(&exported.result())?),
             has_weights,
             devices: exported.num_devices,
             state: None,
@@ -131,19 +127,8 @@ impl Callable {
         let paths: Vec<String> = paths.iter().map(|path| normal(path)).collect();
         let has_paths = paths.len() > 1 && paths.iter().all(|path| !path.is_empty());
         let result = if has_paths { arguments::nest(&paths).ok() } else { None };
-        let arguments = arguments::of_names(&names)?;
-        Callable {
-            name: name.to_owned(),
-            arguments,
-            classes: Vec::new(),
-            inputs,
-            outputs,
-            result,
-            has_weights: false,
-            devices,
-            state: None,
-        }
-        .checked()
+        let (name, arguments) = (name.to_owned(), arguments::of_names(&names)?);
+        Callable { name, arguments, inputs, outputs, result, devices, ..Callable::default() }.checked()
     }
 
     /// The same function as an executable has it: its inputs and outputs, of which it takes all.
@@ -151,14 +136,15 @@ impl Callable {
     /// # Errors
     /// `InvalidInput` for an executable of another function.
     pub fn compiled(mut self, inputs: Vec<Input>, outputs: Vec<String>, devices: u32) -> Result<Callable> {
-        let kept = self.inputs.iter_mut().filter(|input| input.kept);
-        if self.outputs.len() != outputs.len() || kept.count() != inputs.len() {
+        let kept: Vec<&mut Input> = self.inputs.iter_mut().filter(|input| input.kept).collect();
+        if self.outputs.len() != outputs.len() || kept.len() != inputs.len() {
             bail!(InvalidInput, "The exported function `{}` is damaged: its program has other inputs.", self.name);
         }
         // An executable has no keys, only their data.
         let kind = |own: &str, other: String| if own.starts_with("key<") { own.to_owned() } else { other };
-        let kept = self.inputs.iter_mut().filter(|input| input.kept);
-        kept.zip(inputs).for_each(|(own, other)| *own = Input { kind: kind(&own.kind, other.kind), ..other });
+        kept.into_iter()
+            .zip(inputs)
+            .for_each(|(own, other)| *own = Input { kind: kind(&own.kind, other.kind), ..other });
         self.outputs.iter_mut().zip(outputs).for_each(|(own, other)| *own = kind(own, other));
         self.devices = devices;
         Ok(self)
@@ -183,11 +169,9 @@ impl Callable {
 
     /// The function, if its parts fit together.
     fn checked(self) -> Result<Callable> {
-        let is_each_once = |rows: &[usize], count: usize| {
-            let seen: HashSet<_> = rows.iter().filter(|&&row| row < count).collect();
-            seen.len() == count && rows.len() == count
-        };
         let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
+        let mut rows = self.arguments.rows.clone();
+        rows.sort_unstable();
         let fits = self.state.as_ref().is_none_or(|state| {
             state.sources.len() == inputs
                 && state.outputs.len() == outputs
@@ -195,7 +179,7 @@ impl Callable {
                 && state.names.iter().all(|name| self.names().contains(&name.as_str()))
         });
         let result = self.result.iter().all(|result| result.rows.iter().all(|&row| row < outputs));
-        if !is_each_once(&self.arguments.rows, inputs) || !result || !fits {
+        if !rows.into_iter().eq(0..inputs) || !result || !fits {
             return Err(damaged("its arrays do not fit its lists"));
         }
         Ok(self)
@@ -257,40 +241,26 @@ impl Callable {
             let bad = quoted_list(bad.into_iter());
             bail!(InvalidInput, "`arguments` must be unique names without dots and brackets: got {bad}.");
         }
-        self.arguments = self.arguments.renamed(names)?;
+        let elements = names.iter().zip(self.arguments.elements()).map(|(name, (_, element))| (name, element));
+        self.arguments = Nested::list(&elements.collect::<Vec<_>>())?;
         Ok(self)
     }
 }
 
 /// Names in backticks, of which the first are shown.
 pub fn quoted_list<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    abbreviated(names.map(|name| format!("`{name}`")).collect(), 8).join(", ")
+    abbreviated(names.map(|name| format!("`{name}`")).collect())
 }
 
-/// At most so many lines; otherwise the last one says how many more there are.
-fn abbreviated(mut lines: Vec<String>, most: usize) -> Vec<String> {
-    if lines.len() > most {
-        let more = lines.len() - (most - 2);
-        lines.truncate(most - 2);
-        lines.push(format!("... {more} more"));
+/// A list in words. A long one ends with how many more there are.
+fn abbreviated(mut items: Vec<String>) -> String {
+    const MOST: usize = 8;
+    if items.len() > MOST {
+        let more = items.len() - (MOST - 2);
+        items.truncate(MOST - 2);
+        items.push(format!("... {more} more"));
     }
-    lines
-}
-
-/// A count of arrays.
-fn arrays(count: usize) -> String {
-    counted(count, "array")
-}
-
-/// The result of a derivative: the cotangents of the arguments.
-fn arguments_as_result(pair: &Tree) -> Result<Nested> {
-    match pair {
-        Tree::Tuple(parts) if parts.len() == 2 => {
-            let parts = ["args", "kwargs"].into_iter().zip(parts);
-            Nested::of(&Tree::Dict(parts.map(|(name, part)| (name.to_owned(), part.clone())).collect()))
-        }
-        other => Nested::of(other),
-    }
+    items.join(", ")
 }
 
 fn kind_of(value: &Value) -> String {

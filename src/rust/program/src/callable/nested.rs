@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
 /// A nested list of inputs or outputs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Flat", try_from = "Flat")]
 pub struct Nested {
     pub tree: Tree,
@@ -60,11 +60,7 @@ impl Nested {
 
     /// A list of the first so many, without names.
     pub fn plain(count: usize) -> Result<Nested> {
-        let mut builder = Builder::default();
-        builder.open(false, count, "")?;
-        (0..count).try_for_each(|_| builder.leaf(""))?;
-        builder.close();
-        Ok(Nested { tree: builder.finish(), rows: (0..count).collect() })
+        Nested::of(&exported::Tree::List((0..count).map(exported::Tree::Leaf).collect()))
     }
 
     pub(super) fn checked(self) -> Result<Nested> {
@@ -100,13 +96,13 @@ impl Nested {
     }
 
     /// A list of these elements, with names.
-    pub fn list(elements: &[(String, Nested)]) -> Result<Nested> {
+    pub fn list<N: AsRef<str>>(elements: &[(N, Nested)]) -> Result<Nested> {
         Self::join(elements, true)
     }
 
-    fn join(elements: &[(String, Nested)], has_names: bool) -> Result<Nested> {
+    fn join<N: AsRef<str>>(elements: &[(N, Nested)], has_names: bool) -> Result<Nested> {
         let trees: Vec<&Tree> = elements.iter().map(|(_, element)| &element.tree).collect();
-        let names: Vec<&str> = elements.iter().map(|(name, _)| name.as_str()).collect();
+        let names: Vec<&str> = elements.iter().map(|(name, _)| name.as_ref()).collect();
         let rows = elements.iter().flat_map(|(_, element)| &element.rows).copied().collect();
         Nested { tree: Tree::concat(&trees, has_names.then_some(&names[..]))?, rows }.checked()
     }
@@ -119,13 +115,7 @@ impl Nested {
         }
         let is_used = |part: &Nested| !part.rows.is_empty() && part.rows.iter().all(|row| used.contains(row));
         let left = self.elements().into_iter().filter(|(_, part)| !is_used(part));
-        let left: Result<Vec<_>> = left.map(|(name, part)| Ok((name.to_owned(), part.without(used)?))).collect();
+        let left: Result<Vec<_>> = left.map(|(name, part)| Ok((name, part.without(used)?))).collect();
         Self::join(&left?, kind == Kind::NamedList)
-    }
-
-    /// The same list with other names of its elements.
-    pub fn renamed(&self, names: &[&str]) -> Result<Nested> {
-        let elements = self.elements().into_iter().zip(names);
-        Nested::list(&elements.map(|((_, element), name)| ((*name).to_owned(), element)).collect::<Vec<_>>())
     }
 }

@@ -1,6 +1,7 @@
 //! How a function is printed: its arguments and its result as trees of names.
 
-use super::{abbreviated, arrays, Callable, Nested};
+use super::{abbreviated, Callable, Nested};
+use pjrt_base::counted::counted;
 use pjrt_base::error::Result;
 use pjrt_data::tree::{add_step, Kind};
 
@@ -42,13 +43,14 @@ impl Item {
                     let mut label = String::new();
                     add_step(&mut label, name, i);
                     let end = at + element.rows.len();
-                    item.children.push(Item::of(label, &element, &facts[at..end]));
+                    let mut child = Item::of(label, &element, &facts[at..end]);
+                    child.gather();
+                    item.children.push(child);
                     at = end;
                 }
                 if item.children.is_empty() {
                     item.facts.kind = "list()".to_owned();
                 }
-                item.gather();
             }
         }
         item
@@ -58,27 +60,21 @@ impl Item {
     fn gather(&mut self) {
         let notes = self.children.iter().find(|child| child.count > 0).map(|child| child.facts.notes.clone());
         for note in notes.unwrap_or_default() {
-            let with_arrays = || self.children.iter().filter(|child| child.count > 0);
-            if with_arrays().all(|child| child.facts.notes.contains(&note)) {
+            if self.children.iter().all(|child| child.count == 0 || child.facts.notes.contains(&note)) {
                 self.children.iter_mut().for_each(|child| child.facts.notes.retain(|other| *other != note));
                 self.facts.notes.push(note);
             }
         }
-        let mut from: Option<String> = None;
-        for child in self.children.iter().filter(|child| child.count > 0) {
-            let parent = child.facts.from.as_ref().and_then(|own| {
-                let parent = own.strip_suffix(&child.label)?;
-                let parent = parent.strip_suffix('$').unwrap_or(parent);
-                (joined(parent, &child.label) == *own).then(|| parent.to_owned())
-            });
-            if parent.is_none() || from.as_ref().is_some_and(|from| Some(from) != parent.as_ref()) {
-                return;
-            }
-            from = parent;
-        }
-        if from.is_some() {
+        let parent = |child: &Item| {
+            let own = child.facts.from.as_ref()?;
+            let parent = own.strip_suffix(&child.label)?;
+            let parent = parent.strip_suffix('$').unwrap_or(parent);
+            (joined(parent, &child.label) == *own).then(|| parent.to_owned())
+        };
+        let parents: Vec<_> = self.children.iter().filter(|child| child.count > 0).map(parent).collect();
+        if let Some(Some(first)) = parents.first().filter(|first| parents.iter().all(|other| other == *first)) {
             self.children.iter_mut().for_each(|child| child.facts.from = None);
-            self.facts.from = from;
+            self.facts.from = Some(first.clone());
         }
     }
 
@@ -111,7 +107,7 @@ impl Item {
             return only.add_to(lines, indent, &path, &said, depth - 1);
         }
         let is_folded = depth == 0 && !self.children.is_empty();
-        let mut parts = vec![if is_folded { arrays(self.count) } else { self.facts.kind.clone() }];
+        let mut parts = vec![if is_folded { counted(self.count, "array") } else { self.facts.kind.clone() }];
         parts.extend(said.notes);
         parts.extend(said.from.map(|from| match from.is_empty() {
             true => "from the result".to_owned(),
@@ -161,9 +157,7 @@ impl Callable {
                 section(&mut lines, "state", self.argument_lines(has_weights, is_state)?);
                 section(&mut lines, "arguments", self.argument_lines(has_weights, |name| !is_state(name))?);
                 let result = self.result.iter().flat_map(Nested::elements);
-                let others: Vec<_> =
-                    result.skip(state.names.len()).map(|(name, other)| (name.to_owned(), other)).collect();
-                let others = Nested::list(&others)?;
+                let others = Nested::list(&result.skip(state.names.len()).collect::<Vec<_>>())?;
                 let is_empty = others.rows.is_empty();
                 section(&mut lines, "other outputs", if is_empty { Vec::new() } else { self.tree_of(&others).lines() });
             }
@@ -191,17 +185,16 @@ impl Callable {
                 inputs.push(format!("{}: {}{donated}", paths[row], self.inputs[row].kind));
             }
         }
-        let outputs = abbreviated(self.outputs.clone(), 8).join(", ");
+        let outputs = abbreviated(self.outputs.clone());
         let outputs = if self.outputs.len() == 1 { outputs } else { format!("({outputs})") };
-        format!("{}({}) -> {outputs}", self.name, abbreviated(inputs, 8).join(", "))
+        format!("{}({}) -> {outputs}", self.name, abbreviated(inputs))
     }
 
     fn argument_lines(&self, has_weights: bool, is_shown: impl Fn(&str) -> bool) -> Result<Vec<String>> {
         let mut elements = self.arguments.elements();
         let weights = if self.has_weights && has_weights { elements.pop() } else { None };
-        let shown = elements.into_iter().filter(|(name, _)| is_shown(name));
-        let shown: Vec<_> = shown.map(|(name, part)| (name.to_owned(), part)).collect();
-        let list = Nested::list(&shown)?;
+        elements.retain(|(name, _)| is_shown(name));
+        let list = Nested::list(&elements)?;
         let from = |row: usize| {
             let state = self.state.as_ref()?;
             Some(state.outputs[state.sources[row]?].clone())
@@ -213,20 +206,11 @@ impl Callable {
             Facts { kind: input.kind.clone(), notes, from: from(row) }
         };
         let facts: Vec<Facts> = list.rows.iter().map(facts).collect();
-        let mut root = Item::of(String::new(), &list, &facts);
-        // What is true of all is said of each argument.
-        let notes = std::mem::take(&mut root.facts.notes);
-        let with_arrays = root.children.iter_mut().filter(|child| child.count > 0);
-        with_arrays.for_each(|child| child.facts.notes.extend(notes.iter().cloned()));
-        if let Some(from) = root.facts.from.take() {
-            for child in root.children.iter_mut().filter(|child| child.count > 0) {
-                child.facts.from = Some(joined(&from, &child.label));
-            }
-        }
+        let root = Item::of(String::new(), &list, &facts);
         let mut lines = if root.children.is_empty() { Vec::new() } else { root.lines() };
         // Of a model's weights, only the number matters.
         if let Some((name, part)) = weights.filter(|(name, _)| is_shown(name)) {
-            lines.push(format!("    {name}: {} of the model", arrays(part.rows.len())));
+            lines.push(format!("    {name}: {} of the model", counted(part.rows.len(), "array")));
         }
         Ok(lines)
     }

@@ -41,35 +41,31 @@ impl Callable {
     /// `InvalidInput` if no output replaces an argument, if several fit, and for names that are not known.
     pub fn step(mut self, wanted: &Wanted, names: &[String]) -> Result<Callable> {
         let mut sources = self.sources(wanted)?;
-        let arguments = self.names();
-        let rows = self.inputs_of_arguments();
-        let open = |rows: &[usize]| rows.iter().copied().find(|&row| self.inputs[row].kept && sources[row].is_none());
-        let is_replaced = |rows: &&[usize]| rows.iter().any(|&row| self.inputs[row].kept) && open(rows).is_none();
-        let mut changes: Vec<bool> = rows.iter().map(is_replaced).collect();
+        let arguments = self.arguments.elements();
+        let is_kept = |row: &usize| self.inputs[*row].kept;
+        let open = |part: &Nested| part.rows.iter().copied().find(|row| is_kept(row) && sources[*row].is_none());
+        let is_replaced = |part: &Nested| part.rows.iter().any(is_kept) && open(part).is_none();
         let wanted = wanted.names();
-        for (i, name) in arguments.iter().enumerate() {
-            if wanted.contains(name) && !changes[i] {
-                let path = open(rows[i]).map_or_else(|| (*name).to_owned(), |row| self.input_paths()[row].clone());
-                return Err(invalid(format!("There is no output for `{path}`.")).hint(choose_outputs(&[name])));
-            }
+        let is_lacking = |(name, argument): &&(&str, Nested)| wanted.contains(name) && !is_replaced(argument);
+        if let Some((name, argument)) = arguments.iter().find(is_lacking) {
+            let path = open(argument).map_or_else(|| (*name).to_owned(), |row| self.input_paths()[row].clone());
+            return Err(invalid(format!("There is no output for `{path}`.")).hint(choose_outputs(&[name])));
         }
-        if !changes.contains(&true) {
+        if !arguments.iter().any(|(_, argument)| is_replaced(argument)) {
             let what = "replaces an argument: neither their names nor their structures match.";
             let error = invalid(format!("No output of `{}` {what}", self.name));
             return Err(match arguments.first() {
-                Some(first) => error.hint(choose_outputs(&[first])),
+                Some((first, _)) => error.hint(choose_outputs(&[first])),
                 None => error,
             });
         }
-        if !wanted.is_empty() {
-            changes = arguments.iter().map(|name| wanted.contains(name)).collect();
-        }
-        for (rows, _) in rows.iter().zip(&changes).filter(|(_, changes)| !**changes) {
-            rows.iter().for_each(|&row| sources[row] = None);
-        }
-        let elements = self.arguments.elements();
-        let changing = elements.iter().zip(&changes).filter(|(_, changes)| **changes);
-        let replaced = changing.map(|((name, argument), _)| Ok(((*name).to_owned(), argument.replaced(&sources)?)));
+        let changes = |(name, argument): &(&str, Nested)| match wanted.is_empty() {
+            true => is_replaced(argument),
+            false => wanted.contains(name),
+        };
+        let (changing, others): (Vec<_>, Vec<_>) = arguments.into_iter().partition(changes);
+        others.iter().flat_map(|(_, argument)| &argument.rows).for_each(|&row| sources[row] = None);
+        let replaced = changing.iter().map(|(name, argument)| Ok(((*name).to_owned(), argument.replaced(&sources)?)));
         let mut result = replaced.collect::<Result<Vec<_>>>()?;
         let state: Vec<String> = result.iter().map(|(name, _)| name.clone()).collect();
         let mut others = self.others(&sources.iter().flatten().copied().collect())?;
@@ -90,16 +86,18 @@ impl Callable {
 
     /// For each input, the output that replaces it.
     fn sources(&self, wanted: &Wanted) -> Result<Vec<Option<usize>>> {
-        self.check(wanted)?;
+        let (known, mut seen) = (self.names(), HashSet::new());
+        if let Some(name) = wanted.names().into_iter().find(|name| !known.contains(name) || !seen.insert(*name)) {
+            let message = format!("`state` must name arguments of the function, each once: got `{name}`.");
+            return Err(invalid(message).hint(format!("The arguments are {}.", quoted_list(known.into_iter()))));
+        }
         let inputs: Vec<String> = self.input_paths().iter().map(|path| normal(path)).collect();
         let outputs: Vec<String> = match self.output_paths() {
             Some(paths) => paths.iter().map(|path| normal(path)).collect(),
             None => (0..self.outputs.len()).map(|i| i.to_string()).collect(),
         };
-        let mut at: HashMap<&str, usize> = HashMap::new();
-        outputs.iter().enumerate().for_each(|(i, path)| {
-            at.entry(path).or_insert(i);
-        });
+        // Of several outputs with a path, the first.
+        let at: HashMap<&str, usize> = outputs.iter().enumerate().rev().map(|(i, path)| (path.as_str(), i)).collect();
         let (mut sources, mut used) = (vec![None; self.inputs.len()], HashSet::new());
         // An output belongs to one input, with its type.
         let mut replace = |row: usize, output: Option<usize>| {
@@ -126,17 +124,6 @@ impl Callable {
         }
         self.match_structures(wanted, &mut sources, &used)?;
         Ok(sources)
-    }
-
-    fn check(&self, wanted: &Wanted) -> Result<()> {
-        let (known, mut seen) = (self.names(), HashSet::new());
-        match wanted.names().into_iter().find(|name| !known.contains(name) || !seen.insert(*name)) {
-            None => Ok(()),
-            Some(name) => {
-                let message = format!("`state` must name arguments of the function, each once: got `{name}`.");
-                Err(invalid(message).hint(format!("The arguments are {}.", quoted_list(known.into_iter()))))
-            }
-        }
     }
 
     /// Where a chosen output is, in normal form.

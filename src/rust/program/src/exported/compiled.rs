@@ -4,6 +4,7 @@ use super::dims::{self, Given, Input};
 use super::{Exported, Framework, Value};
 use crate::names::{in_r, normal};
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_data::tree::add_step;
 use std::sync::Arc;
 
 /// The calling conventions of JAX that are known.
@@ -14,18 +15,14 @@ impl Exported {
     pub fn refusal(&self) -> Option<(String, &'static str)> {
         if !self.ordered_effects.is_empty() || self.inputs.iter().chain(&self.outputs).any(|value| value.is_token) {
             let effects = self.ordered_effects.join(", ");
-            return Some((
-                format!("has ordered effects, which are not supported: {effects}."),
-                "Export a function without them.",
-            ));
+            let reason = format!("has ordered effects, which are not supported: {effects}.");
+            return Some((reason, "Export a function without them."));
         }
-        let is_known = self.framework != Framework::Jax || CONVENTIONS.contains(&self.calling_convention);
-        (!is_known).then(|| {
-            (
-                format!("has calling convention {}, but only 9 and 10 are supported.", self.calling_convention),
-                "Export it with another version of JAX.",
-            )
-        })
+        if self.framework != Framework::Jax || CONVENTIONS.contains(&self.calling_convention) {
+            return None;
+        }
+        let reason = format!("has calling convention {}, but only 9 and 10 are supported.", self.calling_convention);
+        Some((reason, "Export it with another version of JAX."))
     }
 
     /// # Errors
@@ -70,17 +67,18 @@ impl Exported {
         if given.is_empty() && self.is_symbolic() {
             return Err(self.no_sizes()?);
         }
-        let shapes = self.input_shapes(given)?.into_iter().zip(&self.inputs).enumerate();
-        let shapes = shapes.filter(|(i, _)| self.is_kept(*i)).map(|(_, (mut shape, input))| {
+        let mut shapes = self.input_shapes(given)?;
+        let kept = self.kept.iter().map(|&i| {
+            let mut shape = std::mem::take(&mut shapes[i]);
             // The last dimension of a PRNG key's data.
-            match &*input.dtype {
+            match &*self.inputs[i].dtype {
                 "key<fry>" => shape.push(2),
                 dtype if dtype.starts_with("key<") => shape.push(4),
                 _ => {}
             }
             shape
         });
-        Ok(shapes.collect())
+        Ok(kept.collect())
     }
 
     /// The shapes of all inputs; empty for those that nothing determines and the program does not take.
@@ -114,7 +112,8 @@ impl Exported {
         // Not every function has arrays of these sizes.
         if let (Some(i), Ok(shapes)) = (example, self.input_shapes(&given)) {
             let shape = shapes[i].iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
-            let name = quoted(&self.input_names[i]);
+            let mut name = String::new();
+            add_step(&mut name, &self.input_names[i], i);
             error = error.hint(format!("Give the shapes of inputs: shapes = list({name} = c({shape}))."));
         }
         Ok(match symbolic.first() {
@@ -144,16 +143,5 @@ impl Exported {
 
     fn error(&self, kind: Kind, what: &str) -> Error {
         Error::new(kind, format!("The exported function `{}` {what}", self.function))
-    }
-}
-
-/// A name as R code for an argument of `list()`.
-fn quoted(name: &str) -> String {
-    let is_plain = name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
-    if is_plain {
-        name.to_owned()
-    } else {
-        format!("`{name}`")
     }
 }

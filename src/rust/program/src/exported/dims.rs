@@ -114,12 +114,10 @@ pub fn variables<'a>(shapes: impl Iterator<Item = &'a Shape>) -> Result<BTreeSet
 
 fn find<'a, 'b>(inputs: &'b [Input<'a>], name: &str) -> Result<Option<&'b Input<'a>>> {
     let wanted = normal(name);
-    let has_name = |input: &&Input<'_>| normal(input.name) == wanted;
-    let mut found = inputs.iter().filter(has_name);
+    let mut found = inputs.iter().filter(|input| normal(input.name) == wanted);
     match (found.next(), found.next()) {
-        (Some(input), None) => Ok(Some(input)),
         (Some(_), Some(_)) => bail!(InvalidInput, "The name `{name}` fits several inputs."),
-        _ => Ok(inputs.iter().find(|input| normal(input.path) == wanted)),
+        (one, _) => Ok(one.or_else(|| inputs.iter().find(|input| normal(input.path) == wanted))),
     }
 }
 
@@ -159,21 +157,15 @@ fn propagate(equations: &[Equation<'_>], values: &mut Values) -> Result<()> {
         for equation in equations {
             let Some(linear) = equation.expression.linear(values) else { continue };
             let Some((variable, factor)) = linear.variable else { continue };
-            let rest = equation.size.checked_sub(linear.constant);
-            match rest.filter(|rest| rest.checked_rem(factor) == Some(0)) {
-                Some(rest) => assign(values, &variable, rest / factor, || equation.shown())?,
-                None => return Err(contradiction(equation, values, None)),
-            }
+            let Equation { input, dimension, text, size, .. } = equation;
+            let rest = size.checked_sub(linear.constant).filter(|rest| rest.checked_rem(factor) == Some(0));
+            let Some(rest) = rest else { return Err(contradiction(equation, values, None)) };
+            let source = || format!("Dimension {dimension} of `{input}` is `{text}` = {size}");
+            assign(values, &variable, rest / factor, source)?;
         }
         if values.len() == before {
             return Ok(());
         }
-    }
-}
-
-impl Equation<'_> {
-    fn shown(&self) -> String {
-        format!("Dimension {} of `{}` is `{}` = {}", self.dimension, self.input, self.text, self.size)
     }
 }
 

@@ -28,13 +28,9 @@ impl<'a> Buffer<'a> {
     }
 
     fn spend(&self, bytes: usize) -> Result<()> {
-        match self.budget.get().checked_sub(bytes) {
-            Some(rest) => {
-                self.budget.set(rest);
-                Ok(())
-            }
-            None => Err(damaged("its parts overlap")),
-        }
+        let rest = self.budget.get().checked_sub(bytes).ok_or_else(|| damaged("its parts overlap"))?;
+        self.budget.set(rest);
+        Ok(())
     }
 
     fn bytes(&self, at: usize, len: usize) -> Result<&'a [u8]> {
@@ -121,7 +117,7 @@ impl<'a, 'b> Table<'a, 'b> {
         self.field(number, 4)?.map(|at| self.buffer.target(at)).transpose()
     }
 
-    /// A number of one byte; 0 if it is missing.
+    /// A number; 0 if it is missing.
     ///
     /// # Errors
     /// `InvalidFile` if any part of it is outside of the file, as for the other kinds of fields.
@@ -129,12 +125,10 @@ impl<'a, 'b> Table<'a, 'b> {
         self.number(number).map(|[byte]| byte)
     }
 
-    /// A number of two bytes.
     pub fn u16(&self, number: usize) -> Result<u16> {
         self.number(number).map(u16::from_le_bytes)
     }
 
-    /// A number of four bytes.
     pub fn u32(&self, number: usize) -> Result<u32> {
         self.number(number).map(u32::from_le_bytes)
     }
@@ -151,19 +145,17 @@ impl<'a, 'b> Table<'a, 'b> {
         self.target(number)?.map(|at| Table::at(self.buffer, at)).transpose()
     }
 
-    /// A vector of bytes; empty if it is missing.
+    /// A vector; empty if it is missing.
     pub fn bytes(&self, number: usize) -> Result<&'a [u8]> {
         let Some(at) = self.target(number)? else { return Ok(&[]) };
         let (start, len) = self.buffer.elements(at, 1)?;
         self.buffer.bytes(start, len)
     }
 
-    /// A vector of numbers of two bytes; empty if it is missing.
     pub fn u16s(&self, number: usize) -> Result<Vec<u16>> {
         self.each(number, 2, |buffer, at| buffer.u16(at))
     }
 
-    /// A vector of numbers of four bytes; empty if it is missing.
     pub fn u32s(&self, number: usize) -> Result<Vec<u32>> {
         self.each(number, 4, |buffer, at| buffer.u32(at))
     }

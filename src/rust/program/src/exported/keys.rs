@@ -14,21 +14,9 @@ pub(super) struct Way {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Attribute(String),
-    /// Within brackets, with or without quotes.
-    Item {
-        text: String,
-        is_quoted: bool,
-    },
-}
-
-impl Step {
-    /// The number within brackets without quotes.
-    fn position(&self) -> Option<usize> {
-        match self {
-            Step::Item { text, is_quoted: false } => text.parse().ok(),
-            _ => None,
-        }
-    }
+    /// Within brackets: with quotes, and without them, where it is usually a position.
+    Quoted(String),
+    Bare(String),
 }
 
 impl Way {
@@ -54,7 +42,7 @@ impl Way {
 fn item(text: &str) -> Option<(Step, &str)> {
     let Some(quote) = text.chars().next().filter(|&c| matches!(c, '\'' | '"')) else {
         let (text, after) = text.split_once(']')?;
-        return Some((Step::Item { text: text.to_owned(), is_quoted: false }, after));
+        return Some((Step::Bare(text.to_owned()), after));
     };
     let (mut key, mut chars) = (String::new(), text[1..].char_indices());
     while let Some((at, c)) = chars.next() {
@@ -62,7 +50,7 @@ fn item(text: &str) -> Option<(Step, &str)> {
             '\\' => key.push(chars.next()?.1),
             c if c == quote => {
                 let after = text[1 + at + 1..].strip_prefix(']')?;
-                return Some((Step::Item { text: key, is_quoted: true }, after));
+                return Some((Step::Quoted(key), after));
             }
             c => key.push(c),
         }
@@ -92,9 +80,8 @@ pub(super) fn name(node: &mut Tree, ways: &[Option<Way>], types: &mut Types, dep
                     }
                     keys[i] = Key::Attribute(text.clone());
                 }
-                // without quotes, it is a position
-                Some(Step::Item { text, is_quoted: true }) => keys[i] = Key::Item(text.clone()),
-                _ => {}
+                Some(Step::Quoted(text)) => keys[i] = Key::Item(text.clone()),
+                Some(Step::Bare(_)) | None => {}
             }
         }
     }
@@ -104,14 +91,9 @@ pub(super) fn name(node: &mut Tree, ways: &[Option<Way>], types: &mut Types, dep
 /// The root of the ways to a tree's leaves, if they agree on it.
 pub(super) fn root(tree: &Tree, ways: &[Option<Way>]) -> Option<String> {
     let mut found: Option<&str> = None;
-    let agree = tree.every_leaf(0, &mut |leaf, depth| match ways.get(leaf).and_then(Option::as_ref) {
-        None => true,
-        Some(way) => {
-            let is_whole = way.keys.len() == depth && !way.root.is_empty();
-            let is_same = found.is_none_or(|root| root == way.root);
-            found = Some(&way.root);
-            is_whole && is_same
-        }
+    let agree = tree.every_leaf(0, &mut |leaf, depth| {
+        let Some(way) = ways.get(leaf).and_then(Option::as_ref) else { return true };
+        way.keys.len() == depth && !way.root.is_empty() && *found.get_or_insert(&way.root) == way.root
     });
     found.filter(|root| agree && !root.bytes().all(|byte| byte.is_ascii_digit())).map(str::to_owned)
 }
@@ -124,7 +106,10 @@ pub(super) fn collected(args: &[Tree], ways: &[Option<Way>]) -> Option<usize> {
         let mut found = None;
         let agree = arg.every_leaf(0, &mut |leaf, depth| {
             let Some(way) = ways.get(leaf).and_then(Option::as_ref) else { return true };
-            let position = if way.keys.len() == depth + 1 { way.keys[0].position() } else { None };
+            let position = match &way.keys[..] {
+                [Step::Bare(text), ..] if way.keys.len() == depth + 1 => text.parse().ok(),
+                _ => None,
+            };
             position.is_some() && *found.get_or_insert(position) == position
         });
         agree.then_some(found.flatten())
@@ -156,7 +141,8 @@ mod tests {
         let way = Way::of(name)?;
         let step = |step: &Step| match step {
             Step::Attribute(text) => format!(" .{text}"),
-            Step::Item { text, is_quoted } => format!(" {}{text}", if *is_quoted { "'" } else { "" }),
+            Step::Quoted(text) => format!(" '{text}"),
+            Step::Bare(text) => format!(" {text}"),
         };
         Some(way.root + &way.keys.iter().map(step).collect::<String>())
     }

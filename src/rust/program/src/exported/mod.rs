@@ -72,7 +72,6 @@ impl Framework {
     }
 }
 
-/// An exported function.
 #[derive(Debug, Clone, Default)]
 pub struct Exported {
     pub framework: Framework,
@@ -146,7 +145,8 @@ impl Exported {
         if content.starts_with(MAGIC) {
             return Err(not_exported("it is MLIR bytecode").hint(Reason::ProgramNotExported));
         }
-        if is_pickle(content) && module_of(content, 0).is_none() {
+        // Pickles of the protocols 2 to 5 begin with their number.
+        if matches!(content, [0x80, 2..=5, ..]) && module_of(content, 0).is_none() {
             return Err(not_exported("it is a Python pickle, which only Python can read").hint(EXPORT));
         }
         foreign::check(Kind::InvalidFile, "The exported function", content)?;
@@ -225,10 +225,7 @@ impl Exported {
             return Err(damaged("a derivative does not match its function"));
         }
         let order = function.order + 1;
-        let mut cotangents = COTANGENTS.to_owned();
-        if order > 1 {
-            cotangents.push_str(&order.to_string());
-        }
+        let cotangents = if order > 1 { format!("{COTANGENTS}{order}") } else { COTANGENTS.to_owned() };
         let output_names = function.input_names.clone();
         let mut input_names = function.input_names;
         let of_output = |name: &String| match name.strip_prefix(RESULT) {
@@ -236,25 +233,20 @@ impl Exported {
             _ => format!("{cotangents}[{name}]"),
         };
         input_names.extend(function.output_names.iter().map(of_output));
-        let in_tree = match &function.in_tree {
-            Tree::Tuple(pair) if matches!(pair[..], [_, Tree::Dict(_)]) => {
-                let mut named = pair[1].clone();
-                if let Tree::Dict(items) = &mut named {
-                    items.push((cotangents, function.out_tree.clone().renumbered(&|leaf| leaf + inputs)));
-                }
-                Tree::Tuple(vec![pair[0].clone(), named])
-            }
-            _ => self.in_tree,
-        };
-        let out_tree = function.in_tree;
-        let (argument_names, collected) = (function.argument_names, function.collected);
+        let mut in_tree = function.in_tree.clone();
+        let named = if let Tree::Tuple(pair) = &mut in_tree { pair.get_mut(1) } else { None };
+        if let Some(Tree::Dict(items)) = named {
+            items.push((cotangents, function.out_tree.renumbered(&|leaf| leaf + inputs)));
+        } else {
+            in_tree = self.in_tree;
+        }
         Ok(Exported {
             function: function.function,
             in_tree,
-            out_tree,
+            out_tree: function.in_tree,
             order,
-            argument_names,
-            collected,
+            argument_names: function.argument_names,
+            collected: function.collected,
             input_names,
             output_names,
             ..self
@@ -271,6 +263,16 @@ impl Exported {
             }
         }
         pair
+    }
+
+    /// The result; that of a derivative, the cotangents of the arguments, with their names.
+    pub fn result(&self) -> Tree {
+        let result = self.out_tree.clone();
+        if self.order > 0 {
+            result.with_argument_names()
+        } else {
+            result
+        }
     }
 
     /// Why its program cannot be compiled as it is, if it cannot.
@@ -325,25 +327,18 @@ fn name_parts(in_tree: &mut Tree, out_tree: &mut Tree, names: &Names) -> (Vec<Op
     keys::name(out_tree, &results, &mut types, 0);
     let (mut found, mut start) = (Vec::new(), None);
     if let Tree::Tuple(pair) = in_tree {
-        for (i, part) in pair.iter_mut().enumerate() {
-            match part {
-                Tree::Tuple(args) if i == 0 => {
-                    start = keys::collected(args, &arguments);
-                    let mut collected = start.map(|start| Tree::Tuple(args.split_off(start)));
-                    for arg in args.iter_mut().chain(&mut collected) {
-                        keys::name(arg, &arguments, &mut types, 0);
-                        found.push(keys::root(arg, &arguments));
-                    }
-                    if let Some(Tree::Tuple(collected)) = collected {
-                        args.extend(collected);
-                    }
-                }
-                Tree::Dict(kwargs) => {
-                    for (_, arg) in kwargs {
-                        keys::name(arg, &arguments, &mut types, 0);
-                    }
-                }
-                _ => {}
+        if let [Tree::Tuple(args), Tree::Dict(kwargs)] = &mut pair[..] {
+            start = keys::collected(args, &arguments);
+            let mut collected = start.map(|start| Tree::Tuple(args.split_off(start)));
+            for arg in args.iter_mut().chain(&mut collected) {
+                keys::name(arg, &arguments, &mut types, 0);
+                found.push(keys::root(arg, &arguments));
+            }
+            if let Some(Tree::Tuple(collected)) = collected {
+                args.extend(collected);
+            }
+            for (_, arg) in kwargs {
+                keys::name(arg, &arguments, &mut types, 0);
             }
         }
     }
@@ -380,17 +375,10 @@ fn no_derivative(function: &str, order: usize) -> Error {
 pub fn plain_module(content: &[u8]) -> Result<Option<&[u8]>> {
     let Some(module) = module_of(content, 0) else { return Ok(None) };
     // Damage elsewhere does not matter.
-    match Exported::read(content, 0) {
-        Ok(exported) => match exported.needs_more() {
-            Some(what) => Err(Error::new(
-                Kind::InvalidInput,
-                format!("The file contains an exported function of JAX, `{}`, which {what}.", exported.function),
-            )
-            .hint(Reason::ProgramExported)),
-            None => Ok(Some(module)),
-        },
-        Err(_) => Ok(Some(module)),
-    }
+    let Ok(exported) = Exported::read(content, 0) else { return Ok(Some(module)) };
+    let Some(what) = exported.needs_more() else { return Ok(Some(module)) };
+    let message = format!("The file contains an exported function of JAX, `{}`, which {what}.", exported.function);
+    Err(Error::new(Kind::InvalidInput, message).hint(Reason::ProgramExported))
 }
 
 /// The program in the content of an exported function's file, or of its derivative of an order; `None` for anything else. Reads
@@ -436,11 +424,6 @@ fn value(table: Table<'_, '_>) -> Result<Arc<Value>> {
         return Err(damaged("an array has too many dimensions"));
     }
     Ok(Arc::new(Value { dtype: dtype.into(), shape, is_token }))
-}
-
-/// Pickles of the protocols 2 to 5 begin with their number.
-fn is_pickle(content: &[u8]) -> bool {
-    matches!(content, [0x80, 2..=5, ..])
 }
 
 /// What writes files that can be read here.

@@ -2,29 +2,23 @@
 
 use crate::names::is_generated;
 use pjrt_ir::bytecode::Symbols;
+use pjrt_ir::module::is_listed;
 use std::collections::HashMap;
 
 /// The function that has the arguments' names where `main` only computes symbolic dimensions for it.
 const WRAPPED: &str = "_wrapped_jax_export_main";
 
 /// Custom calls that compilers replace, by target or its beginning: they need no handler.
-const OF_COMPILERS: [&str; 8] = [
-    "Sharding",
-    "SPMDFullToShardShape",
-    "SPMDShardToFullShape",
-    "shape_assertion",
-    "annotate_device_placement",
-    "LayoutConstraint",
-    "ApproxTopK",
-    "PartialReduce",
-];
+const OF_COMPILERS: &str =
+    "Sharding SPMDFullToShardShape SPMDShardToFullShape shape_assertion annotate_device_placement \
+                            LayoutConstraint ApproxTopK PartialReduce";
 const PREFIXES_OF_COMPILERS: [&str; 4] = ["xla.sdy.", "stablehlo.", "mhlo.", "chlo."];
 
 /// The custom calls that need a handler.
 pub(super) fn targets(symbols: &mut Symbols) -> Vec<String> {
     let mut targets = std::mem::take(&mut symbols.targets);
     targets.retain(|target| {
-        !OF_COMPILERS.contains(&target.as_str()) && !PREFIXES_OF_COMPILERS.iter().any(|start| target.starts_with(start))
+        !is_listed(OF_COMPILERS, target) && !PREFIXES_OF_COMPILERS.iter().any(|start| target.starts_with(start))
     });
     targets
 }
@@ -53,14 +47,11 @@ impl Names {
     /// The name of each argument, or its path if the program has none.
     pub fn of_inputs(&self, paths: &[String]) -> Vec<String> {
         // A part of an argument that is not in the program has the same root as the others.
-        let mut roots = HashMap::new();
-        for (path, name) in paths.iter().zip(&self.arguments) {
-            if let (Some((argument, rest)), Some(name)) = (argument(path), name) {
-                if let Some(root) = name.strip_suffix(rest).filter(|root| !root.is_empty()) {
-                    roots.insert(argument, root.to_owned());
-                }
-            }
-        }
+        let roots = paths.iter().zip(&self.arguments).filter_map(|(path, name)| {
+            let (argument, rest) = argument(path)?;
+            Some((argument, name.as_ref()?.strip_suffix(rest).filter(|root| !root.is_empty())?))
+        });
+        let roots: HashMap<&str, &str> = roots.collect();
         let guess = |path: &String| {
             let (argument, rest) = argument(path)?;
             roots.get(argument).map(|root| format!("{root}{rest}"))

@@ -1,6 +1,7 @@
 //! The description of a function that PyTorch exported as StableHLO, a JSON file beside its program. Weights and
 //! arguments are inputs of the program, in any order.
 
+use super::tree::MAX_NESTING;
 use crate::exported::{Exported, Framework, Tree, Value};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
@@ -19,9 +20,6 @@ const UNKNOWN: &str = "?";
 /// The version of the text form of trees.
 const TREE_VERSION: i64 = 1;
 
-/// The limit of nesting in trees.
-const MAX_NESTING: usize = 200;
-
 #[derive(Deserialize)]
 struct Meta {
     name: String,
@@ -30,9 +28,7 @@ struct Meta {
     input_locations: Vec<Location>,
     #[serde(default)]
     unused_inputs: Vec<(Location, Signature)>,
-    #[serde(default)]
     input_pytree_spec: Option<String>,
-    #[serde(default)]
     output_pytree_spec: Option<String>,
 }
 
@@ -79,15 +75,17 @@ impl Exported {
         let arguments = meta.input_locations.iter().chain(meta.unused_inputs.iter().map(|(location, _)| location));
         let arguments = arguments.filter(|location| location.type_ == "input_arg").map(Location::index);
         let highest = arguments.collect::<Result<Vec<_>>>()?.into_iter().max();
-        let (in_tree, leaves) = match &meta.input_pytree_spec {
+        let in_tree = match &meta.input_pytree_spec {
             Some(spec) => tree(spec)?,
-            None => plain_arguments(highest.map_or(0, |highest| highest + 1)),
+            // More arguments than there can be inputs are a mistake that is found later.
+            None => {
+                Tree::Tuple(vec![flat(highest.map_or(0, |highest| highest + 1).min(1 << 16)), Tree::Dict(Vec::new())])
+            }
         };
         let paths = in_tree.argument_paths();
         // The exporter mistakes the positions of unused arguments if some arguments are nested.
-        let is_flat = matches!(&in_tree, Tree::Tuple(pair) if matches!(pair.as_slice(),
-            [Tree::Tuple(args), Tree::Dict(_)] if args.iter().all(|arg| matches!(arg, Tree::Leaf(_)))));
-        let mut rows = vec![None; leaves];
+        let is_flat = in_tree.arguments().is_some_and(|(args, _)| args.iter().all(|arg| matches!(arg, Tree::Leaf(_))));
+        let mut rows = vec![None; paths.len()];
         let (mut inputs, mut input_names, mut weights) = (Vec::new(), Vec::new(), Vec::new());
         for (row, (location, signature)) in meta.input_locations.iter().zip(&meta.input_signature).enumerate() {
             let name = match location.type_.as_str() {
@@ -133,14 +131,10 @@ impl Exported {
             input_names.push(path);
         }
         let rows: Vec<usize> = rows.into_iter().flatten().collect();
-        let (out_tree, outputs) = match &meta.output_pytree_spec {
-            Some(spec) => tree(spec)?,
-            None => {
-                let count = meta.output_signature.len();
-                (Tree::Tuple((0..count).map(Tree::Leaf).collect()), count)
-            }
-        };
-        if outputs != meta.output_signature.len() {
+        let count = meta.output_signature.len();
+        let out_tree = meta.output_pytree_spec.as_deref().map_or_else(|| Ok(flat(count)), tree)?;
+        let output_names = out_tree.paths("result");
+        if output_names.len() != count {
             return Err(damaged("its results do not match its outputs"));
         }
         let mut outputs = meta.output_signature.iter().map(Signature::value).collect::<Result<Vec<_>>>()?;
@@ -149,7 +143,7 @@ impl Exported {
             framework: Framework::PyTorch,
             function: meta.name,
             in_tree: in_tree.renumbered(&|leaf| rows[leaf]),
-            output_names: out_tree.paths("result"),
+            output_names,
             out_tree,
             input_names,
             inputs: inputs.into_iter().map(Arc::new).collect(),
@@ -202,27 +196,23 @@ fn file(folder: &str, name: &str) -> Result<String> {
     Ok(format!("{folder}/{name}"))
 }
 
-/// Positional arguments that are not nested.
-fn plain_arguments(count: usize) -> (Tree, usize) {
-    // More arguments than there can be inputs are a mistake that is found later.
-    let count = count.min(1 << 16);
-    let args = Tree::Tuple((0..count).map(Tree::Leaf).collect());
-    (Tree::Tuple(vec![args, Tree::Dict(Vec::new())]), count)
+/// So many arrays that are not nested.
+fn flat(count: usize) -> Tree {
+    Tree::Tuple((0..count).map(Tree::Leaf).collect())
 }
 
-/// A tree from its text form, with the number of its leaves.
-fn tree(spec: &str) -> Result<(Tree, usize)> {
+/// A tree from its text form.
+fn tree(spec: &str) -> Result<Tree> {
     let wrong = |error: serde_json::Error| damaged(&format!("a tree is wrong: {error}"));
     let (version, root): (i64, Node) = serde_json::from_str(spec).map_err(wrong)?;
     if version != TREE_VERSION {
         return Err(damaged(&format!("a tree is written in version {version}, which is unknown")));
     }
-    let mut leaves = 0;
-    let tree = node(root, &mut leaves, 0)?;
+    let tree = node(root, &mut 0, 0)?;
     if !tree.has_short_paths() {
         return Err(damaged("the names in a tree are too long"));
     }
-    Ok((tree, leaves))
+    Ok(tree)
 }
 
 fn node(found: Node, leaves: &mut usize, depth: usize) -> Result<Tree> {

@@ -7,7 +7,7 @@ use pjrt_base::error::Result;
 use pjrt_data::tree::Builder;
 
 /// The limit of nesting, far more than JAX's own recursion allows in practice.
-const MAX_NESTING: usize = 200;
+pub(super) const MAX_NESTING: usize = 200;
 
 /// The most bytes of the paths of all leaves. Each contains the keys of all nodes above it.
 const MAX_PATHS: usize = 1 << 28;
@@ -56,6 +56,9 @@ const CHILDREN: usize = 1;
 const NAMES: usize = 2;
 const CUSTOM_NAME: usize = 3;
 
+/// Positional and named ones.
+type Arguments<'a> = (&'a [Tree], &'a [(String, Tree)]);
+
 impl Tree {
     /// Reads a tree; returns it with the number of its leaves.
     ///
@@ -63,11 +66,7 @@ impl Tree {
     /// `InvalidFile` for damage, and trees that are nested too deeply.
     pub fn read(table: Table<'_, '_>) -> Result<(Tree, usize)> {
         let mut leaves = 0;
-        let tree = Self::node(table, &mut leaves, 0)?;
-        if !tree.has_short_paths() {
-            return Err(damaged("the names in a tree are too long"));
-        }
-        Ok((tree, leaves))
+        Ok((Self::node(table, &mut leaves, 0)?, leaves))
     }
 
     /// A node of a registered type, whose parts have no names yet.
@@ -148,15 +147,13 @@ impl Tree {
 
     /// The same tree, with other numbers for its leaves.
     pub fn renumbered(mut self, number: &dyn Fn(usize) -> usize) -> Tree {
-        self.renumber(number);
-        self
-    }
-
-    fn renumber(&mut self, number: &dyn Fn(usize) -> usize) {
         if let Tree::Leaf(leaf) = self {
-            *leaf = number(*leaf);
+            return Tree::Leaf(number(leaf));
         }
-        self.parts_mut().into_iter().for_each(|part| part.renumber(number));
+        for part in self.parts_mut() {
+            *part = std::mem::take(part).renumbered(number);
+        }
+        self
     }
 
     /// Whether `holds` is true of all leaves and their depths below this node.
@@ -198,6 +195,23 @@ impl Tree {
         }
         if matches!(self, Tree::Custom { .. }) && own.iter().any(|name| !name.is_empty()) {
             found.push((path.to_owned(), own));
+        }
+    }
+
+    /// The positional and the named arguments, if this is their pair.
+    pub fn arguments(&self) -> Option<Arguments<'_>> {
+        let Tree::Tuple(pair) = self else { return None };
+        let [Tree::Tuple(positional), Tree::Dict(named)] = &pair[..] else { return None };
+        Some((positional, named))
+    }
+
+    /// The same pair with names; another tree as it is.
+    pub fn with_argument_names(self) -> Tree {
+        match self {
+            Tree::Tuple(pair) if pair.len() == 2 => {
+                Tree::Dict(["args", "kwargs"].map(str::to_owned).into_iter().zip(pair).collect())
+            }
+            other => other,
         }
     }
 

@@ -22,29 +22,26 @@ pub(crate) fn check(code: &[u8]) -> Result<()> {
 }
 
 fn recognize(code: &[u8]) -> Option<(&'static str, Reason)> {
+    use Reason::*;
     let start = &code[..code.len().min(START)];
     let text = start.trim_ascii_start();
-    if text.starts_with(b"HloModule") {
-        return Some(("The program is HLO text, which compilers do not read through PJRT.", Reason::ProgramOfHlo));
-    }
-    if is_python(text) {
-        return Some(("The program is Python code, not StableHLO.", Reason::ProgramOfPython));
-    }
-    match start {
-        [0x80, 2..=5, ..] => Some(("The data are a Python pickle, not a program.", Reason::ProgramOfPython)),
-        [0x1f, 0x8b, ..] => Some(("The data are compressed with gzip.", Reason::ProgramPacked)),
-        [b'P', b'K', 3, 4, ..] => Some(("The data are a zip archive.", Reason::ProgramPacked)),
-        _ if is_safetensors(code) => {
-            Some(("The data are a safetensors file: arrays, not a program.", Reason::ProgramOfArrays))
+    Some(match start {
+        _ if text.starts_with(b"HloModule") => {
+            ("The program is HLO text, which compilers do not read through PJRT.", ProgramOfHlo)
         }
-        _ if is_message(start) && is_hlo_module(code) => {
-            Some(("The data are a serialized HloModuleProto, not MLIR.", Reason::ProgramOfModule))
+        _ if is_python(text) => ("The program is Python code, not StableHLO.", ProgramOfPython),
+        [0x80, 2..=5, ..] => ("The data are a Python pickle, not a program.", ProgramOfPython),
+        [0x1f, 0x8b, ..] => ("The data are compressed with gzip.", ProgramPacked),
+        [b'P', b'K', 3, 4, ..] => ("The data are a zip archive.", ProgramPacked),
+        _ if is_safetensors(code) => ("The data are a safetensors file: arrays, not a program.", ProgramOfArrays),
+        _ if is_message(start) && HloModuleProto::decode(code).is_ok_and(|module| !module.computations.is_empty()) => {
+            ("The data are a serialized HloModuleProto, not MLIR.", ProgramOfModule)
         }
         _ if is_message(start) && has(start, b"tensorflow") => {
-            Some(("The data are a TensorFlow model, not StableHLO.", Reason::ProgramOfTensorflow))
+            ("The data are a TensorFlow model, not StableHLO.", ProgramOfTensorflow)
         }
-        _ => None,
-    }
+        _ => return None,
+    })
 }
 
 fn is_python(text: &[u8]) -> bool {
@@ -65,10 +62,6 @@ fn is_safetensors(code: &[u8]) -> bool {
 /// A protocol buffer, which text is not. The first field is a version, a name or a message.
 fn is_message(start: &[u8]) -> bool {
     matches!(start.first(), Some(0x08 | 0x0a)) && start.iter().any(|&byte| byte < 0x09)
-}
-
-fn is_hlo_module(code: &[u8]) -> bool {
-    HloModuleProto::decode(code).is_ok_and(|module| !module.computations.is_empty())
 }
 
 fn has(text: &[u8], part: &[u8]) -> bool {

@@ -5,7 +5,6 @@ mod advice;
 use crate::program::{Format, Program};
 use pjrt_base::error::{Error, Kind, INVALID_ARGUMENT, UNKNOWN};
 use pjrt_base::reason::{Hint, Reason};
-use std::borrow::Cow;
 
 /// A mistake that the compiler found.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,37 +24,29 @@ const TEXT: &str = "-";
 /// The start of XLA's advice about versions, which it adds to every mistake in a program.
 const ADVICE: &str = "Failed to parse using StableHLO";
 
-/// XLA's message about arrays without a fixed shape.
-const DYNAMIC: &str = "Unbounded dynamism";
+/// How much of a line is kept.
+const MOST_OF_LINE: usize = 1000;
 
-/// XLA's message when it cannot turn a fusion into machine code.
-const SILENT: &str = "Unknown MLIR failure";
-
-/// What helps then.
+/// What helps if XLA cannot turn a fusion into machine code.
 const LONG_CHAINS: &str = "Newer compilers of XLA fail like this on long chains of operations on each element. Put a \
                            `stablehlo.optimization_barrier` after every few hundred of them, or write a loop.";
-
-/// XLA's message about elements of a type that it lacks.
-const UNKNOWN_TYPE: &str = "primitive_type_invalid";
-
-/// XLA's message about operations that compute with elements narrower than a byte, and give wider ones.
-const NARROW: &str = "custom element sizes on non-sub-byte types";
 
 /// Explains an error about a program that the compiler cannot parse or verify; others stay as they are.
 pub(crate) fn explain(program: &Program, error: Error) -> Error {
     if program.format() != Format::Mlir || !matches!(error.code(), Some(UNKNOWN | INVALID_ARGUMENT)) {
         return error;
     }
-    if error.message().contains(DYNAMIC) {
+    if error.message().contains("Unbounded dynamism") {
         return dynamic(program, error);
     }
-    if error.message().trim_end() == SILENT {
+    if error.message().trim_end() == "Unknown MLIR failure" {
         return error.hint(LONG_CHAINS);
     }
-    if error.message().contains(UNKNOWN_TYPE) {
+    if error.message().contains("primitive_type_invalid") {
         return called_as(unknown_type(&program.arrays_of_unknown_types()), &error);
     }
-    if error.message().contains(NARROW) {
+    // About operations that compute with elements narrower than a byte, and give wider ones.
+    if error.message().contains("custom element sizes on non-sub-byte types") {
         return error.hint("Convert operands that are narrower than a byte first: `stablehlo.convert` to i8.");
     }
     let Some(found) = Diagnostic::read(error.message()) else { return error };
@@ -71,7 +62,8 @@ pub(crate) fn explain(program: &Program, error: Error) -> Error {
     let hints: Vec<Hint> = advice.chain(error.hints().to_vec()).collect();
     let detail = error.message().trim_end().to_owned();
     let (line, column) = source.as_ref().map(|source| (source.line, source.column)).unzip();
-    let source = source.map(|source| source.shown().into_owned());
+    let start = |line: &[u8]| String::from_utf8_lossy(&line[..line.len().min(MOST_OF_LINE)]).into_owned();
+    let source = source.map(|source| start(source.content));
     let explained = Error::new(error.kind(), message).hint(Reason::CompileFailed { line, column, source, detail });
     called_as(hints.into_iter().fold(explained, Error::hint), &error)
 }
@@ -206,40 +198,29 @@ impl<'a> Source<'a> {
         (column <= content.len() + 1).then_some(Source { line, column, start, content })
     }
 
-    /// The line for a reader, cut if it is very long.
-    fn shown(&self) -> Cow<'a, str> {
-        const MOST: usize = 1000;
-        String::from_utf8_lossy(&self.content[..self.content.len().min(MOST)])
-    }
-
     /// The line with a mark under the column; of a long line, the part around it.
     fn excerpt(&self) -> String {
-        const BEFORE: usize = 60;
-        const AFTER: usize = 60;
+        /// The most characters on each side of the column.
+        const MOST: usize = 60;
         // No character of a line moves the mark.
         let plain = |bytes: &[u8]| -> Vec<char> {
             let text = String::from_utf8_lossy(bytes);
             text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
         };
         let (before, after) = self.content.split_at(self.column - 1);
-        let before = plain(&before[before.len().saturating_sub(4 * BEFORE)..]);
-        let after = plain(&after[..after.len().min(4 * AFTER)]);
-        let mut left: String = before[before.len().saturating_sub(BEFORE)..].iter().collect();
-        let mut right: String = after[..after.len().min(AFTER)].iter().collect();
-        if left.len() < self.column - 1 && before.len() >= BEFORE {
+        let before = plain(&before[before.len().saturating_sub(4 * MOST)..]);
+        let after = plain(&after[..after.len().min(4 * MOST)]);
+        let mut left: String = before[before.len().saturating_sub(MOST)..].iter().collect();
+        let mut right: String = after[..after.len().min(MOST)].iter().collect();
+        if left.len() < self.column - 1 && before.len() >= MOST {
             left.insert_str(0, "...");
         }
-        if after.len() > AFTER {
+        if after.len() > MOST {
             right.push_str("...");
         }
         let number = self.line.to_string();
         let indent = left.chars().count();
         format!("  {number} | {left}{}\n  {:width$} | {:indent$}^", right.trim_end(), "", "", width = number.len())
-    }
-
-    /// The name at the column, such as `%x` or `float32`.
-    fn word(&self) -> &'a str {
-        name_at(&self.content[self.column - 1..])
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Format, Program};
 use crate::callable::Callable;
 use crate::exported::{self, Exported, Framework};
-use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::error::Result;
 use pjrt_ir::module::annotations::Array;
 
 /// An exported function with its program.
@@ -79,8 +79,9 @@ impl ExportedProgram {
         match framework {
             Framework::Jax => Self::of_jax(content, order),
             Framework::PyTorch => {
-                let parts = content.split_at_checked(at);
-                let (json, code) = parts.ok_or_else(|| Error::new(Kind::InvalidFile, "The program is missing."))?;
+                let Some((json, code)) = content.split_at_checked(at) else {
+                    bail!(InvalidFile, "The program is missing.");
+                };
                 Self::of_pytorch(json.to_vec(), Program::new(code.to_vec(), Format::Mlir)?)
             }
         }

@@ -26,7 +26,6 @@ use std::sync::Arc;
 /// What some editors write in front of text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The format of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// MLIR, as text or bytecode.

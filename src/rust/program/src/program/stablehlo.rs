@@ -5,7 +5,6 @@ use crate::program::Program;
 use pjrt_base::error::{Error, Kind, INVALID_ARGUMENT, UNKNOWN};
 use std::fmt;
 
-/// A version of StableHLO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub [i64; 3]);
 

@@ -1,10 +1,10 @@
 //! Barriers behind constants that a compiler would misread.
 
 use super::folding::misread_constants;
-use super::{changed, Change};
+use super::{changed, replace_each};
 use crate::program::{Format, Program};
 use pjrt_base::error::Result;
-use pjrt_ir::hlo::{self, HloModuleProto};
+use pjrt_ir::hlo;
 use pjrt_ir::module::{Module, Operation, Value};
 use pjrt_ir::text;
 use std::collections::HashSet;
@@ -16,28 +16,18 @@ impl Program {
     /// # Errors
     /// As for [`Program::new`].
     pub fn with_barriers(&self) -> Result<Option<Program>> {
-        if self.format() == Format::Hlo {
-            return self.hlo().map_or(Ok(None), |module| self.in_hlo(&module));
-        }
-        let Ok(module) = self.module() else { return Ok(None) };
-        let constants = misread_constants(&module);
+        let constants = self.module().map(|module| misread_constants(&module)).unwrap_or_default();
         if constants.is_empty() {
             return Ok(None);
         }
-        let text = match self.bytecode() {
-            None => in_text(self.code(), &constants),
-            Some(_) => Module::decode(self.code()).and_then(in_module).ok().map(String::into_bytes),
+        let code = match (self.format(), self.bytecode()) {
+            (Format::Hlo, _) => {
+                Some(hlo::barrier::with_barriers(self.code(), &self.hlo().unwrap_or_default(), &constants)?)
+            }
+            (Format::Mlir, None) => in_text(self.code(), &constants),
+            (Format::Mlir, Some(_)) => Module::decode(self.code()).and_then(in_module).ok().map(String::into_bytes),
         };
-        text.map(|text| Program::new(text, Format::Mlir)).transpose()
-    }
-
-    fn in_hlo(&self, module: &HloModuleProto) -> Result<Option<Program>> {
-        let constants = misread_constants(&module.to_module());
-        if constants.is_empty() {
-            return Ok(None);
-        }
-        let code = hlo::barrier::with_barriers(self.code(), module, &constants)?;
-        Program::new(code, Format::Hlo).map(Some)
+        code.map(|code| Program::new(code, self.format())).transpose()
     }
 }
 
@@ -48,10 +38,7 @@ fn in_text(code: &[u8], constants: &HashSet<Value>) -> Option<Vec<u8>> {
         let name = String::from_utf8_lossy(&code[place.name.clone()]);
         let kind = String::from_utf8_lossy(&code[place.kind.clone()]);
         let barrier = format!("\n%{name} = stablehlo.optimization_barrier %pjrt_{name} : {kind}");
-        [
-            Change { from: place.name.start, to: place.name.start, text: "pjrt_".into() },
-            Change { from: place.kind.end, to: place.kind.end, text: barrier },
-        ]
+        [(place.name.start..place.name.start, "pjrt_".into()), (place.kind.end..place.kind.end, barrier)]
     });
     changed(code, changes.collect())
 }
@@ -60,31 +47,21 @@ fn in_text(code: &[u8], constants: &HashSet<Value>) -> Option<Vec<u8>> {
 fn in_module(mut module: Module) -> Result<String> {
     let constants = misread_constants(&module);
     let Module { root, types } = &mut module;
-    let mut add = |value: Value| {
-        types.push(types[value.0 as usize].clone());
-        Value(types.len() as u32 - 1)
-    };
-    in_operation(root, &constants, &mut add);
+    replace_each(root, &mut |mut operation, out| {
+        let barrier = match operation.results[..] {
+            [value] if constants.contains(&value) => {
+                types.push(types[value.0 as usize].clone());
+                let hidden = Value(types.len() as u32 - 1);
+                operation.results = vec![hidden];
+                Some(Operation::new("stablehlo.optimization_barrier", vec![hidden], vec![value]))
+            }
+            _ => None,
+        };
+        out.push(operation);
+        out.extend(barrier);
+    });
     root.without_regions_of_composites();
     module.text()
-}
-
-fn in_operation(operation: &mut Operation, constants: &HashSet<Value>, add: &mut impl FnMut(Value) -> Value) {
-    for block in operation.regions.iter_mut().flat_map(|region| &mut region.blocks) {
-        for mut operation in std::mem::take(&mut block.operations) {
-            in_operation(&mut operation, constants, add);
-            let barrier = match operation.results[..] {
-                [value] if constants.contains(&value) => {
-                    let hidden = add(value);
-                    operation.results = vec![hidden];
-                    Some(Operation::new("stablehlo.optimization_barrier", vec![hidden], vec![value]))
-                }
-                _ => None,
-            };
-            block.operations.push(operation);
-            block.operations.extend(barrier);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,34 +2,20 @@
 //! They are found by the types of their operands, in any form of a program that has them.
 
 use pjrt_data::dtype::DType;
-use pjrt_ir::module::{Module, Operation, Type, Value};
+use pjrt_ir::module::{is_listed, Module, Operation, Type, Value};
 use std::collections::{HashMap, HashSet};
 
 /// How often the constants in arguments of functions are looked for: calls in calls need more.
 const ROUNDS: usize = 8;
 
 /// Operations whose results a compiler does not know, whatever their operands.
-const UNKNOWN: [&str; 14] = [
-    "optimization_barrier",
-    "opt_barrier",
-    "rng_get_and_update_state",
-    "custom_call",
-    "rng",
-    "rng_bit_generator",
-    "infeed",
-    "recv",
-    "after_all",
-    "create_token",
-    "partition_id",
-    "replica_id",
-    "composite",
-    "get_dimension_size",
-];
+const UNKNOWN: &str =
+    "optimization_barrier opt_barrier rng_get_and_update_state custom_call rng rng_bit_generator infeed recv after_all \
+     create_token partition_id replica_id composite get_dimension_size";
 
 /// The constants in a program from which the compiler would compute a wrong number.
 pub(crate) fn misread_constants(module: &Module) -> HashSet<Value> {
     let mut search = Search { types: &module.types, ..Search::default() };
-    search.is_known.resize(module.types.len(), false);
     for _ in 0..ROUNDS {
         search.risky.clear();
         search.calls.clear();
@@ -44,9 +30,7 @@ pub(crate) fn misread_constants(module: &Module) -> HashSet<Value> {
 #[derive(Default)]
 struct Search<'m> {
     types: &'m [Type],
-    /// Whether a compiler knows each value.
-    is_known: Vec<bool>,
-    /// What defines a value: an operation's operands, or those of the calls that pass it to a function.
+    /// What defines each value that a compiler knows: an operation's operands, or those of the calls that pass it to a function.
     sources: HashMap<Value, Vec<Value>>,
     constants: HashSet<Value>,
     /// The calls of each function: their operands.
@@ -69,7 +53,7 @@ impl<'m> Search<'m> {
         if is_constant {
             self.constants.extend(&operation.results);
         }
-        let all_known = !operation.operands.is_empty() && operation.operands.iter().all(|&value| self.knows(value));
+        let all_known = !operation.operands.is_empty() && operation.operands.iter().all(|value| self.knows(value));
         if base == "call" {
             if let Some(name) = operation.attribute("callee").and_then(|callee| callee.as_symbol()) {
                 self.calls.entry(name.to_string()).or_default().push(&operation.operands);
@@ -78,22 +62,13 @@ impl<'m> Search<'m> {
         if all_known && self.is_wrong(operation) {
             self.risky.extend(&operation.operands);
         }
-        if is_constant || base == "iota" || all_known && !UNKNOWN.contains(&base) {
-            for &result in &operation.results {
-                self.know(result, &operation.operands);
-            }
+        if is_constant || base == "iota" || all_known && !is_listed(UNKNOWN, base) {
+            self.sources.extend(operation.results.iter().map(|&result| (result, operation.operands.clone())));
         }
     }
 
-    fn knows(&self, value: Value) -> bool {
-        self.is_known.get(value.0 as usize).copied().unwrap_or(false)
-    }
-
-    fn know(&mut self, value: Value, sources: &[Value]) {
-        if let Some(known) = self.is_known.get_mut(value.0 as usize) {
-            *known = true;
-            self.sources.insert(value, sources.to_vec());
-        }
+    fn knows(&self, value: &Value) -> bool {
+        self.sources.contains_key(value)
     }
 
     /// Notes the arguments of functions that every call knows; whether there are new ones.
@@ -105,8 +80,8 @@ impl<'m> Search<'m> {
             for (i, &argument) in block.arguments.iter().enumerate() {
                 let passed: Option<Vec<Value>> = calls.iter().map(|operands| operands.get(i).copied()).collect();
                 let Some(passed) = passed else { continue };
-                if name != "main" && !self.knows(argument) && passed.iter().all(|&value| self.knows(value)) {
-                    self.know(argument, &passed);
+                if name != "main" && !self.knows(&argument) && passed.iter().all(|value| self.knows(value)) {
+                    self.sources.insert(argument, passed);
                     is_new = true;
                 }
             }

@@ -19,8 +19,9 @@ use older::{MESH_AXES, NEWER};
 use pjrt_base::error::{Error, Kind, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
 use pjrt_ir::module::annotations::is_dynamic;
 use pjrt_ir::module::mesh;
-use pjrt_ir::module::Module;
+use pjrt_ir::module::{Module, Operation};
 use pjrt_ir::text::{self, end_of_brackets};
+use std::ops::Range;
 
 /// In the error of XLA for an operation of a dynamic size.
 const UNTRANSLATED: &str = "can't be translated to XLA HLO";
@@ -114,6 +115,16 @@ impl Program {
     }
 }
 
+/// Replaces each operation in the regions of another one, the innermost first, by those that `replace` adds to its block.
+fn replace_each(operation: &mut Operation, replace: &mut impl FnMut(Operation, &mut Vec<Operation>)) {
+    for block in operation.regions.iter_mut().flat_map(|region| &mut region.blocks) {
+        for mut operation in std::mem::take(&mut block.operations) {
+            replace_each(&mut operation, replace);
+            replace(operation, &mut block.operations);
+        }
+    }
+}
+
 /// Text without what is newer; `None` if nothing is.
 fn older_text(text: &[u8], current: Version) -> Result<Option<Vec<u8>>> {
     let mut changes = bits_of_bytes(text);
@@ -134,24 +145,20 @@ fn older_text(text: &[u8], current: Version) -> Result<Option<Vec<u8>>> {
 
 /// Text with these changes.
 fn changed(text: &[u8], mut changes: Vec<Change>) -> Option<Vec<u8>> {
-    changes.sort_by_key(|change| change.from);
+    changes.sort_by_key(|(range, _)| range.start);
     let mut out = Vec::with_capacity(text.len());
     let mut done = 0;
-    for change in changes {
-        out.extend_from_slice(text.get(done..change.from)?);
-        out.extend_from_slice(change.text.as_bytes());
-        done = change.to;
+    for (range, new) in changes {
+        out.extend_from_slice(text.get(done..range.start)?);
+        out.extend_from_slice(new.as_bytes());
+        done = range.end;
     }
     out.extend_from_slice(text.get(done..)?);
     Some(out)
 }
 
-/// A new text for a part of another.
-struct Change {
-    from: usize,
-    to: usize,
-    text: String,
-}
+/// A part of a text, and what stands there instead.
+type Change = (Range<usize>, String);
 
 /// Constants of truth values with a byte for each: older MLIR expects a bit.
 fn bits_of_bytes(text: &[u8]) -> Vec<Change> {
@@ -170,7 +177,7 @@ fn bits_of_bytes(text: &[u8]) -> Vec<Change> {
         let values: Vec<bool> = digits.chunks_exact(2).map(|digits| digits != b"00").collect();
         let byte = |bits: &[bool]| bits.iter().rev().fold(0u8, |byte, &bit| byte << 1 | u8::from(bit));
         let bytes: String = values.chunks(8).map(|bits| format!("{:02X}", byte(bits))).collect();
-        Some(Change { from, to: from + len, text: bytes })
+        Some((from..from + len, bytes))
     };
     memmem::find_iter(text, START).filter_map(constant).collect()
 }
@@ -181,7 +188,7 @@ fn explicit_groups(text: &[u8]) -> Vec<Change> {
         let rest = std::str::from_utf8(&text[at..]).ok()?;
         let attribute = &rest[..end_of_brackets(rest.as_bytes())?];
         let groups = mesh::explicit_groups(attribute, |name| mesh_of(text, name))?;
-        Some(Change { from: at, to: at + attribute.len(), text: groups })
+        Some((at..at + attribute.len(), groups))
     };
     memmem::find_iter(text, mesh::GROUPS).filter_map(change).collect()
 }

@@ -1,21 +1,16 @@
 //! `chlo.mulhi`, the upper half of a product, by operations that every plugin has.
 
+use super::replace_each;
 use pjrt_ir::module::{Attribute, Dense, Operation, Type, Value};
 use std::sync::Arc;
 
 /// Replaces each `chlo.mulhi` of integers of fixed shape in an operation. Whether there is one.
 pub(super) fn expand(operation: &mut Operation, types: &mut Vec<Type>) -> bool {
     let mut is_expanded = false;
-    for block in operation.regions.iter_mut().flat_map(|region| &mut region.blocks) {
-        for mut operation in std::mem::take(&mut block.operations) {
-            if multiply_out(&operation, types, &mut block.operations).is_some() {
-                is_expanded = true;
-            } else {
-                is_expanded |= expand(&mut operation, types);
-                block.operations.push(operation);
-            }
-        }
-    }
+    replace_each(operation, &mut |operation, out| match multiply_out(&operation, types, out) {
+        Some(()) => is_expanded = true,
+        None => out.push(operation),
+    });
     is_expanded
 }
 

@@ -15,12 +15,18 @@ const COMPOSITES: Version = Version([0, 19, 0]);
 const ACCURACY: Version = Version([1, 9, 0]);
 const COMPOSITES_WITH_REGIONS: Version = Version([1, 14, 0]);
 const ASYNCHRONOUS: Version = Version([1, 15, 0]);
-pub(crate) const MESH_AXES: Version = Version([1, 16, 0]);
-const TILINGS: Version = Version([1, 17, 0]);
-const REDUCTION_TO_ONE: Version = Version([1, 19, 0]);
+pub(super) const MESH_AXES: Version = Version([1, 16, 0]);
 /// CHLO has no versions.
 const STABLE_TOP: Version = Version([1, 20, 0]);
-const CHOSEN_ROOT: Version = Version([1, 20, 0]);
+
+/// What has no older form: an operation, or one with this attribute, the first version that has it, and what it does in words.
+const WITHOUT_OLDER: [(&str, &str, Version, &str); 5] = [
+    ("async_start", "", ASYNCHRONOUS, ""),
+    ("async_done", "", ASYNCHRONOUS, ""),
+    ("custom_call", "result_tilings", Version([1, 17, 0]), " with tiled results"),
+    ("collective_reduce", "", Version([1, 19, 0]), ""),
+    ("collective_broadcast", "has_dynamic_root", Version([1, 20, 0]), " from a device that the program chooses"),
+];
 
 /// Text with one of these may be newer than a plugin. Every plugin reads composites in text.
 pub(super) const NEWER: [&str; 6] = [
@@ -73,6 +79,13 @@ impl Change {
         if !self.keeps_meshes {
             self.without_meshes(operation)?;
         }
+        let is_new = |&&(kind, attribute, since, _): &&(&str, &str, Version, &str)| {
+            let has_it = attribute.is_empty() || operation.attribute(attribute).is_some();
+            kind == operation.kind() && has_it && self.current < since
+        };
+        if let Some((.., what)) = WITHOUT_OLDER.iter().find(is_new) {
+            return Err(self.too_new(operation, what));
+        }
         match operation.kind() {
             // A composite with regions, or any for a plugin without composites, becomes a call of its decomposition.
             "composite"
@@ -81,16 +94,6 @@ impl Change {
             {
                 self.is_made |= operation.call_decomposition();
             }
-            "custom_call" if self.current < TILINGS && operation.attribute("result_tilings").is_some() => {
-                return Err(self.too_new(operation, "with tiled results"));
-            }
-            "collective_broadcast"
-                if self.current < CHOSEN_ROOT && operation.attribute("has_dynamic_root").is_some() =>
-            {
-                return Err(self.too_new(operation, "from a device that the program chooses"));
-            }
-            "async_start" | "async_done" if self.current < ASYNCHRONOUS => return Err(self.too_new(operation, "")),
-            "collective_reduce" if self.current < REDUCTION_TO_ONE => return Err(self.too_new(operation, "")),
             _ if &*operation.name == "chlo.top_k" && self.current < STABLE_TOP => {
                 self.is_made |= operation.remove("is_stable").is_some();
             }
@@ -104,19 +107,16 @@ impl Change {
 
     /// Replaces groups along axes of a mesh by lists of devices, and leaves out other notes about meshes.
     fn without_meshes(&mut self, operation: &mut Operation) -> Result<()> {
-        let mut failed = false;
-        for (_, value) in &mut operation.attributes {
-            let Attribute::Other(text) = value else { continue };
+        for i in 0..operation.attributes.len() {
+            let Attribute::Other(text) = &operation.attributes[i].1 else { continue };
             if !text.starts_with(mesh::GROUPS) {
                 continue;
             }
-            match mesh::explicit_groups(text, |name| self.meshes.get(name).map(|text| &**text)) {
-                Some(groups) => {
-                    *value = Attribute::Other(groups.into());
-                    self.is_made = true;
-                }
-                None => failed = true,
-            }
+            let Some(groups) = mesh::explicit_groups(text, |name| self.meshes.get(name).map(|text| &**text)) else {
+                return Err(self.too_new(operation, " along axes of a mesh that is not known"));
+            };
+            operation.attributes[i].1 = Attribute::Other(groups.into());
+            self.is_made = true;
         }
         let count = operation.attributes.len();
         operation.attributes.retain(|(name, value)| {
@@ -124,18 +124,14 @@ impl Change {
             !is_mesh && &**name != "stablehlo.mesh"
         });
         self.is_made |= operation.attributes.len() < count;
-        match failed {
-            true => Err(self.too_new(operation, "along axes of a mesh that is not known")),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     #[cold]
     fn too_new(&self, operation: &Operation, what: &str) -> Error {
         let place = self.function.as_ref().map(|name| format!(" in function `{name}`")).unwrap_or_default();
-        let space = if what.is_empty() { "" } else { " " };
         let message = format!(
-            "The plugin reads StableHLO up to version {}, which has no `{}`{space}{what}{place}.",
+            "The plugin reads StableHLO up to version {}, which has no `{}`{what}{place}.",
             self.current, operation.name
         );
         Error::new(Kind::ProgramVersion, message).hint("Use a newer plugin, or write the function without it.")

@@ -21,7 +21,7 @@ pub(super) fn inline(text: &[u8]) -> Vec<Change> {
         let digits = data.get(rest[..len].trim_ascii())?;
         let is_truth = kind == b"i1" || kind.ends_with(b"xi1");
         let text = format!("dense<\"0x{}\">", std::str::from_utf8(digits).ok()?);
-        (!is_truth).then(|| Change { from, to: from + CONSTANT.len() + len + 1, text })
+        (!is_truth).then(|| (from..from + CONSTANT.len() + len + 1, text))
     };
     memmem::find_iter(&text[..end], CONSTANT).filter_map(change).collect()
 }

@@ -55,41 +55,26 @@ impl Expression {
 
     /// The value, if all variables have one, and it is a number of 64 bits.
     pub fn value(&self, values: &Values) -> Option<i64> {
-        match self {
-            Expression::Number(number) => Some(*number),
-            Expression::Variable(name) => values.get(name).copied(),
-            Expression::Power(base, power) => match power {
-                0 => Some(1),
-                _ => base.value(values)?.checked_pow(*power),
-            },
-            Expression::Of(function, parts) => {
-                let mut parts = parts.iter().map(|part| part.value(values));
-                let first = parts.next()??;
-                parts.try_fold(first, |result, part| function.apply(result, part?))
-            }
-        }
+        self.linear(values)?.known()
     }
 
     /// The expression with at most one variable that has no value, if it is linear in it.
     pub fn linear(&self, values: &Values) -> Option<Linear> {
-        match self {
-            Expression::Variable(name) if !values.contains_key(name) => {
-                Some(Linear { variable: Some((name.clone(), 1)), constant: 0 })
+        let constant = match self {
+            Expression::Number(number) => *number,
+            Expression::Variable(name) => match values.get(name) {
+                Some(size) => *size,
+                None => return Some(Linear { variable: Some((name.clone(), 1)), constant: 0 }),
+            },
+            Expression::Power(_, 0) => 1,
+            Expression::Power(base, power) => base.value(values)?.checked_pow(*power)?,
+            Expression::Of(function, parts) => {
+                let mut parts = parts.iter().map(|part| part.linear(values));
+                let first = parts.next()??;
+                return parts.try_fold(first, |result, part| function.apply(result, part?));
             }
-            Expression::Of(Function::Sum, terms) => {
-                let start = Linear { variable: None, constant: 0 };
-                terms.iter().try_fold(start, |sum, term| sum.plus(term.linear(values)?))
-            }
-            Expression::Of(Function::Product, factors) => {
-                let start = Linear { variable: None, constant: 1 };
-                factors.iter().try_fold(start, |product, factor| product.times(factor.linear(values)?))
-            }
-            Expression::Power(base, power) if *power > 0 => {
-                let known = base.linear(values).filter(|base| base.variable.is_none())?;
-                Some(Linear { variable: None, constant: known.constant.checked_pow(*power)? })
-            }
-            known => known.value(values).map(|constant| Linear { variable: None, constant }),
-        }
+        };
+        Some(Linear { variable: None, constant })
     }
 
     pub fn note_variables(&self, found: &mut BTreeSet<String>) {
@@ -111,6 +96,11 @@ impl Expression {
 }
 
 impl Linear {
+    /// The number, if there is no variable.
+    fn known(&self) -> Option<i64> {
+        self.variable.is_none().then_some(self.constant)
+    }
+
     fn plus(self, other: Linear) -> Option<Linear> {
         let variable = match (self.variable, other.variable) {
             (Some((a, x)), Some((b, y))) if a == b => Some((a, x.checked_add(y)?)).filter(|(_, factor)| *factor != 0),
@@ -138,21 +128,20 @@ impl Function {
         [("floordiv", Function::FloorDiv), ("mod", Function::Mod), ("max", Function::Max), ("min", Function::Min)];
 
     /// Division rounds down, and the rest has the divisor's sign, as in Python.
-    fn apply(self, a: i64, b: i64) -> Option<i64> {
-        match self {
-            Function::Sum => a.checked_add(b),
-            Function::Product => a.checked_mul(b),
-            Function::FloorDiv => {
-                let rest = Function::Mod.apply(a, b)?;
-                a.checked_sub(rest)?.checked_div(b)
-            }
-            Function::Mod => {
-                let rest = a.checked_rem(b)?;
-                Some(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest })
-            }
-            Function::Max => Some(a.max(b)),
-            Function::Min => Some(a.min(b)),
-        }
+    fn apply(self, x: Linear, y: Linear) -> Option<Linear> {
+        let (a, b) = match self {
+            Function::Sum => return x.plus(y),
+            Function::Product => return x.times(y),
+            _ => (x.known()?, y.known()?),
+        };
+        let rest = || a.checked_rem(b).map(|rest| if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest });
+        let constant = match self {
+            Function::FloorDiv => a.checked_sub(rest()?)?.checked_div(b)?,
+            Function::Mod => rest()?,
+            Function::Max => a.max(b),
+            _ => a.min(b),
+        };
+        Some(Linear { variable: None, constant })
     }
 }
 

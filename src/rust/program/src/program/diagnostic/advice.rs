@@ -48,12 +48,12 @@ pub(super) fn on(message: &str, source: Option<&Source<'_>>, text: &[u8]) -> Opt
 fn fitted(value: &str, types: &str) -> Option<String> {
     let mut types = types.split('\'').skip(1).step_by(2);
     let (needed, given) = (types.next()?, types.next()?);
-    let parts = |array: &'static str, text: &str| -> Option<(String, String)> {
-        let inner = text.strip_prefix(array)?.strip_suffix('>')?;
+    let parts = |text: &str| -> Option<(String, String)> {
+        let inner = text.strip_prefix("tensor<")?.strip_suffix('>')?;
         let at = inner.find(|c: char| !c.is_ascii_digit() && c != 'x').unwrap_or(0);
         Some((inner[..at].to_owned(), inner[at..].to_owned()))
     };
-    let ((to, wanted), (from, element)) = (parts("tensor<", needed)?, parts("tensor<", given)?);
+    let ((to, wanted), (from, element)) = (parts(needed)?, parts(given)?);
     if wanted != element {
         let converted = format!("tensor<{from}{wanted}>");
         let then = if to == from { "" } else { ", and then repeat it with `stablehlo.broadcast_in_dim`" };
@@ -67,7 +67,8 @@ fn fitted(value: &str, types: &str) -> Option<String> {
 /// The same for messages about a place.
 fn in_line(message: &str, source: &Source<'_>, text: &[u8]) -> Option<String> {
     let (before, rest) = source.content.split_at(source.column - 1);
-    let word = source.word();
+    // Such as `%x` or `float32`.
+    let word = name_at(rest);
     if message.contains("undeclared SSA value") {
         return Some(undefined(word, &defined(source, text)));
     }

@@ -1,6 +1,6 @@
 //! Operations whose sizes are operands, as operations of fixed sizes.
 
-use super::{strange, unrefined, with_sizes, without_regions, Refiner};
+use super::{like, strange, unrefined, with_sizes, Refiner};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
 use pjrt_ir::module::{Attribute, Dense, Element, Name, Operation, Type, Value};
@@ -36,7 +36,7 @@ impl<'m> Refiner<'m> {
             return Err(strange("an operation with too few operands"));
         }
         let operands = operands.get(..kept).unwrap_or_default().to_vec();
-        let mut operation = Operation { name: name.into(), operands, results: Vec::new(), ..without_regions(source) };
+        let mut operation = Operation { name: name.into(), ..like(source, operands) };
         operation.remove("known_expanding_dimensions");
         operation.remove("known_nonexpanding_dimensions");
         for (&attribute, numbers) in attributes.iter().zip(&lists) {
@@ -96,7 +96,7 @@ impl<'m> Refiner<'m> {
 
     /// The type of a result with these sizes, which must match those that are fixed already.
     fn of_sizes(&self, source: &Operation, result: usize, dims: Vec<i64>) -> Result<Type> {
-        let declared = source.results.get(result).map(|&result| self.source.type_of(result));
+        let declared = source.results.get(result).map(|&result| self.declared(result));
         let kind = declared.filter(|kind| kind.as_tensor().is_some());
         let kind = kind.ok_or_else(|| strange("a result that is not an array"))?;
         with_sizes(kind, &dims).ok_or_else(|| unrefined(source, &format!("would have a result of shape {dims:?}")))
@@ -106,7 +106,8 @@ impl<'m> Refiner<'m> {
         let target = source.attribute("call_target_name").and_then(Attribute::as_text).unwrap_or("");
         match target {
             "shape_assertion" => {
-                let known: Vec<Option<i64>> = operands.iter().map(|&operand| self.scalar(operand)).collect();
+                let known: Vec<Option<i64>> =
+                    operands.iter().map(|&operand| self.known(operand)?.first().copied()).collect();
                 return match known.first() {
                     Some(Some(0)) => Err(refused(source, &known)),
                     Some(Some(_)) => Ok(Vec::new()),
@@ -120,7 +121,7 @@ impl<'m> Refiner<'m> {
             }
             // JAX before 0.9 wrote operations of CHLO in this way.
             "mhlo.topk" => {
-                let declared = source.results.first().and_then(|&first| self.source.type_of(first).dims());
+                let declared = source.results.first().and_then(|&first| self.declared(first).dims());
                 return self.top_k(source, operands, declared.and_then(<[i64]>::last));
             }
             _ if target.strip_prefix("mhlo.").is_some_and(|name| OF_CHLO.contains(&name)) => {
@@ -140,7 +141,7 @@ impl<'m> Refiner<'m> {
             }
             _ => {}
         }
-        let mut operation = Operation { operands, results: Vec::new(), ..without_regions(source) };
+        let mut operation = like(source, operands);
         let types = match source.attribute("indices_of_shape_operands").and_then(Attribute::as_numbers) {
             Some(indices) => self.without_shapes(source, &mut operation, &indices)?,
             _ => self.result_types(source, &operation)?,
@@ -149,9 +150,8 @@ impl<'m> Refiner<'m> {
             self.fix_number_of_largest(source, &mut operation)?;
         }
         if let Some(called) = source.attribute("called_computations").and_then(Attribute::as_array) {
-            let called = called.iter().filter_map(Attribute::as_symbol).cloned().collect::<Vec<_>>();
-            for name in called {
-                self.unchanged(source, &name)?;
+            for name in called.iter().filter_map(Attribute::as_symbol) {
+                self.unchanged(source, name)?;
             }
         }
         self.push(operation, types)
@@ -168,10 +168,6 @@ impl<'m> Refiner<'m> {
         operation.set("k", Attribute::number(k));
         let types = vec![self.of_sizes(source, 0, dims.clone())?, self.of_sizes(source, 1, dims)?];
         self.push(operation, types)
-    }
-
-    fn scalar(&self, value: Value) -> Option<i64> {
-        self.known(value).and_then(|known| known.first().copied())
     }
 
     /// Takes the sizes of a call's results out of its operands.
@@ -228,9 +224,7 @@ impl<'m> Refiner<'m> {
 
     /// Keeps a function that a call names, if it has fixed sizes.
     fn unchanged(&mut self, source: &Operation, name: &Name) -> Result<()> {
-        let function =
-            self.functions.get(&**name).ok_or_else(|| strange("a call of a function that does not exist"))?;
-        let types = function.regions.first().map(|region| self.region_types(region)).unwrap_or_default();
+        let types = self.called(name)?.regions.first().map(|region| self.region_types(region)).unwrap_or_default();
         if !types.iter().all(Type::is_static) {
             return Err(unrefined(source, "calls a function whose sizes are not known"));
         }

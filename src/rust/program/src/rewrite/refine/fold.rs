@@ -58,10 +58,8 @@ impl Refiner<'_> {
     fn joined(&self, source: &Operation, known: &[&Known]) -> Option<Vec<i64>> {
         let at = usize::try_from(source.attribute("dimension")?.as_integer()?).ok()?;
         let outer = self.dims(*source.operands.first()?).get(..at)?;
-        let outer = outer.iter().try_fold(1usize, |outer, &dim| outer.checked_mul(usize::try_from(dim).ok()?))?;
-        if outer > MAX_KNOWN {
-            return None;
-        }
+        let outer = outer.iter().try_fold(1usize, |outer, &dim| outer.checked_mul(usize::try_from(dim).ok()?));
+        let outer = outer.filter(|&outer| outer <= MAX_KNOWN)?;
         let mut joined = Vec::new();
         for i in 0..outer {
             for part in known {

@@ -2,30 +2,28 @@
 
 use super::{strange, unrefined, with_sizes, Refiner};
 use pjrt_base::error::Result;
-use pjrt_ir::module::{is_elementwise, shown, Attribute, Element, Gather, Operation, Type, Value};
+use pjrt_ir::module::{is_elementwise, is_listed, shown, Attribute, Element, Gather, Operation, Type, Value};
 
 impl Refiner<'_> {
     /// The types of an operation's results. Those that are fixed in the source stay.
     pub(super) fn result_types(&self, source: &Operation, operation: &Operation) -> Result<Vec<Type>> {
-        let declared: Vec<&Type> = source.results.iter().map(|&result| self.source.type_of(result)).collect();
+        let declared: Vec<&Type> = source.results.iter().map(|&result| self.declared(result)).collect();
         if declared.iter().all(|kind| kind.is_static()) {
             return Ok(declared.into_iter().cloned().collect());
         }
         let is_fixed = operation.operands.iter().all(|&operand| self.of(operand).is_static());
         let inferred = if is_fixed { self.inferred(operation, &declared) } else { None };
         let inferred = inferred.filter(|inferred| inferred.len() == declared.len());
-        let inferred = inferred.ok_or_else(|| self.without_rule(operation, declared[0]))?;
+        let inferred = inferred.ok_or_else(|| {
+            let operands: Vec<_> = operation.operands.iter().map(|&operand| shown(self.of(operand))).collect();
+            unrefined(operation, &format!("returns {} for ({})", shown(declared[0]), operands.join(", ")))
+        })?;
         let fixed = |(kind, dims): (&&Type, Vec<i64>)| match kind.as_tensor() {
             Some(_) if kind.is_static() => Ok((*kind).clone()),
             _ => with_sizes(kind, &dims)
                 .ok_or_else(|| strange(&format!("`{}` of sizes {dims:?} as {}", operation.name, shown(kind)))),
         };
         declared.iter().zip(inferred).map(fixed).collect()
-    }
-
-    fn without_rule(&self, operation: &Operation, kind: &Type) -> pjrt_base::error::Error {
-        let operands: Vec<_> = operation.operands.iter().map(|&operand| shown(self.of(operand))).collect();
-        unrefined(operation, &format!("returns {} for ({})", shown(kind), operands.join(", ")))
     }
 
     /// The sizes of an operation's results; `None` if they do not follow from its operands.
@@ -88,7 +86,7 @@ impl Refiner<'_> {
             "scatter" | "sort" | "optimization_barrier" => (0..results).map(operand).collect(),
             "batch_norm_training" | "batch_norm_grad" => Some(vec![operand(0)?, operand(1)?, operand(1)?]),
             "bitcast_convert" => one(self.recast(operation, result)),
-            kind if is_elementwise(kind) || SAME_SIZES.split(' ').any(|name| name == kind) => one(operand(0)),
+            kind if is_elementwise(kind) || is_listed(SAME_SIZES, kind) => one(operand(0)),
             "custom_call" => {
                 let target = operation.attribute("call_target_name")?.as_text()?;
                 one(operand(0).filter(|_| MARKS.contains(&target) && operands.len() == 1))

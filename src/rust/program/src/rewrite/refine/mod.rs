@@ -25,19 +25,6 @@ const MAX_KNOWN: usize = 1024;
 /// The integers of a value.
 type Known = Arc<[i64]>;
 
-/// From the values of the source to those of the new program.
-type Values = HashMap<Value, Value>;
-
-/// The program with fixed sizes, for arguments of `main` of these sizes, which leave out arguments that are `constants`:
-/// by position, from 0, the value of an integer.
-///
-/// # Errors
-/// `InvalidInput` for sizes that do not match the arguments, `ShapeMismatch` for sizes that the program refuses, and
-/// `DynamicShape`, which names the operation, if sizes cannot be fixed.
-pub fn refine(module: &Module, dims: &[Vec<i64>], constants: &[(usize, i32)]) -> Result<Module> {
-    Refiner::run(module, dims, constants)
-}
-
 /// A function for certain arguments.
 struct Special {
     name: Name,
@@ -45,8 +32,10 @@ struct Special {
     known: Vec<Option<Known>>,
 }
 
+#[derive(Default)]
 struct Refiner<'m> {
-    source: &'m Module,
+    /// The types of the source's values, as it declares them.
+    declared: &'m [Type],
     functions: HashMap<&'m str, &'m Operation>,
     types: Vec<Type>,
     known: HashMap<Value, Known>,
@@ -59,83 +48,74 @@ struct Refiner<'m> {
     names: HashSet<Name>,
     taken: HashSet<Name>,
     depth: usize,
-    /// The new values in the function at hand, and the operations of its block.
-    values: Values,
+    /// The new values for those of the source in the function at hand, and the operations of its block.
+    values: HashMap<Value, Value>,
     out: Vec<Operation>,
     /// How many operations may still be added. Large constants count for several.
     left: usize,
 }
 
-impl<'m> Refiner<'m> {
-    fn run(source: &'m Module, dims: &[Vec<i64>], constants: &[(usize, i32)]) -> Result<Module> {
-        let block = source.root.block(0).ok_or_else(|| strange("a module without content"))?;
-        let mut functions = HashMap::new();
-        for function in block.operations.iter().filter(|operation| &*operation.name == "func.func") {
-            let name = function.symbol().ok_or_else(|| strange("a function without a name"))?;
-            functions.insert(name, function);
-        }
-        let Some(&main) = functions.get("main") else {
-            bail!(InvalidInput, "The program has no function `main`.");
-        };
-        let body = main.block(0).ok_or_else(|| strange("a function with several blocks"))?;
-        let names = functions.keys().map(|&name| Name::from(name)).collect();
-        let mut refiner = Refiner {
-            source,
-            functions,
-            types: Vec::new(),
-            known: HashMap::new(),
-            sums: HashMap::new(),
-            built: Vec::new(),
-            special: HashMap::new(),
-            names,
-            taken: HashSet::new(),
-            depth: 0,
-            values: Values::new(),
-            out: Vec::new(),
-            left: 100_000 + 100 * count(&source.root),
-        };
-        let mut block = Block::default();
-        let mut kept = Vec::new();
-        let mut given = dims.iter();
-        for (i, &argument) in body.arguments.iter().enumerate() {
-            let kind = refiner.source.type_of(argument);
-            if let Some((_, value)) = constants.iter().find(|(index, _)| *index == i) {
-                let constant = refiner.constant_argument(kind, *value, i)?;
-                refiner.values.insert(argument, constant);
-                continue;
-            }
+/// The program with fixed sizes, for arguments of `main` of these sizes, which leave out arguments that are `constants`:
+/// by position, from 0, the value of an integer.
+///
+/// # Errors
+/// `InvalidInput` for sizes that do not match the arguments, `ShapeMismatch` for sizes that the program refuses, and
+/// `DynamicShape`, which names the operation, if sizes cannot be fixed.
+pub fn refine(source: &Module, dims: &[Vec<i64>], constants: &[(usize, i32)]) -> Result<Module> {
+    let content = source.root.block(0).ok_or_else(|| strange("a module without content"))?;
+    let (all, others): (Vec<_>, Vec<_>) =
+        content.operations.iter().partition(|operation| &*operation.name == "func.func");
+    let mut functions = HashMap::new();
+    for function in all {
+        let name = function.symbol().ok_or_else(|| strange("a function without a name"))?;
+        functions.insert(name, function);
+    }
+    let Some(&main) = functions.get("main") else {
+        bail!(InvalidInput, "The program has no function `main`.");
+    };
+    let body = main.block(0).ok_or_else(|| strange("a function with several blocks"))?;
+    let names = functions.keys().map(|&name| Name::from(name)).collect();
+    let left = 100_000 + 100 * count(&source.root);
+    let mut refiner = Refiner { declared: &source.types, functions, names, left, ..Refiner::default() };
+    let mut block = Block::default();
+    let mut kept = Vec::new();
+    let mut given = dims.iter();
+    for (i, &argument) in body.arguments.iter().enumerate() {
+        let kind = source.type_of(argument);
+        let value = if let Some((_, value)) = constants.iter().find(|(index, _)| *index == i) {
+            refiner.constant_argument(kind, *value, i)?
+        } else {
             let value = refiner.value(fixed(kind, given.next(), i)?);
-            refiner.values.insert(argument, value);
             block.arguments.push(value);
             block.names.push(body.names.get(i).cloned().flatten());
             kept.push(i);
-        }
-        if given.next().is_some() {
-            bail!(InvalidInput, "There are more shapes than the program has arguments, {}.", kept.len());
-        }
-        if let Some((index, _)) = constants.iter().find(|(index, _)| *index >= body.arguments.len()) {
-            bail!(InvalidInput, "The program has no argument {}.", index + 1);
-        }
-        let results = refiner.block(body)?;
-        let mut function = refiner.function(main, block, &results);
-        if let Some(attributes) = main.attribute("arg_attrs").and_then(Attribute::as_array) {
-            let attributes = kept.iter().filter_map(|&i| attributes.get(i).cloned()).collect();
-            function.set("arg_attrs", Attribute::Array(attributes));
-        }
-        let mut operations = vec![function];
-        operations.append(&mut refiner.built);
-        let others = refiner.source.root.block(0).into_iter().flat_map(|block| &block.operations);
-        let others = others.filter(|operation| &*operation.name != "func.func").cloned();
-        let mut root = without_regions(&refiner.source.root);
-        if root.attribute("jax.uses_shape_polymorphism").is_some() {
-            root.set("jax.uses_shape_polymorphism", Attribute::Bool(false));
-        }
-        let operations = others.chain(operations).collect();
-        root.regions = vec![Region { blocks: vec![Block { operations, ..Block::default() }] }];
-        clean::clean(&mut root);
-        Ok(Module { root, types: refiner.types })
+            value
+        };
+        refiner.values.insert(argument, value);
     }
+    if given.next().is_some() {
+        bail!(InvalidInput, "There are more shapes than the program has arguments, {}.", kept.len());
+    }
+    if let Some((index, _)) = constants.iter().find(|(index, _)| *index >= body.arguments.len()) {
+        bail!(InvalidInput, "The program has no argument {}.", index + 1);
+    }
+    let results = refiner.block(body)?;
+    let mut function = refiner.function(main, block, &results);
+    if let Some(attributes) = main.attribute("arg_attrs").and_then(Attribute::as_array) {
+        let attributes = kept.iter().filter_map(|&i| attributes.get(i).cloned()).collect();
+        function.set("arg_attrs", Attribute::Array(attributes));
+    }
+    let mut root = like(&source.root, Vec::new());
+    if root.attribute("jax.uses_shape_polymorphism").is_some() {
+        root.set("jax.uses_shape_polymorphism", Attribute::Bool(false));
+    }
+    let operations = others.into_iter().cloned().chain([function]).chain(refiner.built).collect();
+    root.regions = vec![Region { blocks: vec![Block { operations, ..Block::default() }] }];
+    clean::clean(&mut root);
+    Ok(Module { root, types: refiner.types })
+}
 
+impl<'m> Refiner<'m> {
     fn constant_argument(&mut self, kind: &Type, value: i32, i: usize) -> Result<Value> {
         let element = kind.as_tensor().filter(|tensor| tensor.dims.is_empty()).map(|tensor| &tensor.element);
         match element.and_then(Element::dtype) {
@@ -151,9 +131,14 @@ impl<'m> Refiner<'m> {
         let shape = Type::Function(Arc::new((self.types_of(&block.arguments), self.types_of(results))));
         block.operations = std::mem::take(&mut self.out);
         block.operations.push(Operation::new("func.return", results.to_vec(), Vec::new()));
-        let mut function = Operation { regions: vec![Region { blocks: vec![block] }], ..without_regions(source) };
+        let mut function = Operation { regions: vec![Region { blocks: vec![block] }], ..like(source, Vec::new()) };
         function.set("function_type", Attribute::Type(shape));
         function
+    }
+
+    /// The type of a value of the source.
+    fn declared(&self, value: Value) -> &'m Type {
+        &self.declared[value.0 as usize]
     }
 
     /// The type of a new value.
@@ -240,9 +225,9 @@ impl<'m> Refiner<'m> {
 
     /// An operation that stays, or becomes a constant.
     fn plain(&mut self, source: &'m Operation, operands: Vec<Value>) -> Result<Vec<Value>> {
-        let mut operation = Operation { operands, results: Vec::new(), ..without_regions(source) };
+        let mut operation = like(source, operands);
         if let [result] = source.results[..] {
-            if let Some((element, dims, integers)) = self.folded(&operation, self.source.type_of(result)) {
+            if let Some((element, dims, integers)) = self.folded(&operation, self.declared(result)) {
                 return Ok(vec![self.integers(dims, element, integers)]);
             }
         }
@@ -264,12 +249,9 @@ impl<'m> Refiner<'m> {
                 self.known.extend(results.first().map(|&result| (result, integers.into())));
             }
         }
-        if let ("add", [x, y], [sum]) = (operation.kind(), &operation.operands[..], &results[..]) {
-            if let Some(sum_of) = self.known(*y).map(|known| (*x, known.clone())) {
-                self.sums.insert(*sum, sum_of);
-            } else if let Some(sum_of) = self.known(*x).map(|known| (*y, known.clone())) {
-                self.sums.insert(*sum, sum_of);
-            }
+        if let ("add", &[x, y], &[sum]) = (operation.kind(), &operation.operands[..], &results[..]) {
+            let found = [(x, y), (y, x)].into_iter().find_map(|(one, other)| Some((one, self.known(other)?.clone())));
+            self.sums.extend(found.map(|parts| (sum, parts)));
         }
         self.out.push(operation);
         Ok(results)
@@ -280,7 +262,7 @@ impl<'m> Refiner<'m> {
         let callee = source.attribute(attribute).and_then(Attribute::as_symbol);
         let callee = callee.ok_or_else(|| strange(&format!("a {} without a function", source.base())))?;
         let special = self.specialized(callee, &operands)?;
-        let mut operation = Operation { operands, results: Vec::new(), ..without_regions(source) };
+        let mut operation = like(source, operands);
         operation.set(attribute, Attribute::symbol(special.name.clone()));
         let results = self.push(operation, special.results.clone())?;
         Ok(if source.base() == "call" { self.with_known(results, &special.known) } else { results })
@@ -309,21 +291,13 @@ impl<'m> Refiner<'m> {
         if let Some(special) = self.special.get(&key) {
             return Ok(special.clone());
         }
-        let Some(&function) = self.functions.get(&**callee) else {
-            return Err(strange(&format!("a call of {callee}, which does not exist")));
-        };
+        let function = self.called(callee)?;
         let body = function.block(0).ok_or_else(|| strange("a function with several blocks"))?;
         if body.arguments.len() != arguments.len() {
             return Err(strange(&format!("a call of {callee} with other arguments than it has")));
         }
         let outer = (std::mem::take(&mut self.values), std::mem::take(&mut self.out));
-        let mut block = Block { names: body.names.clone(), ..Block::default() };
-        for ((&source, &argument), known) in body.arguments.iter().zip(arguments).zip(known) {
-            let value = self.value(self.of(argument).clone());
-            self.values.insert(source, value);
-            block.arguments.push(value);
-            self.known.extend(known.map(|known| (value, known)));
-        }
+        let block = self.empty(body, self.types_of(arguments), &known);
         let results = self.block(body)?;
         let mut function = self.function(function, block, &results);
         (self.values, self.out) = outer;
@@ -335,6 +309,25 @@ impl<'m> Refiner<'m> {
         let special = Arc::new(Special { name, results: types, known });
         self.special.insert(key, special.clone());
         Ok(special)
+    }
+
+    /// A block with the arguments of another one, of these types, and of these integers where they are known.
+    fn empty(&mut self, source: &Block, types: Vec<Type>, known: &[Option<Known>]) -> Block {
+        let mut block = Block { names: source.names.clone(), ..Block::default() };
+        for (i, (&argument, kind)) in source.arguments.iter().zip(types).enumerate() {
+            let value = self.value(kind);
+            self.values.insert(argument, value);
+            block.arguments.push(value);
+            if let Some(Some(known)) = known.get(i) {
+                self.known.insert(value, known.clone());
+            }
+        }
+        block
+    }
+
+    fn called(&self, name: &str) -> Result<&'m Operation> {
+        let function = self.functions.get(name).copied();
+        function.ok_or_else(|| strange(&format!("a call of {name}, which does not exist")))
     }
 
     /// The first function for some arguments keeps its name.
@@ -353,14 +346,9 @@ impl<'m> Refiner<'m> {
     }
 }
 
-fn without_regions(operation: &Operation) -> Operation {
-    Operation {
-        name: operation.name.clone(),
-        operands: operation.operands.clone(),
-        results: operation.results.clone(),
-        attributes: operation.attributes.clone(),
-        regions: Vec::new(),
-    }
+/// An operation of the same name and attributes, for these operands.
+fn like(source: &Operation, operands: Vec<Value>) -> Operation {
+    Operation { attributes: source.attributes.clone(), ..Operation::new(&source.name, operands, Vec::new()) }
 }
 
 /// The number of operations.

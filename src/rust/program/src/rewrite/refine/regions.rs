@@ -1,14 +1,14 @@
 //! Loops and branches.
 
-use super::{strange, without_regions, Known, Refiner};
+use super::{like, strange, Known, Refiner};
 use pjrt_base::error::Result;
-use pjrt_ir::module::{Block, Operation, Region, Type, Value};
+use pjrt_ir::module::{Operation, Region, Type, Value};
 
 impl<'m> Refiner<'m> {
     /// The types of a region's arguments, as they are declared.
     pub(super) fn region_types(&self, region: &Region) -> Vec<Type> {
         let arguments = region.blocks.iter().flat_map(|block| &block.arguments);
-        arguments.map(|&argument| self.source.type_of(argument).clone()).collect()
+        arguments.map(|&argument| self.declared(argument).clone()).collect()
     }
 
     /// Builds a region with arguments of these types, and of these integers where they are known; with what it returns.
@@ -22,15 +22,7 @@ impl<'m> Refiner<'m> {
         if types.len() != source.arguments.len() {
             return Err(strange("a region with other arguments than it declares"));
         }
-        let mut block = Block { names: source.names.clone(), ..Block::default() };
-        for (i, (&argument, kind)) in source.arguments.iter().zip(types).enumerate() {
-            let value = self.value(kind);
-            self.values.insert(argument, value);
-            block.arguments.push(value);
-            if let Some(Some(known)) = known.get(i) {
-                self.known.insert(value, known.clone());
-            }
-        }
+        let mut block = self.empty(source, types, known);
         let outer = std::mem::take(&mut self.out);
         let results = self.block(source)?;
         block.operations = std::mem::replace(&mut self.out, outer);
@@ -50,8 +42,7 @@ impl<'m> Refiner<'m> {
         let types = self.types_of(&operands);
         let (condition, _) = self.region(condition, types.clone(), &known)?;
         let (body, _) = self.region(body, types.clone(), &known)?;
-        let regions = vec![condition, body];
-        let operation = Operation { operands, results: Vec::new(), regions, ..without_regions(source) };
+        let operation = Operation { regions: vec![condition, body], ..like(source, operands) };
         let results = self.push(operation, types)?;
         Ok(self.with_known(results, &known))
     }
@@ -69,7 +60,7 @@ impl<'m> Refiner<'m> {
             let block = source.block(chosen).ok_or_else(|| strange("a branch without operations"))?;
             return self.block(block);
         }
-        let mut operation = Operation { operands, results: Vec::new(), ..without_regions(source) };
+        let mut operation = like(source, operands);
         let mut types = Vec::new();
         for (i, region) in source.regions.iter().enumerate() {
             let (region, results) = self.region(region, Vec::new(), &[])?;
@@ -85,10 +76,7 @@ impl<'m> Refiner<'m> {
 
     /// The body of a function as the region of an operation.
     pub(super) fn function_region(&mut self, name: &str) -> Result<Region> {
-        let Some(&function) = self.functions.get(name) else {
-            return Err(strange(&format!("a call of {name}, which does not exist")));
-        };
-        let region = function.regions.first().ok_or_else(|| strange("a function without a body"))?;
+        let region = self.called(name)?.regions.first().ok_or_else(|| strange("a function without a body"))?;
         let types = self.region_types(region);
         let outer = std::mem::take(&mut self.values);
         let (mut region, _) = self.region(region, types, &[])?;
