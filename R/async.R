@@ -34,6 +34,9 @@ await.PJRTBuffer <- function(x, timeout = NULL, ...) {
   invisible(x)
 }
 
+# What can be awaited.
+result_classes <- c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise")
+
 # Waits until a result is ready, or raises an error when the time is over.
 wait_at_most <- function(x, timeout) {
   end <- end_of_wait(timeout)
@@ -195,12 +198,12 @@ await.PJRTArrayPromise <- function(x, timeout = NULL, ...) {
 
 #' @export
 await.default <- function(x, ...) {
-  pass_on("await", x, c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise"), ...)
+  pass_on("await", x, result_classes, ...)
 }
 
 #' @export
 is_ready.default <- function(x, ...) {
-  pass_on("is_ready", x, c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise"), ...)
+  pass_on("is_ready", x, result_classes, ...)
 }
 
 #' @export
@@ -210,5 +213,5 @@ as_array_async.default <- function(x, ...) {
 
 #' @export
 value.default <- function(x, ...) {
-  pass_on("value", x, c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise"), ...)
+  pass_on("value", x, result_classes, ...)
 }

@@ -329,10 +329,8 @@ as.data.frame.PJRTComparison <- function(x, row.names = NULL, optional = FALSE, 
 
 # The benchmarks of a comparison.
 check_comparison <- function(x) {
-  check_intact(x, "PJRTComparison")
-  if (length(x) == 0L || !all(vapply(x, inherits, NA, "PJRTBenchmark"))) {
-    abort_type("`x` must be a `PJRTComparison`: it has the class, but this package did not make it.")
-  }
+  is_whole <- is.list(x) && length(x) > 0L && all(vapply(x, inherits, NA, "PJRTBenchmark"))
+  check_intact(if (is_whole) x, "PJRTComparison")
   unclass(x)
 }
 
@@ -414,10 +412,7 @@ format.PJRTComparison <- function(x, ...) {
 }
 
 #' @export
-print.PJRTComparison <- function(x, ...) {
-  writeLines(format(x))
-  invisible(x)
-}
+print.PJRTComparison <- print.PJRTBenchmark
 
 # "3.2 (41%)" for each.
 rate_cells <- function(rates, parts) {

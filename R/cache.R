@@ -175,16 +175,11 @@ may_exist <- function(folder) {
 }
 
 cache_enabled <- function() {
-  option <- getOption("pjrt.cache")
-  if (!is.null(option)) {
-    if (!isTRUE(option) && !isFALSE(option)) {
-      abort_type("`options(pjrt.cache = )` must be TRUE or FALSE, not ", given(option), ".")
-    }
-    return(option)
+  flag_option("pjrt.cache") %||% {
+    variable <- Sys.getenv("PJRT_CACHE")
+    # R CMD check must leave no files
+    if (nzchar(variable)) variable != "0" else !nzchar(Sys.getenv("_R_CHECK_PACKAGE_NAME_"))
   }
-  variable <- Sys.getenv("PJRT_CACHE")
-  # R CMD check must leave no files
-  if (nzchar(variable)) variable != "0" else !nzchar(Sys.getenv("_R_CHECK_PACKAGE_NAME_"))
 }
 
 cache_max_size <- function() {

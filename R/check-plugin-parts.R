@@ -315,6 +315,6 @@ check_quick <- function(path = "", folder = "") {
 
 plugin_checks <- list(
   start = check_start, arrays = check_arrays, programs = check_programs,
-  operations = function(path, folder) check_operations(path, folder), running = check_running,
+  operations = check_operations, running = check_running,
   interrupts = check_interrupts, saving = check_saving, loading = check_loading, exit = check_exit, quick = check_quick
 )

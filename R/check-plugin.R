@@ -172,8 +172,7 @@ format.PJRTPluginReport <- function(x, ...) {
 #' @rdname pjrt_check_plugin
 #' @export
 print.PJRTPluginReport <- function(x, ...) {
-  show_lines(format(x))
-  invisible(x)
+  print_lines(x)
 }
 
 #' @rdname pjrt_check_plugin

@@ -61,7 +61,7 @@ as_pjrt_client <- function(x) {
   if (inherits(x, "PJRTClient")) {
     call_native(ffi_client_platform, x)
     x
-  } else if (is.null(x) || (is.character(x) && length(x) == 1L && !is.na(x) && nzchar(x))) {
+  } else if (is.null(x) || (is_text(x) && nzchar(x))) {
     pjrt_client(x)
   } else {
     abort_type("Must be a PJRTClient or a platform name, not ", given(x), ".")

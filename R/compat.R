@@ -3,7 +3,7 @@
 connect_packages <- function() {
   add_expected_state()
   register_comparison()
-  register_framework()
+  when_loaded("safetensors", add_framework)
   watch_tengen()
   connect_neighbours()
 }
@@ -13,6 +13,14 @@ disconnect_packages <- function() {
   unregister_framework()
   unwatch_tengen()
   disconnect_neighbours()
+}
+
+# Calls a function with the package's name when a package is loaded, and now if it is.
+when_loaded <- function(package, f) {
+  setHook(packageEvent(package, "onLoad"), f)
+  if (isNamespaceLoaded(package)) {
+    f(package)
+  }
 }
 
 # Undoes setHook().
@@ -151,14 +159,6 @@ reset_tengen <- function(...) {
 }
 
 # safetensors: it looks up frameworks in an environment of its namespace and calls their constructors.
-
-# Registers this package as the framework "pjrt" when safetensors is loaded.
-register_framework <- function() {
-  setHook(packageEvent("safetensors", "onLoad"), add_framework)
-  if (isNamespaceLoaded("safetensors")) {
-    add_framework()
-  }
-}
 
 unregister_framework <- function() {
   remove_hook(packageEvent("safetensors", "onLoad"), add_framework)

@@ -31,8 +31,8 @@ compile_limit <- function(name, parse) {
   if (is.null(option)) Inf else parse(option, sprintf("`options(pjrt.compile_%s = )`", name))
 }
 
-parse_seconds <- function(x, name) {
-  if (!is.numeric(x) || length(x) != 1L || is.na(x) || x <= 0) {
+parse_seconds <- function(x, name, most = Inf) {
+  if (!is.numeric(x) || length(x) != 1L || is.na(x) || x <= 0 || x > most) {
     abort_type(name, " must be a positive number of seconds, not ", given(x), ".")
   }
   as.double(x)

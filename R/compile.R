@@ -169,12 +169,7 @@ value.PJRTExecutablePromise <- function(x, ...) {
 }
 
 #' @export
-await.PJRTExecutablePromise <- function(x, timeout = NULL, ...) {
-  check_unused(...)
-  if (!is.null(timeout)) wait_at_most(x, timeout)
-  value(x)
-  invisible(x)
-}
+await.PJRTExecutablePromise <- await.PJRTArrayPromise
 
 #' @export
 is_ready.PJRTExecutablePromise <- function(x, ...) {

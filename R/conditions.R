@@ -357,7 +357,7 @@ signal_failure <- function(failure) {
 # if the argument has a name.
 call_native <- function(...) {
   if (the$is_traced) {
-    enter_trace()
+    .Call(ffi_trace_enter, trace_site())
     on.exit(.Call(ffi_trace_leave))
   }
   repeat {
@@ -491,18 +491,18 @@ debug_message <- function(...) {
 
 # Whether `options(pjrt.verbose = )` or PJRT_DEBUG turns messages on.
 is_verbose <- function() {
-  option <- getOption("pjrt.verbose")
-  if (is.null(option)) {
-    return(!Sys.getenv("PJRT_DEBUG") %in% c("", "0"))
-  }
-  if (!isTRUE(option) && !isFALSE(option)) {
-    abort_type("`options(pjrt.verbose = )` must be TRUE or FALSE, not ", given(option), ".")
-  }
+  flag_option("pjrt.verbose") %||% (!Sys.getenv("PJRT_DEBUG") %in% c("", "0"))
+}
+
+# An option that must be TRUE or FALSE; NULL if it is not set.
+flag_option <- function(name) {
+  option <- getOption(name)
+  if (!is.null(option)) check_flag(option, sprintf("options(%s = )", name))
   option
 }
 
 check_string <- function(x, name) {
-  if (!is.character(x) || length(x) != 1L || is.na(x) || !nzchar(x) || Encoding(x) == "bytes") {
+  if (!is_text(x) || !nzchar(x) || Encoding(x) == "bytes") {
     abort_type("`", name, "` must be one non-empty string, not ", given(x), ".")
   }
 }

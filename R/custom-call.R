@@ -70,9 +70,14 @@ pjrt_register_custom_call <- function(target_name, handler, .package = NULL) {
   handler <- check_handler(handler)
   check_package(.package)
   call_with_text(ffi_custom_call_register, enc2utf8(target_name), names(handler), handler)
-  the$custom_calls[[target_name]] <- list(handler = handler, package = .package)
-  if (!is.null(.package)) {
-    unregister_with(.package)
+  keep_handler(target_name, handler, .package)
+}
+
+# Keeps the handler of a target, which native code has.
+keep_handler <- function(target_name, handler, package) {
+  the$custom_calls[[target_name]] <- list(handler = handler, package = package)
+  if (!is.null(package)) {
+    unregister_with(package)
   }
   warn_about_custom_calls()
   invisible(NULL)

@@ -91,15 +91,13 @@ pjrt_distributed <- function(rank = NULL, size = NULL, store = NULL, local = NUL
   job <- job %||% launcher$job
   check_place_text(store, "store", "the address of a Redis server, such as \"redis://:password@host:6379\"")
   check_place_text(job, "job", "a name that is the same for all processes, and different for each run")
-  if (!is.numeric(timeout) || length(timeout) != 1L || is.na(timeout) || timeout <= 0 || timeout > 1e8) {
-    abort_type("`timeout` must be a positive number of seconds, not ", given(timeout), ".")
-  }
+  timeout <- parse_seconds(timeout, "`timeout`", most = 1e8)
   store <- enc2utf8(store)
   shown <- call_native(ffi_store_shown, store)
   structure(
     list(
       rank = rank, size = size, store = hidden(store), shown = shown, local = local, job = enc2utf8(job),
-      timeout = as.double(timeout), launcher = launcher$name
+      timeout = timeout, launcher = launcher$name
     ),
     class = "PJRTDistributed"
   )
@@ -143,7 +141,7 @@ check_place_text <- function(x, name, what) {
   if (is.null(x)) {
     abort_input("`", name, "` must be given: ", what, ".")
   }
-  if (!is.character(x) || length(x) != 1L || is.na(x) || !nzchar(x) || !validEnc(x) || Encoding(x) == "bytes") {
+  if (!is_valid_text(x) || !nzchar(x)) {
     abort_type("`", name, "` must be a string: ", what, ".")
   }
 }

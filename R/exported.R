@@ -236,8 +236,7 @@ summary.PJRTExported <- function(object, ...) {
 `[[.PJRTExported` <- function(x, i, ...) {
   check_unused(...)
   facts <- exported_facts(x)
-  is_name <- is_text(i) && validEnc(i) && Encoding(i) != "bytes"
-  if (!is_name && !(is_whole_number(i) && i >= 1 && i <= length(facts))) {
+  if (!is_valid_text(i) && !(is_whole_number(i) && i >= 1 && i <= length(facts))) {
     abort_type("`i` must be the name or the position of an element of `x`, not ", given(i), ".")
   }
   facts[[i]]

@@ -66,9 +66,9 @@ site_dir_problem <- function() {
 # a site.
 plugin_stores <- function() {
   site <- if (is.null(site_dir_problem())) site_dir()
-  list(
-    cache = if (!is.null(cache_dir())) list(cache_dir(), ""),
-    `site folder` = if (!is.null(site)) list(site, package_folder())
+  c(
+    if (!is.null(cache_dir())) list(cache = list(cache_dir(), "")),
+    if (!is.null(site)) list(`site folder` = list(site, package_folder()))
   )
 }
 
@@ -80,9 +80,7 @@ package_folder <- function() {
 # The library of a platform's plugin in the cache or in the site's folder, or NULL.
 stored_plugin_path <- function(platform) {
   for (store in plugin_stores()) {
-    path <- if (!is.null(store)) call_with_text(
-      ffi_plugin_installed, platform, store[[1L]], manifest_path(), store[[2L]]
-    )
+    path <- call_with_text(ffi_plugin_installed, platform, store[[1L]], manifest_path(), store[[2L]])
     if (!is.null(path)) {
       return(path)
     }
@@ -93,13 +91,11 @@ stored_plugin_path <- function(platform) {
 # `platform`, `path`, `store` and `reason`.
 refused_plugins <- function(platform = NULL) {
   of_store <- function(name, store) {
-    if (!is.null(store)) {
-      found <- call_with_text(ffi_plugins_refused, store[[1L]], store[[2L]])
-      data.frame(
-        platform = as.character(found$platform), path = as.character(found$path),
-        store = rep(name, length(found$path)), reason = as.character(found$reason)
-      )
-    }
+    found <- call_with_text(ffi_plugins_refused, store[[1L]], store[[2L]])
+    data.frame(
+      platform = as.character(found$platform), path = as.character(found$path),
+      store = rep(name, length(found$path)), reason = as.character(found$reason)
+    )
   }
   stores <- plugin_stores()
   empty <- data.frame(platform = character(), path = character(), store = character(), reason = character())

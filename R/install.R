@@ -278,7 +278,7 @@ index_option <- function() {
 # An option that must be a string; "" if it is not set.
 string_option <- function(name) {
   value <- getOption(name, "")
-  if (!is.character(value) || length(value) != 1L || is.na(value) || Encoding(value) == "bytes") {
+  if (!is_text(value) || Encoding(value) == "bytes") {
     abort_type("`options(", name, " = )` must be one string, not ", given(value), ".")
   }
   enc2utf8(value)

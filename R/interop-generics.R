@@ -37,10 +37,7 @@ shared_generics <- c(
 
 connect_neighbours <- function() {
   for (package in neighbours) {
-    setHook(packageEvent(package, "onLoad"), lend_methods)
-    if (isNamespaceLoaded(package)) {
-      lend_methods(package)
-    }
+    when_loaded(package, lend_methods)
   }
 }
 

@@ -1,17 +1,6 @@
 # Package Matrix has methods for operators on its matrices and anything else. Ours are more specific: they refuse the
 # matrix, with the error that says how to go on.
 
-connect_matrix <- function() {
-  setHook(packageEvent("Matrix", "onLoad"), refuse_matrices)
-  if (isNamespaceLoaded("Matrix")) {
-    refuse_matrices()
-  }
-}
-
-disconnect_matrix <- function() {
-  remove_hook(packageEvent("Matrix", "onLoad"), refuse_matrices)
-}
-
 refuse_matrices <- function(...) {
   refuse <- function(e1, e2) .Call(ffi_operator_2, .Generic, e1, e2)
   refuse_product <- function(x, y) product("%*%", x, y)

@@ -75,18 +75,17 @@ pjrt_on_ready <- function(x, callback) {
 
 # What the native side watches for a result or a nested list of results. What is NULL is ready.
 handles_to_watch <- function(x) {
-  classes <- c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise")
   if (typeof(x) != "list" || is.object(x)) {
-    if (!inherits(x, classes)) {
-      abort_class(x, classes)
+    if (!inherits(x, result_classes)) {
+      abort_class(x, result_classes)
     }
     return(list(watched_handle(x)))
   }
   leaves <- flatten(x)
-  for (i in which(!vapply(leaves, inherits, NA, classes))) {
+  for (i in which(!vapply(leaves, inherits, NA, result_classes))) {
     abort_type(
-      "Element `", tree_path(build_tree(x), i), "` of `x` must be a ", any_of(classes), ", not ", given(leaves[[i]]),
-      "."
+      "Element `", tree_path(build_tree(x), i), "` of `x` must be a ", any_of(result_classes), ", not ",
+      given(leaves[[i]]), "."
     )
   }
   if (length(leaves) > 0L) lapply(leaves, watched_handle) else list(NULL)
@@ -154,11 +153,8 @@ drop_entries <- function(places) {
 # later: its event loops call functions, too.
 
 connect_later <- function(...) {
-  setHook(packageEvent("later", "onLoad"), use_later)
+  when_loaded("later", use_later)
   setHook(packageEvent("later", "onUnload"), leave_later)
-  if (isNamespaceLoaded("later")) {
-    use_later()
-  }
 }
 
 disconnect_later <- function() {

@@ -10,7 +10,7 @@ begin_plot <- function(margins = c(3, 1, 3.2, 2)) {
 }
 
 check_title <- function(main) {
-  if (!is.character(main) || length(main) != 1L || is.na(main) || !validEnc(main) || Encoding(main) == "bytes") {
+  if (!is_valid_text(main)) {
     abort_type("`main` must be one string, not ", given(main), ".")
   }
 }

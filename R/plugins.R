@@ -94,12 +94,10 @@ environment_variables <- function() {
 # or the one that this package knows, in the first of these folders that has it.
 stored_plugins <- function() {
   of_store <- function(name, store) {
-    if (!is.null(store)) {
-      all <- call_with_text(ffi_plugins_cached, store[[1L]], store[[2L]])
-      used <- unlist(lapply(unique(all$platform), stored_plugin_path))
-      source <- sprintf("%s (from %s)%s", name, all$source, ifelse(all$path %in% used, "", ", not in use"))
-      plugin_table(all$platform, all$path, source, all$version, all$api_version, all$size)
-    }
+    all <- call_with_text(ffi_plugins_cached, store[[1L]], store[[2L]])
+    used <- unlist(lapply(unique(all$platform), stored_plugin_path))
+    source <- sprintf("%s (from %s)%s", name, all$source, ifelse(all$path %in% used, "", ", not in use"))
+    plugin_table(all$platform, all$path, source, all$version, all$api_version, all$size)
   }
   stores <- plugin_stores()
   do.call(rbind, c(list(plugin_table()), unname(Map(of_store, names(stores), stores))))

@@ -37,7 +37,7 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
     abort_type("`max_width` must be a whole number above 1, or negative for no limit, not ", given(max_width), ".")
   }
   check_flag(header, "header")
-  if (!is.null(footer) && !(is.character(footer) && length(footer) == 1L && !is.na(footer))) {
+  if (!is.null(footer) && !is_text(footer)) {
     abort_type("`footer` must be NULL or one string, not ", given(footer), ".")
   }
   # callers who lay out the text of an array want an error, not a line of ours

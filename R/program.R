@@ -130,7 +130,7 @@ type_text <- function(x, name) {
   if (inherits(x, "PJRTBuffer")) {
     return(paste(c(shape(x), .Call(ffi_dtype_mlir, elt_type(x))), collapse = "x"))
   }
-  if (is.character(x) && !is.object(x) && length(x) == 1L && !is.na(x) && validEnc(x) && Encoding(x) != "bytes") {
+  if (!is.object(x) && is_valid_text(x)) {
     return(enc2utf8(x))
   }
   is_size <- function(n) is_whole_number(n) && n >= 0 && n <= 2^53

@@ -4,14 +4,7 @@
 
 # Whether to show progress: `options(pjrt.progress = )`, or in interactive sessions but not in documents.
 shows_progress <- function() {
-  option <- getOption("pjrt.progress")
-  if (is.null(option)) {
-    return(interactive() && !isTRUE(getOption("knitr.in.progress")))
-  }
-  if (!(is.logical(option) && length(option) == 1L && !is.na(option))) {
-    abort_type("`options(pjrt.progress = )` must be TRUE or FALSE, not ", given(option), ".")
-  }
-  option
+  flag_option("pjrt.progress") %||% (interactive() && !isTRUE(getOption("knitr.in.progress")))
 }
 
 # Shows how long a wait has lasted. `arguments` is a list with the name of the work and the seconds.

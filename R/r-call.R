@@ -94,20 +94,13 @@
 #' @export
 pjrt_register_r_call <- function(target_name, f, as = c("array", "buffer"), .package = NULL) {
   check_string(target_name, "target_name")
-  if (!is.function(f)) {
-    abort_type("`f` must be a function, not ", given(f), ".")
-  }
+  check_function(f, "f")
   as <- check_choice(as, c("array", "buffer"), "as")
   check_package(.package)
   call_with_text(
     ffi_r_call_register, enc2utf8(target_name), f, as == "buffer", "attributes" %in% names(formals(args(f)))
   )
-  the$custom_calls[[target_name]] <- list(handler = f, package = .package)
-  if (!is.null(.package)) {
-    unregister_with(.package)
-  }
-  warn_about_custom_calls()
-  invisible(NULL)
+  keep_handler(target_name, f, .package)
 }
 
 # Calls the function of a program; native code calls this by name. Returns a list with its value, the message and the

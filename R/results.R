@@ -14,7 +14,7 @@ as_array_async.list <- function(x, ...) {
 
 #' @export
 value.list <- function(x, ...) {
-  map_results("value", x, c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise"), value, ...)
+  map_results("value", x, result_classes, value, ...)
 }
 
 #' @export
@@ -23,14 +23,13 @@ await.list <- function(x, timeout = NULL, ...) {
   wait <- function(leaf, ...) {
     if (is.null(end)) await(leaf, ...) else await(leaf, timeout = max(end - proc.time()[["elapsed"]], 0), ...)
   }
-  map_results("await", x, c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise"), wait, ...)
+  map_results("await", x, result_classes, wait, ...)
   invisible(x)
 }
 
 #' @export
 is_ready.list <- function(x, ...) {
-  classes <- c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise")
-  all(unlist(flatten(map_results("is_ready", x, classes, is_ready, ...))))
+  all(unlist(flatten(map_results("is_ready", x, result_classes, is_ready, ...))))
 }
 
 # Starts the transfer of a buffer that is not in the host's memory.

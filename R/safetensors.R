@@ -387,7 +387,6 @@ check_tensors <- function(tensors) {
 # Metadata as a named character vector.
 check_metadata <- function(metadata) {
   names <- names(metadata)
-  is_text <- function(x) is.character(x) && length(x) == 1L && !is.na(x)
   valid <- (is.null(metadata) || is.list(metadata) || is.character(metadata)) && !is.object(metadata) &&
     all(vapply(metadata, is_text, NA)) && anyDuplicated(names) == 0L &&
     (length(metadata) == 0L || (!is.null(names) && !anyNA(names) && all(nzchar(names))))

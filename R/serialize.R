@@ -181,8 +181,7 @@ load_executable <- function(symbol, from, device, compile_options, first = NULL)
 
 # The folder that keeps the hashes of plugins' files.
 hash_folder <- function() {
-  settings <- cache_settings()
-  if (is.null(settings)) "" else settings$dir
+  cache_settings()$dir %||% ""
 }
 
 # What R's serialize() writes for a handle; native code calls this by name. A list with the value's `bytes` and its
@@ -243,6 +242,9 @@ revive <- function(x) {
 }
 
 is_text <- function(x) is.character(x) && length(x) == 1L && !is.na(x)
+
+# Whether this is a text that R can work with.
+is_valid_text <- function(x) is_text(x) && validEnc(x) && Encoding(x) != "bytes"
 
 # The object in bytes, on this session's device of that name.
 from_sent <- function(bytes, device) {

@@ -152,7 +152,7 @@ abort_number_or_name <- function(x, kind, count, hints = NULL) {
 
 input_number <- function(executable, input) {
   names <- describe_executable(executable)$inputs$name
-  number <- if (is.character(input) && length(input) == 1L && !is.na(input) && nzchar(input)) {
+  number <- if (is_text(input) && nzchar(input)) {
     call_with_text(ffi_executable_input, executable, enc2utf8(input))
   } else if (is_whole_number(input) && input >= 1 && input <= length(names)) {
     as.integer(input)
@@ -291,7 +291,6 @@ check_share_dtype <- function(dtype, layout) {
 
 # The buffers of one output, one for each device, given alone or with the other outputs of each device.
 output_parts <- function(buffers, layout, output, count) {
-  is_buffer <- function(x) inherits(x, "PJRTBuffer")
   if (!is.list(buffers) || length(buffers) != count) {
     abort_type(
       "`buffers` must be a list of length ", count, ", with an element for each device, not ", given(buffers), "."
@@ -303,7 +302,7 @@ output_parts <- function(buffers, layout, output, count) {
     if (is.list(part) && length(part) >= output) {
       part <- part[[output]]
     }
-    if (!is_buffer(part)) {
+    if (!inherits(part, "PJRTBuffer")) {
       abort_type(
         "`buffers` must be a list of `PJRTBuffer`s, or of lists of them; element ", i, " is ", given(part), "."
       )

@@ -36,7 +36,7 @@
 #' try(pjrt_topology("cpu"))
 #' @export
 pjrt_topology <- function(x, name = "", ...) {
-  if (!(is.character(name) && length(name) == 1L && !is.na(name))) {
+  if (!is_text(name)) {
     abort_type("`name` must be a string, not ", given(name), ".")
   }
   if (inherits(x, "PJRTClient")) {

@@ -31,7 +31,8 @@ summary.PJRTTrace <- function(object, ...) {
   out <- list(
     seconds = object$seconds, dropped = object$dropped, events = nrow(events),
     r = trace_r_time(events, object$seconds), devices = trace_devices(events, object$devices, object$seconds),
-    waits = trace_waits(events), programs = trace_programs(events), compiles = trace_compiles(events),
+    waits = trace_waits(events), programs = trace_programs(events),
+    compiles = trace_sums(events[events$kind == "compile", ], c("program", "outcome")),
     operations = trace_sums(events[events$kind == "device", ], c("name", "program"))
   )
   out$advice <- trace_advice(out, events)
@@ -113,10 +114,6 @@ trace_programs <- function(events) {
   out$median <- as.numeric(vapply(out$program, function(program) stats::median(length[runs$program %in% program]), 0))
   names(out)[names(out) == "times"] <- "runs"
   out
-}
-
-trace_compiles <- function(events) {
-  trace_sums(events[events$kind == "compile", ], c("program", "outcome"))
 }
 
 trace_advice <- function(summary, events) {

@@ -3,7 +3,8 @@
 # Writes a trace to a file, unless `path` is NULL, and returns it.
 write_trace <- function(trace, path) {
   if (!is.null(path)) {
-    columns <- as.list(lapply(trace$events, trace_column))
+    # text or doubles, as native code takes them
+    columns <- lapply(trace$events, function(column) if (is.character(column)) enc2utf8(column) else as.double(column))
     call_with_text(ffi_trace_write, columns, trace$lanes, full_path(path))
   }
   trace
@@ -22,12 +23,7 @@ check_json_path <- function(path, name = "path") {
 # A string that R can work with.
 check_encoded <- function(x, name) {
   check_string(x, name)
-  if (!validEnc(x) || Encoding(x) == "bytes") {
+  if (!is_valid_text(x)) {
     abort_input("`", name, "` is not valid in its encoding: ", given(x), ".")
   }
-}
-
-# A column as native code takes it: text or doubles.
-trace_column <- function(column) {
-  if (is.character(column)) enc2utf8(column) else as.double(column)
 }

@@ -200,8 +200,7 @@ describe_site <- function(n, call, reference) {
 # A call in at most a line.
 trace_label <- function(call) {
   attributes(call) <- NULL
-  text <- paste(trimws(deparse(call, width.cutoff = 500L, nlines = 1L)), collapse = " ")
-  if (nchar(text) > 60L) paste0(substr(text, 1L, 57L), "...") else text
+  clipped(paste(trimws(deparse(call, width.cutoff = 500L, nlines = 1L)), collapse = " "), 60L)
 }
 
 # The innermost source reference, from frame `n` outwards.
@@ -214,11 +213,6 @@ innermost_reference <- function(n) {
     n <- n - 1L
   }
   NULL
-}
-
-# For native functions with typed arguments.
-enter_trace <- function() {
-  .Call(ffi_trace_enter, trace_site())
 }
 
 #' @export

@@ -259,11 +259,10 @@ pmap_tree <- function(.l, .f, ...) {
 check_same_tree <- function(a, b) {
   found <- tree_diff(a, b)
   if (!is.null(found)) {
-    short <- function(text) if (nchar(text) > 60L) paste0(substr(text, 1L, 57L), "...") else text
     where <- if (nzchar(found$prefix)) paste0("`", found$prefix, "`") else "the root"
     abort_input(
       "All trees in `.l` must have the same structure.",
-      hints = sprintf("First mismatch at %s: %s is not %s.", where, short(found$a), short(found$b))
+      hints = sprintf("First mismatch at %s: %s is not %s.", where, clipped(found$a, 60L), clipped(found$b, 60L))
     )
   }
 }

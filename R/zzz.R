@@ -31,8 +31,8 @@ the$limits <- list()
   register_new_methods()
   connect_packages()
   connect_later()
-  connect_matrix()
-  connect_bit64()
+  when_loaded("Matrix", refuse_matrices)
+  when_loaded("bit64", share_operators)
 }
 
 .onAttach <- function(libname, pkgname) {
@@ -41,7 +41,7 @@ the$limits <- list()
 
 .onUnload <- function(libpath) {
   disconnect_later()
-  disconnect_matrix()
+  remove_hook(packageEvent("Matrix", "onLoad"), refuse_matrices)
   disconnect_bit64()
   disconnect_packages()
 }

@@ -48,12 +48,12 @@ macro_rules! routines {
     }};
     (@run direct $path:path, $($argument:ident),*) => { $path($($argument),*) };
     (@run typed $path:path, $($argument:ident),*) => {
-        r::typed::run(|| {
+        r::typed::run(&|| {
             $(let $argument = &r::sexp::robj($argument);)*
             Ok($path($(r::typed::Argument::of($argument)?),*).into())
         })
     };
-    (@run $entry:ident $path:path, $($argument:ident),*) => { r::entry::$entry(|| $path($($argument),*)) };
+    (@run $entry:ident $path:path, $($argument:ident),*) => { r::entry::$entry(&|| $path($($argument),*)) };
     (@type $argument:ident) => { SEXP };
 }
 

@@ -77,11 +77,15 @@ pub fn dlpack_import(capsule: SEXP, device: SEXP, copy: SEXP) -> Result<SEXP> {
 /// `dlpack_take(address, versioned)`: takes over the array at an address, which is a decimal number as text.
 pub fn dlpack_take(address: SEXP, versioned: SEXP) -> Result<SEXP> {
     let is_versioned = flag(versioned, "versioned")?;
-    // SAFETY: R protects the argument.
-    let address = unsafe { sexp::string(address) }.and_then(|text| text.parse::<usize>().ok());
-    let Some(address) = address else { bail!(InvalidType, "`address` must be a whole number as text.") };
+    let Some(address) = parsed(address) else { bail!(InvalidType, "`address` must be a whole number as text.") };
     // SAFETY: the caller says that there is an array, and gives it up.
     capsule(|| unsafe { Managed::from_raw(address as *mut c_void, is_versioned) })
+}
+
+/// An address, which is a decimal number as text.
+fn parsed(address: SEXP) -> Option<usize> {
+    // SAFETY: R protects the argument.
+    unsafe { sexp::string(address) }?.parse().ok()
 }
 
 /// The handle of an array that `make` obtains; not protected. R may leave this by a long jump before that.
@@ -91,9 +95,7 @@ fn capsule(make: impl FnOnce() -> pjrt_base::error::Result<Managed>) -> Result<S
 
 /// `dlpack_take_object(address)`: the same for the Python object at an address; NULL if it does not lend its array.
 pub fn dlpack_take_object(address: SEXP) -> Result<SEXP> {
-    // SAFETY: R protects the argument.
-    let object = unsafe { sexp::string(address) }.and_then(|text| text.parse::<usize>().ok());
-    let (Some(object @ 1..), Some(python)) = (object, python()) else { return Ok(sexp::nil()) };
+    let (Some(object @ 1..), Some(python)) = (parsed(address), python()) else { return Ok(sexp::nil()) };
     let handle = EmptyHandle::<Capsule>::new();
     let _protected = Protected::new(handle.sexp());
     // SAFETY: the address of a Python object that the caller keeps.

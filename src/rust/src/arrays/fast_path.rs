@@ -18,30 +18,30 @@ fn fast(x: SEXP, answer: impl FnOnce(SEXP) -> SEXP) -> SEXP {
 
 /// `fast_dtype(x)`: the data type of the buffer's dtype, if it was created already.
 pub extern "C-unwind" fn fast_dtype(x: SEXP) -> SEXP {
-    fast(x, |x| entry(|| Ok(dtype::data_type(buffer::get(x)?.dtype()))))
+    fast(x, |x| entry(&|| Ok(dtype::data_type(buffer::get(x)?.dtype()))))
 }
 
 /// `fast_shape(x)`: see `buffer_shape()`.
 pub extern "C-unwind" fn fast_shape(x: SEXP) -> SEXP {
-    fast(x, |x| entry(|| buffer::buffer_shape(x)))
+    fast(x, |x| entry(&|| buffer::buffer_shape(x)))
 }
 
 /// `fast_device(x)`: see `buffer_device()`.
 pub extern "C-unwind" fn fast_device(x: SEXP) -> SEXP {
-    fast(x, |x| entry(|| buffer::buffer_device(x)))
+    fast(x, |x| entry(&|| buffer::buffer_device(x)))
 }
 
 /// `fast_is_ready(x)`: see `buffer_is_ready()`.
 pub extern "C-unwind" fn fast_is_ready(x: SEXP) -> SEXP {
-    fast(x, |x| waiting_entry(|| r#async::buffer_is_ready(x)))
+    fast(x, |x| waiting_entry(&|| r#async::buffer_is_ready(x)))
 }
 
 /// `fast_await(x)`: see `buffer_await()`.
 pub extern "C-unwind" fn fast_await(x: SEXP) -> SEXP {
-    fast(x, |x| waiting_entry(|| r#async::buffer_await(x)))
+    fast(x, |x| waiting_entry(&|| r#async::buffer_await(x)))
 }
 
 /// `fast_array(x)`: see `buffer_array()`, with R's defaults.
 pub extern "C-unwind" fn fast_array(x: SEXP) -> SEXP {
-    fast(x, |x| waiting_entry(|| transfer::default_array(x)))
+    fast(x, |x| waiting_entry(&|| transfer::default_array(x)))
 }

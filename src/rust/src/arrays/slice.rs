@@ -47,22 +47,22 @@ fn locate(spec: &Spec, subscripts: SEXP) -> Result<(Slice, Spec)> {
         along
             .enumerate()
             .map(|(i, (x, (&dim, stride)))| {
-                let positions = Positions::new(x, dim as usize, || format!("dimension {} has", i + 1))?;
-                Ok(Axis::new(positions.len(), |i| positions.at(i) * stride))
+                let (count, at) = positions(x, dim as usize, || format!("dimension {} has", i + 1))?;
+                Ok(Axis::new(count, |i| at(i) * stride))
             })
             .collect::<Result<Vec<_>>>()?
     } else {
-        let positions = Positions::new(subscripts, spec.len(), || "the buffer has".into())?;
+        let (count, at) = positions(subscripts, spec.len(), || "the buffer has".into())?;
         let strides = spec.strides();
         let offset = |i| {
-            let mut rest = positions.at(i);
+            let mut rest = at(i);
             spec.dims.iter().zip(&strides).fold(0, |offset, (&dim, stride)| {
                 let along = rest % dim as usize;
                 rest /= dim as usize;
                 offset + along * stride
             })
         };
-        vec![Axis::new(positions.len(), offset)]
+        vec![Axis::new(count, offset)]
     };
     let part = Slice::new(axes);
     let mut shape = Spec::new(spec.dtype, &part.dims())?;
@@ -70,54 +70,31 @@ fn locate(spec: &Spec, subscripts: SEXP) -> Result<(Slice, Spec)> {
     Ok((part, shape))
 }
 
-/// Checked positions in a range: all of it, or those of an R vector.
-enum Positions<'a> {
-    All(usize),
-    Integer(&'a [i32]),
-    Double(&'a [f64]),
-}
+/// How many positions there are, and each of them, from 0.
+type Positions<'a> = (usize, Box<dyn Fn(usize) -> usize + 'a>);
 
-impl<'a> Positions<'a> {
-    /// `x` as positions in `extent`; `owner` says what has this extent.
-    fn new(x: SEXP, extent: usize, owner: impl Fn() -> String) -> Result<Self> {
-        let (positions, stray) = match sexp::kind(x) {
-            SEXPTYPE::NILSXP => (Positions::All(extent), None),
-            SEXPTYPE::INTSXP => {
-                // SAFETY: R protects the list of subscripts.
-                let x = unsafe { sexp::integers(x) };
-                (Positions::Integer(x), x.iter().find(|&&p| p < 1 || p as usize > extent).map(|&p| f64::from(p)))
-            }
-            SEXPTYPE::REALSXP => {
-                // SAFETY: R protects the list of subscripts.
-                let x = unsafe { sexp::doubles(x) };
-                // Fractions are cut off, and NaN is outside any range.
-                (Positions::Double(x), x.iter().copied().find(|&p| !(p >= 1.0 && p < extent as f64 + 1.0)))
-            }
-            _ => bail!(InvalidInput, "Positions must be numbers."),
-        };
-        match stray {
-            Some(p) => {
-                let positions = counted(extent, "position");
-                bail!(InvalidInput, "Subscript out of bounds: {}, where {} {positions}.", number(p), owner())
-            }
-            None => Ok(positions),
+/// `x` as positions in `extent`, NULL for all of them; `owner` says what has this extent.
+fn positions<'a>(x: SEXP, extent: usize, owner: impl Fn() -> String) -> Result<Positions<'a>> {
+    let (positions, stray): (Positions, _) = match sexp::kind(x) {
+        SEXPTYPE::NILSXP => ((extent, Box::new(|i| i)), None),
+        SEXPTYPE::INTSXP => {
+            // SAFETY: R protects the list of subscripts.
+            let x = unsafe { sexp::integers(x) };
+            let stray = x.iter().find(|&&p| p < 1 || p as usize > extent).map(|&p| f64::from(p));
+            ((x.len(), Box::new(move |i| x[i] as usize - 1)), stray)
         }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Positions::All(len) => *len,
-            Positions::Integer(x) => x.len(),
-            Positions::Double(x) => x.len(),
+        SEXPTYPE::REALSXP => {
+            // SAFETY: R protects the list of subscripts.
+            let x = unsafe { sexp::doubles(x) };
+            // Fractions are cut off, and NaN is outside any range.
+            let stray = x.iter().copied().find(|&p| !(p >= 1.0 && p < extent as f64 + 1.0));
+            ((x.len(), Box::new(move |i| x[i] as usize - 1)), stray)
         }
+        _ => bail!(InvalidInput, "Positions must be numbers."),
+    };
+    if let Some(p) = stray {
+        let positions = counted(extent, "position");
+        bail!(InvalidInput, "Subscript out of bounds: {}, where {} {positions}.", number(p), owner());
     }
-
-    /// A position, counted from 0.
-    fn at(&self, i: usize) -> usize {
-        match self {
-            Positions::All(_) => i,
-            Positions::Integer(x) => x[i] as usize - 1,
-            Positions::Double(x) => x[i] as usize - 1,
-        }
-    }
+    Ok(positions)
 }

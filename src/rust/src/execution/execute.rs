@@ -14,16 +14,15 @@ use extendr_ffi::{SEXP, SEXPTYPE, VECTOR_ELT};
 use pjrt_base::counted::counted;
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::executable::execute::{ExecuteOptions, Outputs};
-use pjrt_core::{Buffer, Executable};
+use pjrt_core::{Buffer, Device, Executable};
 use pjrt_program::names;
 use std::borrow::Cow;
 use std::ffi::CStr;
-use std::mem::ManuallyDrop;
 
 /// Options of an execution as R gives them.
 pub struct ExecutionOptions {
     options: ExecuteOptions,
-    kept: KeptInputs,
+    kept: Option<KeptInputs>,
 }
 
 owned!(
@@ -34,7 +33,7 @@ owned!(
 );
 
 /// Inputs whose memory the program must not take over, to be looked up among an executable's.
-enum KeptInputs {
+pub enum KeptInputs {
     Names(Vec<String>),
     /// From 1.
     Numbers(Vec<usize>),
@@ -46,23 +45,14 @@ impl ExecutionOptions {
     /// # Errors
     /// `InvalidInput` for inputs that the program does not have.
     pub fn for_executable(&self, executable: &Executable) -> Result<Cow<'_, ExecuteOptions>> {
-        if self.kept.is_empty() {
-            return Ok(Cow::Borrowed(&self.options));
-        }
+        let Some(kept) = &self.kept else { return Ok(Cow::Borrowed(&self.options)) };
         let mut options = self.options.clone();
-        options.non_donatable.extend(self.kept.indices(executable)?.into_iter().map(|index| index as i64));
+        options.non_donatable.extend(kept.indices(executable)?.into_iter().map(|index| index as i64));
         Ok(Cow::Owned(options))
     }
 }
 
 impl KeptInputs {
-    fn is_empty(&self) -> bool {
-        match self {
-            KeptInputs::Names(names) => names.is_empty(),
-            KeptInputs::Numbers(numbers) => numbers.is_empty(),
-        }
-    }
-
     /// From 0.
     fn indices(&self, executable: &Executable) -> Result<Vec<usize>> {
         let inputs = &executable.signature().inputs;
@@ -118,40 +108,43 @@ pub fn position(names: &[&str], wanted: &str) -> std::result::Result<usize, Stri
 }
 
 /// Options of an execution.
-pub fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj, kept: Robj) -> Result<Robj> {
-    let device = if device.is_null() { None } else { Some(handle::get(sexp::of(&device), "device")?) };
-    check_indices(&non_donatable)?;
-    let non_donatable = non_donatable.into_iter().map(i64::from).collect();
+pub fn execute_options_new(
+    non_donatable: Vec<i32>,
+    launch_id: i32,
+    device: Option<&Device>,
+    kept: Robj,
+) -> Result<Robj> {
     let kept = match (kept.as_string_vector(), kept.as_integer_slice()) {
-        (Some(names), _) => KeptInputs::Names(names),
-        (None, Some(numbers)) => KeptInputs::Numbers(numbers.iter().map(|&number| number.max(1) as usize).collect()),
-        (None, None) => KeptInputs::Names(Vec::new()),
+        (Some(names), _) => Some(KeptInputs::Names(names)),
+        (None, Some(numbers)) => {
+            Some(KeptInputs::Numbers(numbers.iter().map(|&number| number.max(1) as usize).collect()))
+        }
+        (None, None) => None,
     };
-    let options = ExecuteOptions { non_donatable, launch_id, device: device.cloned() };
-    Ok(handle::object(ExecutionOptions { options, kept }))
+    Ok(sexp::robj(new_options(&non_donatable, launch_id, device.cloned(), kept)?))
 }
 
 /// Options with these inputs, from 0, whose memory the program must not take over; not protected.
-pub fn new_options(non_donatable: &[i32], launch_id: i32) -> Result<SEXP> {
-    check_indices(non_donatable)?;
-    let non_donatable = non_donatable.iter().map(|&index| i64::from(index)).collect();
-    let options = ExecuteOptions { non_donatable, launch_id, device: None };
-    Ok(handle::wrap(ExecutionOptions { options, kept: KeptInputs::Names(Vec::new()) }))
-}
-
-fn check_indices(non_donatable: &[i32]) -> Result<()> {
-    match non_donatable.iter().find(|&&index| index < 0) {
-        Some(bad) => bail!(InvalidInput, "`non_donatable_input_indices` must not be negative: got {bad}."),
-        None => Ok(()),
+pub fn new_options(
+    non_donatable: &[i32],
+    launch_id: i32,
+    device: Option<Device>,
+    kept: Option<KeptInputs>,
+) -> Result<SEXP> {
+    if let Some(bad) = non_donatable.iter().find(|&&index| index < 0) {
+        bail!(InvalidInput, "`non_donatable_input_indices` must not be negative: got {bad}.");
     }
+    let non_donatable = non_donatable.iter().map(|&index| i64::from(index)).collect();
+    Ok(handle::wrap(ExecutionOptions { options: ExecuteOptions { non_donatable, launch_id, device }, kept }))
 }
 
 /// The options of an execution.
 pub fn execute_options_describe(options: Robj) -> Result<Robj> {
     let ExecutionOptions { options, kept } = handle::get(sexp::of(&options), "options")?;
     let kept = match kept {
-        KeptInputs::Names(names) => names.clone(),
-        KeptInputs::Numbers(numbers) => numbers.iter().map(ToString::to_string).collect(),
+        None => Vec::new(),
+        Some(KeptInputs::Names(names)) => names.clone(),
+        Some(KeptInputs::Numbers(numbers)) => numbers.iter().map(ToString::to_string).collect(),
     };
     Ok(list!(
         non_donatable = options.non_donatable.iter().map(|&i| i as i32).collect::<Vec<_>>(),
@@ -179,7 +172,7 @@ pub extern "C-unwind" fn executable_execute(
     simplify: SEXP,
     check: SEXP,
 ) -> SEXP {
-    entry(|| {
+    entry(&|| {
         let executable: &Executable = handle::get(executable, "executable")?;
         let simplify = flag(simplify, "simplify")?;
         flag(check, "check")?;
@@ -217,11 +210,7 @@ pub unsafe fn launch(
         Err(Failure(error)) if operators::is_by_layout(&error, executable, &inputs) => drop(error),
         outcome => return outcome,
     }
-    // R may leave this by a long jump.
-    let inputs = ManuallyDrop::new(inputs);
-    let relaid = operators::relaid(executable, &inputs).map(Protected::new);
-    drop(ManuallyDrop::into_inner(inputs));
-    let relaid = relaid?;
+    let relaid = Protected::new(sexp::over_jumps(inputs, |inputs| operators::relaid(executable, inputs))?);
     let values: InputObjects = sexp::elements(relaid.sexp()).collect();
     // SAFETY: by the caller.
     unsafe { run(executable, &buffers(executable, &values)?, &values, options, outputs) }
@@ -280,11 +269,7 @@ impl NewOutputs {
         if simplify && specs.len() == 1 {
             return Self::made(EmptyHandle::<Buffer>::sized(specs[0].bytes()).sexp());
         }
-        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, specs.len()));
-        for (i, spec) in specs.iter().enumerate() {
-            sexp::set_at(list.sexp(), i, EmptyHandle::<Buffer>::sized(spec.bytes()).sexp());
-        }
-        Self::made(list.sexp())
+        Self::made(sexp::list(specs.iter().map(|spec| EmptyHandle::<Buffer>::sized(spec.bytes()).sexp())))
     }
 
     /// The outputs that were created before.
@@ -309,11 +294,8 @@ impl NewOutputs {
         if !self.is_list {
             return;
         }
-        let values = Protected::new(sexp::vector(SEXPTYPE::STRSXP, names.len()));
-        for (i, name) in names.iter().enumerate() {
-            sexp::set_text(values.sexp(), i, name);
-        }
-        sexp::set_names(self.value, values.sexp());
+        let names = Protected::new(sexp::new_strings(names.iter().map(String::as_str)));
+        sexp::set_names(self.value, names.sexp());
     }
 
     /// The handle of an output.

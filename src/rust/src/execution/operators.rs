@@ -37,9 +37,6 @@ type Operands<'a> = SmallVec<[Cow<'a, Buffer>; 2]>;
 /// `operator_1(name, x, parameters)`: a function of a buffer, with whole numbers as parameters, or nil for none.
 pub fn operator_1(name: SEXP, x: SEXP, parameters: SEXP) -> Result<SEXP> {
     let operation = operation(name)?;
-    if sexp::is_nil(parameters) {
-        return compute(operation, &[handle::get(x, "x")?], &[]);
-    }
     let x = handle::get(x, "x")?;
     sexp::over_jumps(numbers(parameters)?, |parameters| compute(operation, &[x], parameters))
 }
@@ -90,7 +87,7 @@ fn operation(name: SEXP) -> Result<Operation> {
         Some(operation) => Ok(operation),
         None => {
             let message = format!("There is no `{}` for buffers.", name.unwrap_or_default());
-            Err(refusal(Error::new(Kind::InvalidInput, message)))
+            Err(refused(Error::new(Kind::InvalidInput, message)))
         }
     }
 }
@@ -258,7 +255,7 @@ fn check_data(operation: Operation, x: SEXP) -> Result<()> {
     }
     if !is_number || sexp::is_object(x) && !sexp::inherits(x, c"integer64") {
         let message = format!("`{name}` takes buffers, and numbers of R, not {}.", describe(x));
-        return Err(refusal(Error::new(Kind::InvalidType, message)));
+        return Err(refused(Error::new(Kind::InvalidType, message)));
     }
     let is_test = matches!(
         operation,
@@ -267,7 +264,7 @@ fn check_data(operation: Operation, x: SEXP) -> Result<()> {
     if is_test && has_na(x) {
         let message = format!("`{name}` cannot take NA: logical values on a device are true or false.");
         let error = Error::new(Kind::InvalidInput, message);
-        return Err(refusal(error.hint("NaN stands for missing values on a device: is.nan(x) finds them.")));
+        return Err(refused(error.hint("NaN stands for missing values on a device: is.nan(x) finds them.")));
     }
     Ok(())
 }
@@ -346,17 +343,14 @@ fn upload(operation: Operation, x: SEXP, beside: &Buffer, has_one_shape: bool) -
     let host_type = buffer::r_type_of(x)?;
     let dtype = dtype_beside(x, host_type, beside.dtype())?;
     // SAFETY: R protects the data and its attributes.
-    let own = unsafe { sexp::dim(x) };
-    let mut dims: SmallVec<[i64; 6]> = own.iter().map(|&dim| dim.into()).collect();
-    if own.is_empty() {
-        let fits = has_one_shape && sexp::len(x) == beside.spec().len();
-        dims = if fits { beside.dims().into() } else { [sexp::len(x) as i64].into_iter().collect() };
-    }
+    let is_vector = unsafe { sexp::dim(x) }.is_empty();
+    let takes_shape = is_vector && has_one_shape && sexp::len(x) == beside.spec().len();
+    let dims = if takes_shape { beside.dims().into() } else { buffer::own_dims(x) };
     if has_one_shape && !beside.dims().is_empty() && *dims != *beside.dims() {
-        let given = if own.is_empty() { describe(x) } else { format!("an array of {}", format_dims(&dims)) };
+        let given = if is_vector { describe(x) } else { format!("an array of {}", format_dims(&dims)) };
         let message =
             format!("`{}` cannot combine {} with {given}: only scalars are recycled.", operation.name(), beside.spec());
-        return Err(refusal(Error::new(Kind::ShapeMismatch, message)));
+        return Err(refused(Error::new(Kind::ShapeMismatch, message)));
     }
     let made = sexp::over_jumps(dims, |dims| {
         buffer::uploaded_or_lost(x, host_type, dtype, &beside.device(), dims, check_for(dtype))
@@ -374,16 +368,10 @@ fn misfit(operation: Operation, x: SEXP, dtype: DType, lost: LossReport) -> Fail
     } else {
         format!("`{name}` cannot take {given} with a buffer of {dtype}, which cannot hold element {}.", lost.first + 1)
     };
-    refusal(Error::new(Kind::InvalidInput, message))
+    refused(Error::new(Kind::InvalidInput, message))
 }
 
-/// An error with the advice to compute in R.
-#[cold]
-fn refusal(error: Error) -> Failure {
-    Failure(error.hint(Reason::ComputeInR))
-}
-
-/// The same for what an operator cannot do; other errors stay as they are.
+/// An error, with the advice to compute in R for what an operator cannot do.
 #[cold]
 fn refused(error: Error) -> Failure {
     match error.kind() {
@@ -392,7 +380,7 @@ fn refused(error: Error) -> Failure {
         | Kind::InvalidInput
         | Kind::InvalidType
         | Kind::ShapeMismatch
-        | Kind::UnsupportedDtype => refusal(error),
+        | Kind::UnsupportedDtype => Failure(error.hint(Reason::ComputeInR)),
         _ => Failure(error),
     }
 }

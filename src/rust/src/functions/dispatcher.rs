@@ -191,7 +191,7 @@ impl Call<'_> {
     /// The entry for a request. R may leave this by a long jump.
     fn find(&self, request: &Request) -> Option<Rc<CompiledCall>> {
         let alike: SmallVec<[Rc<CompiledCall>; 4]> =
-            self.dispatcher.entries.borrow().get(&request.hash()).into_iter().flatten().cloned().collect();
+            self.dispatcher.entries.borrow().get(&request.hash).into_iter().flatten().cloned().collect();
         // A comparison may translate strings, for which R allocates.
         sexp::over_jumps(alike, |alike| {
             let found = alike.iter().find(|entry| {
@@ -228,7 +228,7 @@ impl Dispatcher {
         let entry = ManuallyDrop::into_inner(entry);
         sexp::set_at(sexp::at(call.parts, ENTRIES), place, kept.sexp());
         let entry = Rc::new(entry.at(place));
-        self.entries.borrow_mut().entry(request.hash()).or_default().push(Rc::clone(&entry));
+        self.entries.borrow_mut().entry(request.hash).or_default().push(Rc::clone(&entry));
         Ok(entry)
     }
 
@@ -357,7 +357,7 @@ fn extracted(dispatcher: &Dispatcher, parts: SEXP, args: SEXP) -> Result<SEXP> {
         return Ok(sexp::nil());
     }
     let function = sexp::at(parts, EXTRACTOR);
-    let leaves = Protected::new(tree::leaves(args)?);
+    let leaves = Protected::new(tree::tree_flatten(args)?);
     Ok(sexp::list(sexp::elements(leaves.sexp()).map(|leaf| {
         match request::is_array(leaf) && request::has_backend(leaf, &dispatcher.backend) {
             true => evaluate((c"extractor", function), Some((c"array", leaf))),

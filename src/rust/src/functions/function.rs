@@ -271,11 +271,8 @@ fn assembled(parts: SEXP, chosen: &[usize], count: usize, output: impl Fn(usize)
     if chosen.iter().any(|&output| output >= count) {
         bail!(Internal, "The result has an array that is not an output of the program.");
     }
-    let tree = sexp::at(parts, TREE);
     let mut leaves = chosen.iter();
-    Ok(tree::assemble(tree::get(tree, "tree")?, tree::names_of_lists(tree), || {
-        leaves.next().map_or(sexp::nil(), |&leaf| output(leaf))
-    }))
+    tree::assemble(sexp::at(parts, TREE), "tree", || leaves.next().map_or(sexp::nil(), |&leaf| output(leaf)))
 }
 
 /// Whether an input is passed as it is; `upload` refuses what is neither this nor R data.

@@ -13,49 +13,45 @@ use pjrt_base::error::{Error, Kind as ErrorKind};
 use pjrt_data::tree::{Builder, Kind, Tree};
 use smallvec::SmallVec;
 use std::collections::HashSet;
-use std::mem::ManuallyDrop;
+use std::mem::{take, ManuallyDrop};
 
 owned!(Tree, c"RTree");
 
-/// `tree_flatten(x)`: the list of the leaves.
+/// `tree_flatten(x)`: the list of the leaves; not protected.
 pub fn tree_flatten(x: SEXP) -> Result<SEXP> {
-    leaves(x)
-}
-
-/// The list of the leaves; not protected.
-pub fn leaves(x: SEXP) -> Result<SEXP> {
     Ok(sexp::over_jumps(walk::<false>(x)?, |walked| sexp::list(walked.leaves.iter().copied())))
 }
 
 /// `tree_build(x)`: the structure.
 pub fn tree_build(x: SEXP) -> Result<SEXP> {
-    Ok(handle_of_walked(walk::<true>(x)?))
+    Ok(sexp::over_jumps(walk::<true>(x)?, |walked| handle_of(&walked.names, || take(&mut walked.tree))))
 }
 
 /// `tree_take_apart(x)`: the list of structure and leaves.
 pub fn tree_take_apart(x: SEXP) -> Result<SEXP> {
-    let walked = ManuallyDrop::new(walk::<true>(x)?);
-    let leaves = Protected::new(sexp::list(walked.leaves.iter().copied()));
-    let tree = Protected::new(handle_of_walked(ManuallyDrop::into_inner(walked)));
-    Ok(sexp::list([tree.sexp(), leaves.sexp()]))
+    Ok(sexp::over_jumps(walk::<true>(x)?, |walked| {
+        let leaves = Protected::new(sexp::list(walked.leaves.iter().copied()));
+        let tree = Protected::new(handle_of(&walked.names, || take(&mut walked.tree)));
+        sexp::list([tree.sexp(), leaves.sexp()])
+    }))
 }
 
 /// `tree_unflatten(tree, leaves)`: the nested list.
 pub fn tree_unflatten(tree: SEXP, leaves: SEXP) -> Result<SEXP> {
-    let structure = get(tree, "tree")?;
+    let size = get(tree, "tree")?.size();
     if sexp::kind(leaves) != SEXPTYPE::VECSXP {
         bail!(InvalidType, "`x` must be a list of leaves, not {}.", describe(leaves));
     }
-    let (got, size) = (sexp::len(leaves), structure.size());
+    let got = sexp::len(leaves);
     if got != size {
         bail!(InvalidInput, "unflatten(): got {got} leaves but the tree has {size}.");
     }
     let mut next = 0;
-    Ok(assemble(structure, names_of_lists(tree), || {
+    assemble(tree, "tree", || {
         next += 1;
         // SAFETY: a list with an element for each leaf.
         unsafe { VECTOR_ELT(leaves, next - 1) }
-    }))
+    })
 }
 
 /// `tree_size(tree)`: the number of leaves.
@@ -177,9 +173,7 @@ pub fn get<'a>(tree: SEXP, argument: &str) -> Result<&'a Tree> {
 fn not_a_tree(x: SEXP, argument: &str) -> Failure {
     let message = format!("`{argument}`: expected an `RTree` (as returned by `build_tree()`), not {}.", describe(x));
     let error = Error::new(ErrorKind::InvalidType, message);
-    // SAFETY: asked of external pointers only.
-    let is_null = || unsafe { R_ExternalPtrAddr(x) }.is_null();
-    let is_loaded = sexp::kind(x) == SEXPTYPE::EXTPTRSXP && sexp::inherits(x, c"RTree") && is_null();
+    let is_loaded = handle::is_null(x) && sexp::inherits(x, c"RTree");
     Failure(if is_loaded { error.hint("A tree does not survive saving and loading. Create it again.") } else { error })
 }
 
@@ -197,7 +191,7 @@ fn get_list<'a>(tree: SEXP, function: &str) -> Result<&'a Tree> {
 }
 
 /// The names of a tree's lists.
-pub fn names_of_lists(tree: SEXP) -> SEXP {
+fn names_of_lists(tree: SEXP) -> SEXP {
     // SAFETY: the handle of a tree, so an external pointer.
     unsafe { R_ExternalPtrProtected(tree) }
 }
@@ -210,7 +204,7 @@ pub struct Walked {
     /// R's objects, which the list holds.
     pub leaves: SmallVec<[SEXP; 16]>,
     /// The names of each list with names.
-    names: SmallVec<[SEXP; 4]>,
+    pub names: SmallVec<[SEXP; 4]>,
     /// Holds those that were made by the walk.
     _made: Vec<PreservedObject>,
 }
@@ -266,14 +260,13 @@ pub fn texts(x: SEXP, argument: &str) -> Result<Vec<String>> {
     }
     let (vector, _made) = plain_text(x)?;
     let text = |i| {
-        // SAFETY: the argument or `_made` holds the vector.
-        let element = unsafe { STRING_ELT(vector, i as R_xlen_t) };
-        // SAFETY: as above; R has set its NA before it loads the package.
-        if element == unsafe { R_NaString } {
-            bail!(InvalidInput, "{argument} must not be NA.");
-        }
-        // SAFETY: as above.
-        match unsafe { utf8(element) } {
+        // SAFETY: the argument or `_made` holds the vector; R has set its NA before it loads the package.
+        let (text, is_missing) = unsafe {
+            let element = STRING_ELT(vector, i as R_xlen_t);
+            (utf8(element), element == R_NaString)
+        };
+        match text {
+            _ if is_missing => bail!(InvalidInput, "{argument} must not be NA."),
             Some(text) => Ok(text.to_owned()),
             None => bail!(InvalidInput, "An element of `{argument}` is not valid text."),
         }
@@ -286,23 +279,12 @@ pub fn set(texts: &[String]) -> HashSet<&str> {
     texts.iter().map(String::as_str).collect()
 }
 
-/// The handle of a walk's tree; not protected.
-fn handle_of_walked(walked: Walked) -> SEXP {
-    // R may jump: nothing may wait to be dropped meanwhile.
-    let walked = ManuallyDrop::new(walked);
-    let names = Protected::new(sexp::list(walked.names.iter().copied()));
-    let handle = EmptyHandle::<Tree>::over(names.sexp());
-    let walked = ManuallyDrop::into_inner(walked);
-    // SAFETY: nothing was allocated since it was made.
-    unsafe { handle.fill(walked.tree) }
-}
-
-/// The same for a copy of the tree.
-pub fn handle_of_copy(walked: &Walked) -> SEXP {
-    let names = Protected::new(sexp::list(walked.names.iter().copied()));
+/// The handle of a tree whose lists have these names; not protected. R may leave this by a long jump before `tree` is called.
+pub fn handle_of(names: &[SEXP], tree: impl FnOnce() -> Tree) -> SEXP {
+    let names = Protected::new(sexp::list(names.iter().copied()));
     let handle = EmptyHandle::<Tree>::over(names.sexp());
     // SAFETY: nothing was allocated since it was made.
-    unsafe { handle.fill(walked.tree.clone()) }
+    unsafe { handle.fill(tree()) }
 }
 
 /// The handle of a tree; not protected. R may leave this by a long jump.
@@ -319,8 +301,9 @@ pub fn handle_of_tree(tree: Tree) -> SEXP {
     unsafe { handle.fill(ManuallyDrop::into_inner(tree)) }
 }
 
-/// The nested list of a tree; not protected. `names` are those of its lists. R may leave this by a long jump.
-pub fn assemble(tree: &Tree, names: SEXP, mut next_leaf: impl FnMut() -> SEXP) -> SEXP {
+/// The nested list of the tree of a handle; not protected. R may leave this by a long jump.
+pub fn assemble(handle: SEXP, argument: &str, mut next_leaf: impl FnMut() -> SEXP) -> Result<SEXP> {
+    let (tree, names) = (get(handle, argument)?, names_of_lists(handle));
     let holder = Protected::new(sexp::vector(SEXPTYPE::VECSXP, 1));
     // Lists that are being filled, with their next element and their number of elements.
     let mut open: ManuallyDrop<SmallVec<[(SEXP, usize, usize); 16]>> = ManuallyDrop::new(SmallVec::new());
@@ -347,5 +330,5 @@ pub fn assemble(tree: &Tree, names: SEXP, mut next_leaf: impl FnMut() -> SEXP) -
         }
     }
     drop(ManuallyDrop::into_inner(open));
-    sexp::at(holder.sexp(), 0)
+    Ok(sexp::at(holder.sexp(), 0))
 }

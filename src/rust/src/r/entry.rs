@@ -3,7 +3,7 @@
 use crate::r::conditions::{keep_raised, signal, Failure, Result};
 use crate::r::handle::sent;
 use crate::r::pins;
-use crate::r::sexp::{self, Protected};
+use crate::r::sexp;
 use extendr_ffi::*;
 use pjrt_base::callbacks;
 use pjrt_base::console;
@@ -26,18 +26,11 @@ pub struct Hooks {
     pub record: fn() -> CallRecord,
 }
 
-/// A call from R that is being recorded, until this is dropped.
+/// A call from R that is being recorded, and what it causes, until this is dropped.
 #[derive(Debug)]
 pub struct CallRecord {
-    span: Span,
-    _cause: Option<Cause>,
-}
-
-impl CallRecord {
-    /// The record of a call, and of what it caused.
-    pub fn new(span: Span, cause: Option<Cause>) -> CallRecord {
-        CallRecord { span, _cause: cause }
-    }
+    pub span: Span,
+    pub _cause: Option<Cause>,
 }
 
 static HOOKS: OnceLock<Hooks> = OnceLock::new();
@@ -106,7 +99,7 @@ pub fn without_handlers(body: impl FnOnce()) {
 }
 
 /// The same as [`entry`] for routines that wait, or may run R functions of programs otherwise.
-pub fn waiting_entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
+pub fn waiting_entry(body: &dyn Fn() -> Result<SEXP>) -> SEXP {
     if !callbacks::is_host() {
         return entry(body);
     }
@@ -121,13 +114,7 @@ pub fn waiting_entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
 /// Runs the body of an entry point that R calls with plain values. A failure or a panic becomes an R condition. Runs
 /// the body again if a user interrupts and then resumes it, and after it needed a handle of another session that came with
 /// its content.
-#[inline]
-pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
-    answer(&body)
-}
-
-/// The same, compiled once.
-fn answer(body: &dyn Fn() -> Result<SEXP>) -> SEXP {
+pub fn entry(body: &dyn Fn() -> Result<SEXP>) -> SEXP {
     pins::drain();
     dlpack::release_pending();
     sent::forget_needed();
@@ -170,8 +157,7 @@ fn run(body: &dyn Fn() -> Result<SEXP>) -> error::Result<SEXP> {
 }
 
 /// A value, after what programs printed meanwhile is written, and R knows of the conditions of R functions and of missing
-/// values. An interrupt is R's, as at
-/// any other time.
+/// values. An interrupt is R's, as at any other time.
 #[cold]
 fn after_notes(value: SEXP) -> SEXP {
     // SAFETY: on R's main thread. R itself undoes the protection when it jumps.
@@ -204,21 +190,13 @@ fn missing_list() -> SEXP {
     if notes.is_empty() {
         return sexp::nil();
     }
-    let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, notes.len()));
-    for (i, note) in notes.iter().enumerate() {
-        let count = Protected::new(sexp::new_whole_numbers(&[note.report.missing as i64]));
-        let first = Protected::new(sexp::new_whole_numbers(&[note.report.first as i64 + 1]));
-        let dtype = Protected::new(sexp::new_string(note.spec.dtype.info().name));
-        let spec = Protected::new(sexp::new_string(&format!("{}", note.spec)));
-        let late = Protected::new(sexp::new_flag(note.is_late));
-        let fields = sexp::named_list(&[
-            ("count", count.sexp()),
-            ("first", first.sexp()),
-            ("dtype", dtype.sexp()),
-            ("spec", spec.sexp()),
-            ("late", late.sexp()),
-        ]);
-        sexp::set_at(list.sexp(), i, fields);
-    }
-    list.sexp()
+    sexp::list(notes.iter().map(|note| {
+        sexp::record(&[
+            ("count", &|| sexp::new_whole_numbers(&[note.report.missing as i64])),
+            ("first", &|| sexp::new_whole_numbers(&[note.report.first as i64 + 1])),
+            ("dtype", &|| sexp::new_string(note.spec.dtype.name())),
+            ("spec", &|| sexp::new_string(&note.spec.to_string())),
+            ("late", &|| sexp::new_flag(note.is_late)),
+        ])
+    }))
 }

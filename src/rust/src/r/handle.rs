@@ -103,11 +103,7 @@ impl<T: Owned> EmptyHandle<T> {
     /// The same, with an R object that lives as long as the handle, which the caller protects.
     pub fn over(object: SEXP) -> Self {
         T::announce();
-        if T::IS_SENT {
-            Self::with_companion(owner::make::<T>(sexp::nil()), object)
-        } else {
-            Self::made(owner::make::<T>(object))
-        }
+        Self::with_companion(owner::make::<T>(if T::IS_SENT { sexp::nil() } else { object }), object)
     }
 
     fn with_companion(pointer: SEXP, object: SEXP) -> Self {
@@ -115,7 +111,7 @@ impl<T: Owned> EmptyHandle<T> {
             let pointer = Protected::new(pointer);
             sent::attach(pointer.sexp(), object);
         }
-        Self::made(pointer)
+        EmptyHandle { pointer, owned: PhantomData }
     }
 
     /// The empty handle that this R object is.
@@ -123,10 +119,6 @@ impl<T: Owned> EmptyHandle<T> {
     /// # Safety
     /// The object is [`EmptyHandle::sexp`] of a handle for this type, which was not filled.
     pub unsafe fn from_sexp(pointer: SEXP) -> Self {
-        Self::made(pointer)
-    }
-
-    fn made(pointer: SEXP) -> Self {
         EmptyHandle { pointer, owned: PhantomData }
     }
 
@@ -319,11 +311,6 @@ pub unsafe fn move_weight(from: SEXP, to: SEXP) {
         sent::set_companion(to, object);
     }
     sent::set_companion(from, sexp::nil());
-}
-
-/// Removes the R object that counts the memory of a buffer's handle.
-pub fn drop_weight(pointer: SEXP) {
-    sent::set_companion(pointer, sexp::nil());
 }
 
 fn class<T: Owned>() -> SEXP {

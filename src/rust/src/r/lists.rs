@@ -145,34 +145,32 @@ impl Walk {
     }
 }
 
-/// Walks over all lists for nothing but the errors of [`Walk`].
-pub fn check(x: SEXP) -> Result<()> {
+/// Whether all elements of a list are such, apart from lists, which are entered.
+fn all_are(list: SEXP, is_such: fn(SEXP) -> bool) -> Result<bool> {
     let mut walk = Walk::default();
-    walk.enter(x)?;
+    walk.enter(list)?;
     while let Some(step) = walk.next()? {
         match step {
             Step::Element(x) if is_list(x) => walk.enter(x)?,
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Whether this is NULL, or a list with nothing but NULL and such lists.
-pub fn is_empty(x: SEXP) -> Result<bool> {
-    if !is_list(x) {
-        return Ok(sexp::is_nil(x));
-    }
-    let mut walk = Walk::default();
-    walk.enter(x)?;
-    while let Some(step) = walk.next()? {
-        match step {
-            Step::Element(x) if is_list(x) => walk.enter(x)?,
-            Step::Element(x) if !sexp::is_nil(x) => return Ok(false),
+            Step::Element(x) if !is_such(x) => return Ok(false),
             _ => {}
         }
     }
     Ok(true)
+}
+
+/// Walks over all lists for nothing but the errors of [`Walk`].
+pub fn check(list: SEXP) -> Result<()> {
+    all_are(list, |_| true).map(drop)
+}
+
+/// Whether this is NULL, or a list with nothing but NULL and such lists.
+pub fn is_empty(x: SEXP) -> Result<bool> {
+    if is_list(x) {
+        all_are(x, sexp::is_nil)
+    } else {
+        Ok(sexp::is_nil(x))
+    }
 }
 
 #[cold]

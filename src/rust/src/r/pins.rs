@@ -61,7 +61,17 @@ pub struct Pin(usize);
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        release(self.0);
+        let done = TABLE.try_with(|table| match table.try_borrow_mut() {
+            Ok(mut table) if !table.list.is_null() => {
+                table.let_go(self.0);
+                true
+            }
+            _ => false,
+        });
+        if done != Ok(true) {
+            RELEASED.lock().unpoisoned().push(self.0);
+            ANY_RELEASED.store(true, Ordering::Release);
+        }
     }
 }
 
@@ -84,20 +94,6 @@ impl Table {
         // Allocates nothing, so it may happen while R collects garbage.
         sexp::set_at(self.list, place, sexp::nil());
         self.free.push(place);
-    }
-}
-
-fn release(place: usize) {
-    let done = TABLE.try_with(|table| match table.try_borrow_mut() {
-        Ok(mut table) if !table.list.is_null() => {
-            table.let_go(place);
-            true
-        }
-        _ => false,
-    });
-    if done != Ok(true) {
-        RELEASED.lock().unpoisoned().push(place);
-        ANY_RELEASED.store(true, Ordering::Release);
     }
 }
 

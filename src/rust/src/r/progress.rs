@@ -110,15 +110,15 @@ impl<'a> Bar<'a> {
                 Err(_) => pjrt_base::process::interrupt_again(),
             }
         }
+        (self.drawn_at, self.drawn_done) = (Some(Instant::now()), done);
         if self.is_rs {
-            (self.drawn_at, self.drawn_done) = (Some(Instant::now()), done);
             return;
         }
         let line = line(self.label, done, total, arrived, start.elapsed(), self.columns);
         // Blanks overwrite the rest of a longer line.
         let blanks = self.drawn.saturating_sub(line.len());
         reprint!("\r{line}{:blanks$}", "");
-        (self.drawn_at, self.drawn_done, self.drawn) = (Some(Instant::now()), done, line.len());
+        self.drawn = line.len();
     }
 
     /// Ends the line.

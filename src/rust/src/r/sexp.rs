@@ -589,12 +589,6 @@ pub fn named<'a>(names: impl ExactSizeIterator<Item = &'a str>, values: impl Exa
     out.sexp()
 }
 
-/// A named list from values that the caller protects; not protected itself.
-#[inline]
-pub fn named_list(items: &[(&str, SEXP)]) -> SEXP {
-    named(items.iter().map(|item| item.0), items.iter().map(|item| item.1))
-}
-
 /// A named list from values that are made one after another; not protected. R may leave this by a long jump.
 #[inline]
 pub fn record(items: &[(&str, &dyn Fn() -> SEXP)]) -> SEXP {

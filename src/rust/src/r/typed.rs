@@ -58,12 +58,7 @@ macro_rules! converted_by_extendr {
 converted_by_extendr!(bool, f64, i32, &'a str, &'a [f64], &'a [u8], List, Strings, Vec<i32>, Vec<String>);
 
 /// Runs a routine, whose failures are values: see `call_native()` in R. What a panic says becomes an R error.
-pub fn run(body: impl Fn() -> std::result::Result<Robj, Misfit>) -> SEXP {
-    answer(&body)
-}
-
-/// The same, compiled once.
-fn answer(body: &dyn Fn() -> std::result::Result<Robj, Misfit>) -> SEXP {
+pub fn run(body: &dyn Fn() -> std::result::Result<Robj, Misfit>) -> SEXP {
     let text = match catch_unwind(AssertUnwindSafe(body)) {
         // SAFETY: on R's main thread; R protects the value that it gets.
         Ok(Ok(value)) => return unsafe { value.get() },

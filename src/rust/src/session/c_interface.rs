@@ -273,7 +273,7 @@ unsafe extern "C-unwind" fn pjrt_c_buffer_from_r(
         let shape = Protected::new(unsafe { shape(dims, rank)? });
         let name = Protected::new(sexp::new_string(dtype_of(dtype)?.name()));
         let make = if sexp::kind(data) == SEXPTYPE::RAWSXP { buffer::buffer_from_raw } else { buffer::buffer_new };
-        Ok(entry(|| make(data, name.sexp(), device.sexp(), shape.sexp(), sexp::new_flag(false))))
+        Ok(entry(&|| make(data, name.sexp(), device.sexp(), shape.sexp(), sexp::new_flag(false))))
     })
 }
 
@@ -289,7 +289,7 @@ unsafe extern "C-unwind" fn pjrt_c_buffer_empty(
         // SAFETY: the caller's numbers.
         let shape = Protected::new(unsafe { shape(dims, rank)? });
         let name = Protected::new(sexp::new_string(dtype_of(dtype)?.name()));
-        Ok(entry(|| buffer::buffer_empty(name.sexp(), shape.sexp(), device.sexp())))
+        Ok(entry(&|| buffer::buffer_empty(name.sexp(), shape.sexp(), device.sexp())))
     })
 }
 
@@ -306,7 +306,7 @@ unsafe extern "C-unwind" fn pjrt_c_buffer_copy_to_device(
         if cross_client == 0 && !found.client().same(source.client()) {
             bail!(DeviceMismatch, "`device` belongs to another client than the buffer, and `cross_client` is 0.");
         }
-        Ok(entry(|| buffer::buffer_copy(buffer, target.sexp())))
+        Ok(entry(&|| buffer::buffer_copy(buffer, target.sexp())))
     })
 }
 
@@ -329,7 +329,7 @@ unsafe extern "C-unwind" fn pjrt_c_execution_options(non_donatable: SEXP, launch
         match indices {
             Some(Ok(indices)) => {
                 let indices: Vec<c_int> = indices;
-                execute::new_options(&indices, launch_id)
+                execute::new_options(&indices, launch_id, None, None)
             }
             _ => bail!(InvalidInput, "`non_donatable` must be a vector of indices, from 0, or NULL."),
         }

@@ -20,7 +20,8 @@ pub fn buffer_delete(buffer: SEXP) -> Result<SEXP> {
         return Ok(sexp::nil());
     }
     buffer::get(buffer)?.delete()?;
-    handle::drop_weight(buffer);
+    // It counts no memory any more.
+    sent::set_companion(buffer, sexp::nil());
     Ok(sexp::nil())
 }
 

@@ -34,7 +34,7 @@ fn call(site: SEXP) -> CallRecord {
     let line = sexp::element(site, "line").and_then(sexp::number).filter(|line| *line > 0.0).unwrap_or(0.0) as u32;
     let cause = record::called_from(Site { call: text("call"), file: text("file"), line });
     let span = record::span(Activity::Call, || Details::named(text("name")));
-    CallRecord::new(span, cause)
+    CallRecord { span, _cause: cause }
 }
 
 /// Starts a record of at most so many events, and the profilers of plugins. Returns what failed there, in words; NULL if a

@@ -3,7 +3,6 @@
 use super::request::{data_type_name, Aval, Request};
 use super::{identical, Call, Dispatcher};
 use crate::arrays::dtype;
-use crate::functions::tree;
 use crate::r::conditions::{Failure, Result};
 use crate::r::describe::describe;
 use crate::r::handle::{self, Owned};
@@ -224,12 +223,10 @@ fn input_dtypes(dispatcher: &Dispatcher, request: &Request, given: SEXP) -> Resu
     for (i, (leaf, _)) in request.inputs().enumerate() {
         let number = i + 1;
         // SAFETY: a character vector with an element for each input, which the caller protects.
-        let (element, is_missing) = unsafe {
+        let (name, is_missing) = unsafe {
             let element = STRING_ELT(given, i as R_xlen_t);
-            (element, element == R_NaString)
+            (sexp::text(element).unwrap_or_default(), element == R_NaString)
         };
-        // SAFETY: as above.
-        let name = unsafe { sexp::text(element) }.unwrap_or_default();
         dtypes.push(match leaf.data {
             None if is_missing => None,
             None => bail!(
@@ -269,16 +266,11 @@ fn can_upload(host_type: HostType, dtype: DType) -> bool {
     }
 }
 
-fn described(host_type: HostType) -> &'static str {
+/// The type of R data, as R calls it.
+pub fn described(host_type: HostType) -> &'static str {
     match host_type {
         HostType::Logical => "logical",
         HostType::Integer => "integer",
         _ => "double",
     }
-}
-
-/// The structure of the outputs, and the names of its lists.
-pub fn out_tree<'a>(kept: SEXP) -> Result<(&'a Tree, SEXP)> {
-    let handle = sexp::at(kept, OUT_TREE);
-    Ok((tree::get(handle, "out_tree")?, tree::names_of_lists(handle)))
 }

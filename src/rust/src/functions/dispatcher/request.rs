@@ -1,5 +1,6 @@
 //! The arguments of one call: their structure, and what each leaf is.
 
+use super::entry::described;
 use super::{identical, Call};
 use crate::arrays::{buffer, dtype};
 use crate::functions::tree::{self, Walked};
@@ -45,7 +46,8 @@ pub struct Request {
     pub device: Option<SEXP>,
     /// The number of that device.
     pub device_id: Option<usize>,
-    hash: u64,
+    /// Of the key.
+    pub hash: u64,
 }
 
 impl Request {
@@ -67,7 +69,7 @@ impl Request {
             let x = request.walked.leaves[i];
             let leaf = if mask.get(i).is_some_and(|&is_static| is_static) {
                 if is_array(x) {
-                    let path = request.walked.tree.path(i).unwrap_or_default();
+                    let path = request.path(i);
                     bail!(InvalidInput, "invalid static input `{path}`: a static argument must not be an AnvlArray.");
                 }
                 Leaf { value: x, data: None, device: None, aval: None }
@@ -82,10 +84,6 @@ impl Request {
             request.device = call.device;
         }
         Ok(request)
-    }
-
-    pub fn hash(&self) -> u64 {
-        self.hash
     }
 
     /// That all arrays are on one device. R may leave this by a long jump.
@@ -376,8 +374,9 @@ fn kept_texts(place: &AtomicPtr<SEXPREC>, texts: &[&str]) -> SEXP {
 /// What `compile` gets; not protected. R may leave this by a long jump.
 pub fn info(call: &Call, request: &Request) -> SEXP {
     let count = request.leaves.len();
-    let tree = Protected::new(tree::handle_of_copy(&request.walked));
-    let leaves = Protected::new(sexp::list(request.walked.leaves.iter().copied()));
+    let walked = &request.walked;
+    let tree = Protected::new(tree::handle_of(&walked.names, || walked.tree.clone()));
+    let leaves = Protected::new(sexp::list(walked.leaves.iter().copied()));
     let is_static = Protected::new(sexp::vector(SEXPTYPE::LGLSXP, count));
     let avals = Protected::new(sexp::vector(SEXPTYPE::VECSXP, count));
     for (i, leaf) in request.leaves.iter().enumerate() {
@@ -398,14 +397,14 @@ pub fn info(call: &Call, request: &Request) -> SEXP {
     if call.dispatcher.is_newer {
         items.push(("context", call.context));
     }
-    sexp::over_jumps(items, |items| sexp::named_list(items))
+    sexp::over_jumps(items, |items| {
+        sexp::named(items.iter().map(|(name, _)| *name), items.iter().map(|(_, value)| *value))
+    })
 }
 
 fn aval_list(call: &Call, leaf: &Leaf, aval: &Aval) -> SEXP {
     let name = match leaf.data {
-        Some(HostType::Logical) if call.dispatcher.is_newer => "logical",
-        Some(HostType::Integer) if call.dispatcher.is_newer => "integer",
-        Some(_) if call.dispatcher.is_newer => "double",
+        Some(host_type) if call.dispatcher.is_newer => described(host_type),
         _ => data_type_name(aval.dtype).unwrap_or_default(),
     };
     let dtype = || sexp::new_string(name);

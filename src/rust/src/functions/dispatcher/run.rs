@@ -1,6 +1,6 @@
 //! Runs an entry for the arguments of a call.
 
-use super::entry::{self, CompiledCall, Program, CONSTANTS, DEVICE, FUNCTION, SHAPES};
+use super::entry::{CompiledCall, Program, CONSTANTS, DEVICE, FUNCTION, OUT_TREE, SHAPES};
 use super::request::{self, Request};
 use super::{Call, Outcome, BACKEND};
 use crate::arrays::buffer;
@@ -33,12 +33,11 @@ fn execute(call: &Call, request: &Request, program: &Program, kept: SEXP) -> Res
     // All R objects come before the launch, so that nothing can fail after it.
     let outputs = NewOutputs::new(executable, false);
     let _outputs = Protected::new(outputs.value());
-    let (tree, names) = entry::out_tree(kept)?;
     let mut next = 0;
-    let value = Protected::new(tree::assemble(tree, names, || {
+    let value = Protected::new(tree::assemble(sexp::at(kept, OUT_TREE), "out_tree", || {
         next += 1;
         array(call, program, kept, outputs, next - 1)
-    }));
+    })?);
     // Holds the buffers that are made for this call.
     let made = Protected::new(sexp::vector(SEXPTYPE::VECSXP, request.leaves.len() + program.phantoms.len()));
     sexp::over_jumps(InputObjects::new(), |values| {

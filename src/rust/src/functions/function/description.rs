@@ -9,6 +9,7 @@ use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind};
 use pjrt_core::Executable;
 use pjrt_data::array::Spec;
+use pjrt_data::convert::NA_INTEGER;
 use pjrt_data::layout::format_type;
 use pjrt_ir::hlo::sharding::Sharding;
 use pjrt_program::callable::{self, Callable, Choice, Input, Wanted};
@@ -91,16 +92,15 @@ fn wanted(state: &Robj) -> Option<Wanted> {
     if sexp::is_object(sexp::of(state)) || state.is_empty() {
         return None;
     }
-    let choices: Vec<Choice> = match texts(state) {
-        Some(names) => names.into_iter().map(Choice::Name).collect(),
-        None if state.is_number() => {
-            let number = |i: f64| (!i.is_nan()).then_some(Choice::Position(i));
-            let real = |x: &Robj| {
-                x.as_real_vector().or_else(|| Some(x.as_integer_vector()?.into_iter().map(whole_number).collect()))
-            };
-            real(state)?.into_iter().map(number).collect::<Option<_>>()?
+    let choices: Vec<Choice> = match (texts(state), state.as_real_slice(), state.as_integer_slice()) {
+        (Some(names), ..) => names.into_iter().map(Choice::Name).collect(),
+        (_, Some(reals), _) => {
+            reals.iter().map(|&x| (!x.is_nan()).then_some(Choice::Position(x))).collect::<Option<_>>()?
         }
-        None => return None,
+        (_, _, Some(integers)) => {
+            integers.iter().map(|&i| (i != NA_INTEGER).then_some(Choice::Position(i.into()))).collect::<Option<_>>()?
+        }
+        _ => return None,
     };
     let arguments = state.get_attrib(names_symbol()).and_then(|names| texts(&names));
     match arguments {
@@ -113,15 +113,6 @@ fn wanted(state: &Robj) -> Option<Wanted> {
             })
             .collect::<Option<_>>()
             .map(Wanted::Arguments),
-    }
-}
-
-/// An integer of R, of which one is NA.
-fn whole_number(x: i32) -> f64 {
-    if x == i32::MIN {
-        f64::NAN
-    } else {
-        f64::from(x)
     }
 }
 
