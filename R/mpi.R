@@ -57,10 +57,16 @@
 #' @export
 mpi_init <- function() {
   named <- Sys.getenv("PJRT_MPI")
+  keep_signals()
   found <- call_native(ffi_mpi_start, enc2utf8(named[nzchar(named)]))
   found <- structure(found, class = "PJRTMPI")
   if (is.null(the$mpi)) the$mpi <- list2env(list(world = found, programs = new.env()))
   found
+}
+
+# UCX, which MPICH uses, would replace R's handlers of fatal signals by its own, which end the process.
+keep_signals <- function() {
+  if (is.na(Sys.getenv("UCX_ERROR_SIGNALS", NA))) Sys.setenv(UCX_ERROR_SIGNALS = "")
 }
 
 #' @rdname mpi_init

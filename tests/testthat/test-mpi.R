@@ -45,6 +45,15 @@ test_that("if a process ends before the others, all of them end soon", {
   }
 })
 
+test_that("a session that has computed can join, whatever MPI does with signals", {
+  for (launcher in mpi_launchers()) {
+    for (env in list(character(), c(UCX_ERROR_SIGNALS = "SIGBUS,SIGSEGV"))) {
+      ended <- run_mpi(launcher, 2L, "mpi-late.R", env = env)
+      expect_identical(ended, list(status = 0L, out = rep("all is well", 2L), err = character()), info = launcher)
+    }
+  }
+})
+
 test_that("MPI reads and writes the memory of buffers, while R goes on", {
   for (launcher in mpi_launchers()) {
     library <- recording_mpi(launcher)

@@ -17,6 +17,7 @@ mod watched {
     use super::super::signal_stacks;
     use libc::{c_int, c_void, sigaction, siginfo_t};
     use std::mem::{transmute, zeroed};
+    use std::ptr::null;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::OnceLock;
 
@@ -82,8 +83,8 @@ mod watched {
         }
     }
 
-    /// Sets the handler, once.
-    pub(crate) fn install() {
+    /// Sets the handler, once. Returns whether it is still the current one: another library may have set its own since.
+    pub(crate) fn install() -> bool {
         PREVIOUS.get_or_init(|| {
             // SAFETY: the handler keeps to what a handler may do, and passes on what is not for it.
             unsafe {
@@ -96,6 +97,12 @@ mod watched {
                 previous
             }
         });
+        // SAFETY: the place for the answer is valid.
+        unsafe {
+            let mut current: sigaction = zeroed();
+            sigaction(libc::SIGBUS, null(), &mut current) == 0
+                && current.sa_sigaction == on_bus_error as *const () as usize
+        }
     }
 
     unsafe extern "C" fn on_bus_error(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {

@@ -47,7 +47,8 @@ mod linux {
 
     impl SignalStacks {
         /// Runs `work`, and gives a stack to each thread that the process has afterwards and did not have before. Those get
-        /// it when they wake up, and no signals of the process. Without memory, or where the system forbids it, they stay as they are.
+        /// it when they wake up, and no signals of the process. Without memory, or where the system forbids it, they stay as they
+        /// are; also with another library's handler, to which the message would be an invalid access.
         pub fn of_threads_made_by<T>(work: impl FnOnce() -> T) -> (T, SignalStacks) {
             let before = threads();
             // threads inherit what is blocked
@@ -55,9 +56,9 @@ mod linux {
             let result = work();
             // SAFETY: a mask that the thread has had.
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &previous, null_mut()) };
-            sigbus::install();
             let mut stacks = Vec::new();
-            for thread in threads().into_iter().filter(|thread| !before.contains(thread)) {
+            let made = if sigbus::install() { threads() } else { Vec::new() };
+            for thread in made.into_iter().filter(|thread| !before.contains(thread)) {
                 let Some(stack) = Stack::new() else { break };
                 stack.send_to(thread);
                 stacks.push(stack);
@@ -68,8 +69,7 @@ mod linux {
         /// Gives this thread a stack, if it has none, and no more signals of the process.
         pub fn of_this_thread() -> SignalStacks {
             block_signals();
-            sigbus::install();
-            let stack = Stack::new();
+            let stack = if sigbus::install() { Stack::new() } else { None };
             if let Some(stack) = stack {
                 // SAFETY: has no conditions.
                 stack.send_to(unsafe { libc::gettid() });

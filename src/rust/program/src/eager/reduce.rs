@@ -163,6 +163,7 @@ fn along<'b>(operation: Operation, x: &Value<'b>, axes: &[i64], skips_missing: b
 
 /// The largest or smallest element, without what is missing if this is skipped.
 fn most<'b>(operation: Operation, kind: Fold, x: &Value<'b>, axes: &[i64], skips_missing: bool) -> Result<Value<'b>> {
+    real(operation, x.dtype)?;
     if !skips_missing {
         return extreme(operation, kind, x, axes);
     }
@@ -216,7 +217,6 @@ fn mean<'b>(x: &Value<'b>, axes: &[i64], skips_missing: bool) -> Value<'b> {
 /// # Errors
 /// `InvalidInput` for no integers, and `UnsupportedDtype` for complex numbers.
 fn extreme<'b>(operation: Operation, kind: Fold, x: &Value<'b>, axes: &[i64]) -> Result<Value<'b>> {
-    real(operation, x.dtype)?;
     let dtype = counted(x.dtype);
     let is_empty = axes.iter().any(|&axis| x.dims[axis as usize] == 0);
     if is_empty && !dtype.is_float() {

@@ -210,6 +210,7 @@ fn errors_say_what_does_not_fit_and_what_to_do() {
         ("rowSums", (F32, &[2, 3]), &[2], Kind::ShapeMismatch),
         ("rowSums", (F32, &[2, 3]), &[i64::MAX], Kind::ShapeMismatch),
         ("max", (I32, &[0]), &[], Kind::InvalidInput),
+        ("range", (DType::C128, &[2]), &[-1], Kind::UnsupportedDtype),
         ("order", (F32, &[1 << 31]), &[], Kind::InvalidInput),
         ("outer", (F32, &[2]), &[], Kind::ArgumentCount),
         ("+", (F32, &[-1]), &[], Kind::InvalidInput),
