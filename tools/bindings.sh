@@ -18,7 +18,7 @@ cp "$work"/tensorflow/include/xla/pjrt/c/*.h "$work/include/xla/pjrt/c/"
 cp "$work"/tensorflow/include/xla/backends/profiler/plugin/*.h "$work/include/xla/backends/profiler/plugin/"
 cp "$work"/jaxlib/include/xla/ffi/api/c_api.h "$work/include/xla/ffi/api/"
 
-for extension in ffi layouts memory_descriptions phase_compile profiler stream; do
+for extension in ffi profiler stream; do
     echo "#include \"xla/pjrt/c/pjrt_c_api_${extension}_extension.h\""
 done > "$work/all.h"
 echo '#include "xla/ffi/api/c_api.h"' >> "$work/all.h"
@@ -32,9 +32,11 @@ bindgen "$work/all.h" --output "$out" --rust-target 1.85 --rust-edition 2021 \
     --rustfmt-configuration-file "$PWD/src/rust/rustfmt.toml" \
     -- -I"$work/include"
 
-# Writes bindgen's assertions of sizes and offsets, one long line each, as one call of `layout!` for each struct.
+# Writes bindgen's assertions of sizes and offsets, one long line each, as one call of `layout!` for each struct, and one
+# call of `opaque!` for all structs whose fields nobody needs.
 python3 - "$out" <<'PYTHON'
 import re, sys, textwrap
+from pathlib import Path
 
 def call(block):
     text = re.sub(r"\s+", "", block.group(0))
@@ -46,9 +48,26 @@ def call(block):
     lines = textwrap.wrap(f"layout! {{ {name}, {size}, {align}; {offsets} }}", 120)
     return "\n".join(lines).replace("~", " ")
 
+# Structs that no code names, such as the arguments of functions that are never called, become opaque.
+def without_unused(text):
+    struct = re.compile(
+        r"#\[repr\(C\)\]\n#\[derive[^\n]*\npub (?:struct|union) (\w+) \{\n(.*?)\n\}\n(?:layout! \{ \1, [^}]*\}\n)?", re.S)
+    fields = {found.group(1): found.group(2) for found in struct.finditer(text)}
+    code = "".join(path.read_text() for path in Path("src/rust").rglob("*.rs") if not {"sys", "target"} & set(path.parts))
+    named = set(re.findall(r"\w+", code))
+    kept, new = set(), {name for name in fields if {name, name.removesuffix("_Args")} & named}
+    while new:
+        kept |= new
+        # what these hold by value
+        new = {name for one in new for name in re.findall(r": (?:\[)?(\w+)[;,]", fields[one])} & set(fields) - kept
+    opaque = {name for name in fields if name not in kept or "_unused" in fields[name]}
+    text = struct.sub(lambda found: "" if found.group(1) in opaque else found.group(0), text)
+    opaque = sorted(opaque & set(re.findall(r"\w+", text)))
+    return text.rstrip() + "\nopaque! {\n" + textwrap.fill(", ".join(opaque), 120, initial_indent="    ", subsequent_indent="    ") + "\n}\n"
+
 path = sys.argv[1]
 text = open(path).read()
 blocks = re.compile(r"#\[allow\(clippy::unnecessary_operation, clippy::identity_op\)\]\nconst _: \(\) = \{.*?\n\};", re.S)
-open(path, "w").write(blocks.sub(call, text))
+open(path, "w").write(without_unused(blocks.sub(call, text)))
 PYTHON
 echo "wrote $out for PJRT C API $version"

@@ -4,7 +4,6 @@
 
 pub const PJRT_API_MAJOR: u32 = 0;
 pub const PJRT_API_MINOR: u32 = 90;
-pub const PJRT_API_MEMORY_DESCRIPTIONS_EXTENSION_VERSION: u32 = 1;
 pub const XLA_FFI_API_MAJOR: u32 = 0;
 pub const XLA_FFI_API_MINOR: u32 = 3;
 impl PJRT_Extension_Type {
@@ -48,11 +47,6 @@ pub struct PJRT_Api_Version {
     pub minor_version: ::core::ffi::c_int,
 }
 layout! { PJRT_Api_Version, 24, 8; struct_size: 0, extension_start: 8, major_version: 16, minor_version: 20 }
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_Error {
-    _unused: [u8; 0],
-}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Error_Destroy_Args {
@@ -168,11 +162,6 @@ layout! { PJRT_Plugin_Attributes_Args, 32, 8; struct_size: 0, extension_start: 8
 pub type PJRT_Plugin_Attributes =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Plugin_Attributes_Args) -> *mut PJRT_Error>;
 #[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_Event {
-    _unused: [u8; 0],
-}
-#[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Event_Destroy_Args {
     pub struct_size: usize,
@@ -227,85 +216,10 @@ pub struct PJRT_Event_OnReady_Args {
 layout! { PJRT_Event_OnReady_Args, 40, 8; struct_size: 0, extension_start: 8, event: 16, callback: 24, user_arg: 32 }
 pub type PJRT_Event_OnReady =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_OnReady_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Event_Create_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub event: *mut PJRT_Event,
-}
-layout! { PJRT_Event_Create_Args, 24, 8; struct_size: 0, extension_start: 8, event: 16 }
 pub type PJRT_Event_Create =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_Create_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Event_Set_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub event: *mut PJRT_Event,
-    pub error_code: PJRT_Error_Code,
-    pub error_message: *const ::core::ffi::c_char,
-    pub error_message_size: usize,
-}
-layout! { PJRT_Event_Set_Args, 48, 8; struct_size: 0, extension_start: 8, event: 16, error_code: 24, error_message: 32,
-error_message_size: 40 }
 pub type PJRT_Event_Set =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_Set_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_Client {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_Device {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_Memory {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_DeviceDescription {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_TopologyDescription {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_Executable {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_LoadedExecutable {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_Buffer {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_FulfillAliasBufferCallback {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_AsyncHostToDeviceTransferManager {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_PhaseCompiler {
-    _unused: [u8; 0],
-}
 pub type PJRT_KeyValueGetCallback_ValueDeleter =
     ::core::option::Option<unsafe extern "C" fn(value: *mut ::core::ffi::c_char)>;
 #[repr(C)]
@@ -465,29 +379,8 @@ layout! { PJRT_Client_AddressableDevices_Args, 40, 8; struct_size: 0, extension_
 addressable_devices: 24, num_addressable_devices: 32 }
 pub type PJRT_Client_AddressableDevices =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_AddressableDevices_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Client_LookupDevice_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub client: *mut PJRT_Client,
-    pub id: ::core::ffi::c_int,
-    pub device: *mut PJRT_Device,
-}
-layout! { PJRT_Client_LookupDevice_Args, 40, 8; struct_size: 0, extension_start: 8, client: 16, id: 24, device: 32 }
 pub type PJRT_Client_LookupDevice =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_LookupDevice_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Client_LookupAddressableDevice_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub client: *mut PJRT_Client,
-    pub local_hardware_id: ::core::ffi::c_int,
-    pub addressable_device: *mut PJRT_Device,
-}
-layout! { PJRT_Client_LookupAddressableDevice_Args, 40, 8; struct_size: 0, extension_start: 8, client: 16,
-local_hardware_id: 24, addressable_device: 32 }
 pub type PJRT_Client_LookupAddressableDevice = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_LookupAddressableDevice_Args) -> *mut PJRT_Error,
 >;
@@ -501,19 +394,6 @@ impl PJRT_ProcessState {
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct PJRT_ProcessState(pub ::core::ffi::c_uint);
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_ProcessInfo {
-    pub struct_size: usize,
-    pub task_id: ::core::ffi::c_int,
-    pub incarnation_id: u64,
-    pub state: PJRT_ProcessState,
-    pub error_code: ::core::ffi::c_int,
-    pub error_message: *const ::core::ffi::c_char,
-    pub error_message_size: usize,
-}
-layout! { PJRT_ProcessInfo, 48, 8; struct_size: 0, task_id: 8, incarnation_id: 16, state: 24, error_code: 28,
-error_message: 32, error_message_size: 40 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_UpdateGlobalProcessInfo_Args {
@@ -568,157 +448,34 @@ layout! { PJRT_Client_Compile_Args, 56, 8; struct_size: 0, extension_start: 8, c
 compile_options: 32, compile_options_size: 40, executable: 48 }
 pub type PJRT_Client_Compile =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_Compile_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Client_DefaultDeviceAssignment_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub client: *mut PJRT_Client,
-    pub num_replicas: ::core::ffi::c_int,
-    pub num_partitions: ::core::ffi::c_int,
-    pub default_assignment_size: usize,
-    pub default_assignment: *mut ::core::ffi::c_int,
-}
-layout! { PJRT_Client_DefaultDeviceAssignment_Args, 48, 8; struct_size: 0, extension_start: 8, client: 16,
-num_replicas: 24, num_partitions: 28, default_assignment_size: 32, default_assignment: 40 }
 pub type PJRT_Client_DefaultDeviceAssignment = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_DefaultDeviceAssignment_Args) -> *mut PJRT_Error,
 >;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Client_DmaMap_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub client: *mut PJRT_Client,
-    pub data: *mut ::core::ffi::c_void,
-    pub size: usize,
-}
-layout! { PJRT_Client_DmaMap_Args, 40, 8; struct_size: 0, extension_start: 8, client: 16, data: 24, size: 32 }
 pub type PJRT_Client_DmaMap =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_DmaMap_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Client_DmaUnmap_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub client: *mut PJRT_Client,
-    pub data: *mut ::core::ffi::c_void,
-}
-layout! { PJRT_Client_DmaUnmap_Args, 32, 8; struct_size: 0, extension_start: 8, client: 16, data: 24 }
 pub type PJRT_Client_DmaUnmap =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_DmaUnmap_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_AsyncHostToDeviceTransferManager_Destroy_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
-}
-layout! { PJRT_AsyncHostToDeviceTransferManager_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8,
-transfer_manager: 16 }
 pub type PJRT_AsyncHostToDeviceTransferManager_Destroy = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_Destroy_Args) -> *mut PJRT_Error,
 >;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_AsyncHostToDeviceTransferManager_TransferData_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
-    pub buffer_index: ::core::ffi::c_int,
-    pub data: *const ::core::ffi::c_void,
-    pub offset: i64,
-    pub transfer_size: i64,
-    pub is_last_transfer: bool,
-    pub done_with_h2d_transfer: *mut PJRT_Event,
-}
-layout! { PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, 72, 8; struct_size: 0, extension_start: 8,
-transfer_manager: 16, buffer_index: 24, data: 32, offset: 40, transfer_size: 48, is_last_transfer: 56,
-done_with_h2d_transfer: 64 }
 pub type PJRT_AsyncHostToDeviceTransferManager_TransferData = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_TransferData_Args) -> *mut PJRT_Error,
 >;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
-    pub buffer_index: ::core::ffi::c_int,
-    pub buffer_out: *mut PJRT_Buffer,
-}
-layout! { PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args, 40, 8; struct_size: 0, extension_start: 8,
-transfer_manager: 16, buffer_index: 24, buffer_out: 32 }
 pub type PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args) -> *mut PJRT_Error,
 >;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_AsyncHostToDeviceTransferManager_Device_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
-    pub device_out: *mut PJRT_Device,
-}
-layout! { PJRT_AsyncHostToDeviceTransferManager_Device_Args, 32, 8; struct_size: 0, extension_start: 8,
-transfer_manager: 16, device_out: 24 }
 pub type PJRT_AsyncHostToDeviceTransferManager_Device = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_Device_Args) -> *mut PJRT_Error,
 >;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
-    pub buffer_count: usize,
-}
-layout! { PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args, 32, 8; struct_size: 0, extension_start: 8,
-transfer_manager: 16, buffer_count: 24 }
 pub type PJRT_AsyncHostToDeviceTransferManager_BufferCount = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args) -> *mut PJRT_Error,
 >;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
-    pub buffer_index: ::core::ffi::c_int,
-    pub buffer_size: usize,
-}
-layout! { PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args, 40, 8; struct_size: 0, extension_start: 8,
-transfer_manager: 16, buffer_index: 24, buffer_size: 32 }
 pub type PJRT_AsyncHostToDeviceTransferManager_BufferSize = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args) -> *mut PJRT_Error,
 >;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
-    pub buffer_index: ::core::ffi::c_int,
-    pub error_code: PJRT_Error_Code,
-    pub error_message: *const ::core::ffi::c_char,
-    pub error_message_size: usize,
-}
-layout! { PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args, 48, 8; struct_size: 0, extension_start: 8,
-transfer_manager: 16, buffer_index: 24, error_code: 28, error_message: 32, error_message_size: 40 }
 pub type PJRT_AsyncHostToDeviceTransferManager_SetBufferError = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args) -> *mut PJRT_Error,
 >;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
-    pub transfer_metadata: *const PJRT_NamedValue,
-    pub num_metadata: usize,
-}
-layout! { PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args, 40, 8; struct_size: 0, extension_start: 8,
-transfer_manager: 16, transfer_metadata: 24, num_metadata: 32 }
 pub type PJRT_AsyncHostToDeviceTransferManager_AddMetadata = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args) -> *mut PJRT_Error,
 >;
@@ -813,99 +570,16 @@ pub union PJRT_Buffer_MemoryLayout__bindgen_ty_1 {
 }
 layout! { PJRT_Buffer_MemoryLayout__bindgen_ty_1, 56, 8; tiled: 0, strides: 0 }
 layout! { PJRT_Buffer_MemoryLayout, 80, 8; struct_size: 0, extension_start: 8, type_: 72 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
-    pub buffer_index: ::core::ffi::c_int,
-    pub data: *const ::core::ffi::c_void,
-    pub shape_dims: *const i64,
-    pub shape_num_dims: usize,
-    pub shape_element_type: PJRT_Buffer_Type,
-    pub shape_layout: *mut PJRT_Buffer_MemoryLayout,
-    pub done_with_h2d_transfer: *mut PJRT_Event,
-}
-layout! { PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, 80, 8; struct_size: 0, extension_start: 8,
-transfer_manager: 16, buffer_index: 24, data: 32, shape_dims: 40, shape_num_dims: 48, shape_element_type: 56,
-shape_layout: 64, done_with_h2d_transfer: 72 }
 pub type PJRT_AsyncHostToDeviceTransferManager_TransferLiteral = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args) -> *mut PJRT_Error,
 >;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Client_CreateUninitializedBuffer_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub client: *mut PJRT_Client,
-    pub shape_dims: *const i64,
-    pub shape_num_dims: usize,
-    pub shape_element_type: PJRT_Buffer_Type,
-    pub shape_layout: *mut PJRT_Buffer_MemoryLayout,
-    pub device: *mut PJRT_Device,
-    pub memory: *mut PJRT_Memory,
-    pub buffer: *mut PJRT_Buffer,
-}
-layout! { PJRT_Client_CreateUninitializedBuffer_Args, 80, 8; struct_size: 0, extension_start: 8, client: 16,
-shape_dims: 24, shape_num_dims: 32, shape_element_type: 40, shape_layout: 48, device: 56, memory: 64, buffer: 72 }
 pub type PJRT_Client_CreateUninitializedBuffer = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_CreateUninitializedBuffer_Args) -> *mut PJRT_Error,
 >;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Client_CreateErrorBuffer_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub client: *mut PJRT_Client,
-    pub error_code: PJRT_Error_Code,
-    pub error_message: *const ::core::ffi::c_char,
-    pub error_message_size: usize,
-    pub shape_dims: *const i64,
-    pub shape_num_dims: usize,
-    pub shape_element_type: PJRT_Buffer_Type,
-    pub shape_layout: *mut PJRT_Buffer_MemoryLayout,
-    pub memory: *mut PJRT_Memory,
-    pub buffer: *mut PJRT_Buffer,
-}
-layout! { PJRT_Client_CreateErrorBuffer_Args, 96, 8; struct_size: 0, extension_start: 8, client: 16, error_code: 24,
-error_message: 32, error_message_size: 40, shape_dims: 48, shape_num_dims: 56, shape_element_type: 64, shape_layout: 72,
-memory: 80, buffer: 88 }
 pub type PJRT_Client_CreateErrorBuffer =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_CreateErrorBuffer_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Client_CreateAliasBuffer_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub client: *mut PJRT_Client,
-    pub memory: *mut PJRT_Memory,
-    pub shape_dims: *const i64,
-    pub shape_num_dims: usize,
-    pub shape_element_type: PJRT_Buffer_Type,
-    pub shape_layout: *mut PJRT_Buffer_MemoryLayout,
-    pub alias_buffer: *mut PJRT_Buffer,
-    pub fulfill_alias_buffer_cb: *mut PJRT_FulfillAliasBufferCallback,
-}
-layout! { PJRT_Client_CreateAliasBuffer_Args, 80, 8; struct_size: 0, extension_start: 8, client: 16, memory: 24,
-shape_dims: 32, shape_num_dims: 40, shape_element_type: 48, shape_layout: 56, alias_buffer: 64,
-fulfill_alias_buffer_cb: 72 }
 pub type PJRT_Client_CreateAliasBuffer =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_CreateAliasBuffer_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Client_FulfillAliasBuffer_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub client: *mut PJRT_Client,
-    pub buffer: *mut PJRT_Buffer,
-    pub status_code: PJRT_Error_Code,
-    pub error_message: *const ::core::ffi::c_char,
-    pub error_message_size: usize,
-    pub fulfill_alias_buffer_cb: *mut PJRT_FulfillAliasBufferCallback,
-}
-layout! { PJRT_Client_FulfillAliasBuffer_Args, 64, 8; struct_size: 0, extension_start: 8, client: 16, buffer: 24,
-status_code: 32, error_message: 40, error_message_size: 48, fulfill_alias_buffer_cb: 56 }
 pub type PJRT_Client_FulfillAliasBuffer =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_FulfillAliasBuffer_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -958,31 +632,6 @@ on_delete_callback_arg: 80, stream: 88, buffer: 96, memory: 104 }
 pub type PJRT_Client_CreateViewOfDeviceBuffer = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_CreateViewOfDeviceBuffer_Args) -> *mut PJRT_Error,
 >;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_ShapeSpec {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub dims: *const i64,
-    pub num_dims: usize,
-    pub element_type: PJRT_Buffer_Type,
-}
-layout! { PJRT_ShapeSpec, 40, 8; struct_size: 0, extension_start: 8, dims: 16, num_dims: 24, element_type: 32 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub client: *mut PJRT_Client,
-    pub shape_specs: *mut PJRT_ShapeSpec,
-    pub num_shape_specs: usize,
-    pub device_layouts: *mut *mut PJRT_Buffer_MemoryLayout,
-    pub num_device_layouts: usize,
-    pub memory: *mut PJRT_Memory,
-    pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
-}
-layout! { PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, 72, 8; struct_size: 0, extension_start: 8, client: 16,
-shape_specs: 24, num_shape_specs: 32, device_layouts: 40, num_device_layouts: 48, memory: 56, transfer_manager: 64 }
 pub type PJRT_Client_CreateBuffersForAsyncHostToDevice = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_CreateBuffersForAsyncHostToDevice_Args) -> *mut PJRT_Error,
 >;
@@ -1074,15 +723,6 @@ layout! { PJRT_Device_GetDescription_Args, 32, 8; struct_size: 0, extension_star
 }
 pub type PJRT_Device_GetDescription =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_GetDescription_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Device_IsAddressable_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub device: *mut PJRT_Device,
-    pub is_addressable: bool,
-}
-layout! { PJRT_Device_IsAddressable_Args, 32, 8; struct_size: 0, extension_start: 8, device: 16, is_addressable: 24 }
 pub type PJRT_Device_IsAddressable =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_IsAddressable_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1157,50 +797,11 @@ bytes_reservable_limit_is_set: 136, largest_free_block_bytes: 144, largest_free_
 pool_bytes: 160, pool_bytes_is_set: 168, peak_pool_bytes: 176, peak_pool_bytes_is_set: 184 }
 pub type PJRT_Device_MemoryStats =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_MemoryStats_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Device_PoisonExecution_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub device: *mut PJRT_Device,
-    pub launch_id: i32,
-    pub error_code: PJRT_Error_Code,
-    pub error_message: *const ::core::ffi::c_char,
-    pub error_message_size: usize,
-    pub poisoned: bool,
-}
-layout! { PJRT_Device_PoisonExecution_Args, 56, 8; struct_size: 0, extension_start: 8, device: 16, launch_id: 24,
-error_code: 28, error_message: 32, error_message_size: 40, poisoned: 48 }
 pub type PJRT_Device_PoisonExecution =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_PoisonExecution_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_AsyncTrackingEvent {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Device_CreateAsyncTrackingEvent_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub device: *mut PJRT_Device,
-    pub description: *const ::core::ffi::c_char,
-    pub description_size: usize,
-    pub event: *mut PJRT_AsyncTrackingEvent,
-}
-layout! { PJRT_Device_CreateAsyncTrackingEvent_Args, 48, 8; struct_size: 0, extension_start: 8, device: 16,
-description: 24, description_size: 32, event: 40 }
 pub type PJRT_Device_CreateAsyncTrackingEvent = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Device_CreateAsyncTrackingEvent_Args) -> *mut PJRT_Error,
 >;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_AsyncTrackingEvent_Destroy_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub event: *mut PJRT_AsyncTrackingEvent,
-}
-layout! { PJRT_AsyncTrackingEvent_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8, event: 16 }
 pub type PJRT_AsyncTrackingEvent_Destroy =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_AsyncTrackingEvent_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1226,15 +827,6 @@ pub struct PJRT_Memory_Kind_Args {
 layout! { PJRT_Memory_Kind_Args, 40, 8; struct_size: 0, extension_start: 8, memory: 16, kind: 24, kind_size: 32 }
 pub type PJRT_Memory_Kind =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_Kind_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Memory_Kind_Id_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub memory: *mut PJRT_Memory,
-    pub kind_id: ::core::ffi::c_int,
-}
-layout! { PJRT_Memory_Kind_Id_Args, 32, 8; struct_size: 0, extension_start: 8, memory: 16, kind_id: 24 }
 pub type PJRT_Memory_Kind_Id =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_Kind_Id_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1263,24 +855,8 @@ layout! { PJRT_Memory_ToString_Args, 40, 8; struct_size: 0, extension_start: 8, 
 to_string_size: 32 }
 pub type PJRT_Memory_ToString =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_ToString_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Memory_AddressableByDevices_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub memory: *mut PJRT_Memory,
-    pub devices: *const *mut PJRT_Device,
-    pub num_devices: usize,
-}
-layout! { PJRT_Memory_AddressableByDevices_Args, 40, 8; struct_size: 0, extension_start: 8, memory: 16, devices: 24,
-num_devices: 32 }
 pub type PJRT_Memory_AddressableByDevices =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_AddressableByDevices_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_ExecuteContext {
-    _unused: [u8; 0],
-}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_ExecuteContext_Create_Args {
@@ -1334,26 +910,6 @@ executable: 24 }
 pub type PJRT_LoadedExecutable_GetExecutable = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_GetExecutable_Args) -> *mut PJRT_Error,
 >;
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_DeviceAssignmentSerialized {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_LoadedExecutable_GetDeviceAssignment_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub executable: *mut PJRT_LoadedExecutable,
-    pub serialized_bytes: *const ::core::ffi::c_char,
-    pub serialized_bytes_size: usize,
-    pub serialized_device_assignment: *mut PJRT_DeviceAssignmentSerialized,
-    pub serialized_device_assignment_deleter:
-        ::core::option::Option<unsafe extern "C" fn(da: *mut PJRT_DeviceAssignmentSerialized)>,
-}
-layout! { PJRT_LoadedExecutable_GetDeviceAssignment_Args, 56, 8; struct_size: 0, extension_start: 8, executable: 16,
-serialized_bytes: 24, serialized_bytes_size: 32, serialized_device_assignment: 40,
-serialized_device_assignment_deleter: 48 }
 pub type PJRT_LoadedExecutable_GetDeviceAssignment = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_GetDeviceAssignment_Args) -> *mut PJRT_Error,
 >;
@@ -1370,28 +926,8 @@ layout! { PJRT_Executable_Name_Args, 40, 8; struct_size: 0, extension_start: 8, 
 executable_name_size: 32 }
 pub type PJRT_Executable_Name =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_Name_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Executable_NumReplicas_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub executable: *mut PJRT_Executable,
-    pub num_replicas: usize,
-}
-layout! { PJRT_Executable_NumReplicas_Args, 32, 8; struct_size: 0, extension_start: 8, executable: 16, num_replicas: 24
-}
 pub type PJRT_Executable_NumReplicas =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_NumReplicas_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Executable_NumPartitions_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub executable: *mut PJRT_Executable,
-    pub num_partitions: usize,
-}
-layout! { PJRT_Executable_NumPartitions_Args, 32, 8; struct_size: 0, extension_start: 8, executable: 16,
-num_partitions: 24 }
 pub type PJRT_Executable_NumPartitions =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_NumPartitions_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1420,49 +956,10 @@ layout! { PJRT_Executable_OptimizedProgram_Args, 32, 8; struct_size: 0, extensio
 }
 pub type PJRT_Executable_OptimizedProgram =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_OptimizedProgram_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_LoadedExecutable_Delete_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub executable: *mut PJRT_LoadedExecutable,
-}
-layout! { PJRT_LoadedExecutable_Delete_Args, 24, 8; struct_size: 0, extension_start: 8, executable: 16 }
 pub type PJRT_LoadedExecutable_Delete =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Delete_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_LoadedExecutable_IsDeleted_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub executable: *mut PJRT_LoadedExecutable,
-    pub is_deleted: bool,
-}
-layout! { PJRT_LoadedExecutable_IsDeleted_Args, 32, 8; struct_size: 0, extension_start: 8, executable: 16,
-is_deleted: 24 }
 pub type PJRT_LoadedExecutable_IsDeleted =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_IsDeleted_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Chunk {
-    pub data: *mut ::core::ffi::c_void,
-    pub size: usize,
-    pub deleter: ::core::option::Option<
-        unsafe extern "C" fn(data: *mut ::core::ffi::c_void, deleter_arg: *mut ::core::ffi::c_void),
-    >,
-    pub deleter_arg: *mut ::core::ffi::c_void,
-}
-layout! { PJRT_Chunk, 32, 8; data: 0, size: 8, deleter: 16, deleter_arg: 24 }
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_CopyToDeviceStream {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_TransferMetadata {
-    _unused: [u8; 0],
-}
 pub type PJRT_SendCallback = ::core::option::Option<
     unsafe extern "C" fn(
         chunk: *mut PJRT_Chunk,
@@ -1475,22 +972,6 @@ pub type PJRT_SendCallback = ::core::option::Option<
 pub type PJRT_RecvCallback = ::core::option::Option<
     unsafe extern "C" fn(stream: *mut PJRT_CopyToDeviceStream, user_arg: *mut ::core::ffi::c_void),
 >;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_SendCallbackInfo {
-    pub channel_id: i64,
-    pub user_arg: *mut ::core::ffi::c_void,
-    pub send_callback: PJRT_SendCallback,
-}
-layout! { PJRT_SendCallbackInfo, 24, 8; channel_id: 0, user_arg: 8, send_callback: 16 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_RecvCallbackInfo {
-    pub channel_id: i64,
-    pub user_arg: *mut ::core::ffi::c_void,
-    pub recv_callback: PJRT_RecvCallback,
-}
-layout! { PJRT_RecvCallbackInfo, 24, 8; channel_id: 0, user_arg: 8, recv_callback: 16 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_ExecuteOptions {
@@ -1620,18 +1101,6 @@ layout! { PJRT_Executable_OutputElementTypes_Args, 40, 8; struct_size: 0, extens
 output_types: 24, num_output_types: 32 }
 pub type PJRT_Executable_OutputElementTypes =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_OutputElementTypes_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Executable_OutputDimensions_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub executable: *mut PJRT_Executable,
-    pub num_outputs: usize,
-    pub dims: *const i64,
-    pub dim_sizes: *const usize,
-}
-layout! { PJRT_Executable_OutputDimensions_Args, 48, 8; struct_size: 0, extension_start: 8, executable: 16,
-num_outputs: 24, dims: 32, dim_sizes: 40 }
 pub type PJRT_Executable_OutputDimensions =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_OutputDimensions_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1649,16 +1118,6 @@ num_outputs: 24, memory_kinds: 32, memory_kind_sizes: 40 }
 pub type PJRT_Executable_OutputMemoryKinds =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_OutputMemoryKinds_Args) -> *mut PJRT_Error>;
 #[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_SerializedExecutable {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_SerializedCompileOptions {
-    _unused: [u8; 0],
-}
-#[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Executable_Serialize_Args {
     pub struct_size: usize,
@@ -1674,21 +1133,6 @@ layout! { PJRT_Executable_Serialize_Args, 56, 8; struct_size: 0, extension_start
 serialized_bytes: 24, serialized_bytes_size: 32, serialized_executable: 40, serialized_executable_deleter: 48 }
 pub type PJRT_Executable_Serialize =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_Serialize_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Executable_GetCompileOptions_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub executable: *mut PJRT_Executable,
-    pub serialized_bytes: *const ::core::ffi::c_char,
-    pub serialized_bytes_size: usize,
-    pub serialized_compile_options: *mut PJRT_SerializedCompileOptions,
-    pub serialized_compile_options_deleter:
-        ::core::option::Option<unsafe extern "C" fn(options: *mut PJRT_SerializedCompileOptions)>,
-}
-layout! { PJRT_Executable_GetCompileOptions_Args, 56, 8; struct_size: 0, extension_start: 8, executable: 16,
-serialized_bytes: 24, serialized_bytes_size: 32, serialized_compile_options: 40, serialized_compile_options_deleter: 48
-}
 pub type PJRT_Executable_GetCompileOptions =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_GetCompileOptions_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1708,17 +1152,6 @@ serialized_executable: 24, serialized_executable_size: 32, loaded_executable: 40
 overridden_serialized_compile_options: 48, overridden_serialized_compile_options_size: 56 }
 pub type PJRT_Executable_DeserializeAndLoad =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_DeserializeAndLoad_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_LoadedExecutable_Fingerprint_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub executable: *mut PJRT_LoadedExecutable,
-    pub executable_fingerprint: *const ::core::ffi::c_char,
-    pub executable_fingerprint_size: usize,
-}
-layout! { PJRT_LoadedExecutable_Fingerprint_Args, 40, 8; struct_size: 0, extension_start: 8, executable: 16,
-executable_fingerprint: 24, executable_fingerprint_size: 32 }
 pub type PJRT_LoadedExecutable_Fingerprint =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Fingerprint_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1731,53 +1164,12 @@ pub struct PJRT_Buffer_Destroy_Args {
 layout! { PJRT_Buffer_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8, buffer: 16 }
 pub type PJRT_Buffer_Destroy =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Destroy_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Buffer_ElementType_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub buffer: *mut PJRT_Buffer,
-    pub type_: PJRT_Buffer_Type,
-}
-layout! { PJRT_Buffer_ElementType_Args, 32, 8; struct_size: 0, extension_start: 8, buffer: 16, type_: 24 }
 pub type PJRT_Buffer_ElementType =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_ElementType_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Buffer_Dimensions_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub buffer: *mut PJRT_Buffer,
-    pub dims: *const i64,
-    pub num_dims: usize,
-}
-layout! { PJRT_Buffer_Dimensions_Args, 40, 8; struct_size: 0, extension_start: 8, buffer: 16, dims: 24, num_dims: 32 }
 pub type PJRT_Buffer_Dimensions =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Dimensions_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Buffer_UnpaddedDimensions_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub buffer: *mut PJRT_Buffer,
-    pub unpadded_dims: *const i64,
-    pub num_dims: usize,
-}
-layout! { PJRT_Buffer_UnpaddedDimensions_Args, 40, 8; struct_size: 0, extension_start: 8, buffer: 16, unpadded_dims: 24,
-num_dims: 32 }
 pub type PJRT_Buffer_UnpaddedDimensions =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_UnpaddedDimensions_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Buffer_DynamicDimensionIndices_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub buffer: *mut PJRT_Buffer,
-    pub dynamic_dim_indices: *const usize,
-    pub num_dynamic_dims: usize,
-}
-layout! { PJRT_Buffer_DynamicDimensionIndices_Args, 40, 8; struct_size: 0, extension_start: 8, buffer: 16,
-dynamic_dim_indices: 24, num_dynamic_dims: 32 }
 pub type PJRT_Buffer_DynamicDimensionIndices = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_DynamicDimensionIndices_Args) -> *mut PJRT_Error,
 >;
@@ -1807,16 +1199,6 @@ layout! { PJRT_Buffer_ToHostBuffer_Args, 56, 8; struct_size: 0, extension_start:
 dst_size: 40, event: 48 }
 pub type PJRT_Buffer_ToHostBuffer =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_ToHostBuffer_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Buffer_OnDeviceSizeInBytes_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub buffer: *mut PJRT_Buffer,
-    pub on_device_size_in_bytes: usize,
-}
-layout! { PJRT_Buffer_OnDeviceSizeInBytes_Args, 32, 8; struct_size: 0, extension_start: 8, buffer: 16,
-on_device_size_in_bytes: 24 }
 pub type PJRT_Buffer_OnDeviceSizeInBytes =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_OnDeviceSizeInBytes_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1829,15 +1211,6 @@ pub struct PJRT_Buffer_Delete_Args {
 layout! { PJRT_Buffer_Delete_Args, 24, 8; struct_size: 0, extension_start: 8, buffer: 16 }
 pub type PJRT_Buffer_Delete =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Delete_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Buffer_IsDeleted_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub buffer: *mut PJRT_Buffer,
-    pub is_deleted: bool,
-}
-layout! { PJRT_Buffer_IsDeleted_Args, 32, 8; struct_size: 0, extension_start: 8, buffer: 16, is_deleted: 24 }
 pub type PJRT_Buffer_IsDeleted =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_IsDeleted_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1855,33 +1228,6 @@ layout! { PJRT_Buffer_CopyRawToHost_Args, 56, 8; struct_size: 0, extension_start
 transfer_size: 40, event: 48 }
 pub type PJRT_Buffer_CopyRawToHost =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyRawToHost_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Buffer_CopyRawToHostFuture_Callback_Args {
-    pub struct_size: usize,
-    pub callback_data: *mut ::core::ffi::c_void,
-    pub error_code: PJRT_Error_Code,
-    pub error_message: *const ::core::ffi::c_char,
-    pub error_message_size: usize,
-    pub dst: *mut ::core::ffi::c_void,
-}
-layout! { PJRT_Buffer_CopyRawToHostFuture_Callback_Args, 48, 8; struct_size: 0, callback_data: 8, error_code: 16,
-error_message: 24, error_message_size: 32, dst: 40 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Buffer_CopyRawToHostFuture_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub buffer: *mut PJRT_Buffer,
-    pub offset: i64,
-    pub transfer_size: i64,
-    pub event: *mut PJRT_Event,
-    pub callback_data: *mut ::core::ffi::c_void,
-    pub future_ready_callback:
-        ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyRawToHostFuture_Callback_Args)>,
-}
-layout! { PJRT_Buffer_CopyRawToHostFuture_Args, 64, 8; struct_size: 0, extension_start: 8, buffer: 16, offset: 24,
-transfer_size: 32, event: 40, callback_data: 48, future_ready_callback: 56 }
 pub type PJRT_Buffer_CopyRawToHostFuture =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyRawToHostFuture_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1910,26 +1256,8 @@ layout! { PJRT_Buffer_CopyToMemory_Args, 40, 8; struct_size: 0, extension_start:
 dst_buffer: 32 }
 pub type PJRT_Buffer_CopyToMemory =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyToMemory_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Buffer_IsOnCpu_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub buffer: *mut PJRT_Buffer,
-    pub is_on_cpu: bool,
-}
-layout! { PJRT_Buffer_IsOnCpu_Args, 32, 8; struct_size: 0, extension_start: 8, buffer: 16, is_on_cpu: 24 }
 pub type PJRT_Buffer_IsOnCpu =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_IsOnCpu_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Buffer_Device_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub buffer: *mut PJRT_Buffer,
-    pub device: *mut PJRT_Device,
-}
-layout! { PJRT_Buffer_Device_Args, 32, 8; struct_size: 0, extension_start: 8, buffer: 16, device: 24 }
 pub type PJRT_Buffer_Device =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Device_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2000,91 +1328,18 @@ device_memory_ptr: 24 }
 pub type PJRT_Buffer_OpaqueDeviceMemoryDataPointer = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args) -> *mut PJRT_Error,
 >;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Buffer_DonateWithControlDependency_Callback_Args {
-    pub struct_size: usize,
-    pub callback_data: *mut ::core::ffi::c_void,
-    pub error_code: PJRT_Error_Code,
-    pub error_message: *const ::core::ffi::c_char,
-    pub error_message_size: usize,
-}
-layout! { PJRT_Buffer_DonateWithControlDependency_Callback_Args, 40, 8; struct_size: 0, callback_data: 8,
-error_code: 16, error_message: 24, error_message_size: 32 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Buffer_DonateWithControlDependency_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub buffer: *mut PJRT_Buffer,
-    pub callback_data: *mut ::core::ffi::c_void,
-    pub dependency_ready_callback:
-        ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_DonateWithControlDependency_Callback_Args)>,
-    pub out_buffer: *mut PJRT_Buffer,
-}
-layout! { PJRT_Buffer_DonateWithControlDependency_Args, 48, 8; struct_size: 0, extension_start: 8, buffer: 16,
-callback_data: 24, dependency_ready_callback: 32, out_buffer: 40 }
 pub type PJRT_Buffer_DonateWithControlDependency = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_DonateWithControlDependency_Args) -> *mut PJRT_Error,
 >;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_CopyToDeviceStream_Destroy_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub stream: *mut PJRT_CopyToDeviceStream,
-}
-layout! { PJRT_CopyToDeviceStream_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8, stream: 16 }
 pub type PJRT_CopyToDeviceStream_Destroy =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_Destroy_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_CopyToDeviceStream_AddChunk_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub stream: *mut PJRT_CopyToDeviceStream,
-    pub chunk: *mut PJRT_Chunk,
-    pub transfer_complete: *mut PJRT_Event,
-}
-layout! { PJRT_CopyToDeviceStream_AddChunk_Args, 40, 8; struct_size: 0, extension_start: 8, stream: 16, chunk: 24,
-transfer_complete: 32 }
 pub type PJRT_CopyToDeviceStream_AddChunk =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_AddChunk_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_CopyToDeviceStream_TotalBytes_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub stream: *mut PJRT_CopyToDeviceStream,
-    pub total_bytes: i64,
-}
-layout! { PJRT_CopyToDeviceStream_TotalBytes_Args, 32, 8; struct_size: 0, extension_start: 8, stream: 16,
-total_bytes: 24 }
 pub type PJRT_CopyToDeviceStream_TotalBytes =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_TotalBytes_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_CopyToDeviceStream_GranuleSize_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub stream: *mut PJRT_CopyToDeviceStream,
-    pub granule_size_in_bytes: i64,
-}
-layout! { PJRT_CopyToDeviceStream_GranuleSize_Args, 32, 8; struct_size: 0, extension_start: 8, stream: 16,
-granule_size_in_bytes: 24 }
 pub type PJRT_CopyToDeviceStream_GranuleSize = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_GranuleSize_Args) -> *mut PJRT_Error,
 >;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_CopyToDeviceStream_CurrentBytes_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub stream: *mut PJRT_CopyToDeviceStream,
-    pub current_bytes: i64,
-}
-layout! { PJRT_CopyToDeviceStream_CurrentBytes_Args, 32, 8; struct_size: 0, extension_start: 8, stream: 16,
-current_bytes: 24 }
 pub type PJRT_CopyToDeviceStream_CurrentBytes = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_CurrentBytes_Args) -> *mut PJRT_Error,
 >;
@@ -2156,11 +1411,6 @@ pub type PJRT_TopologyDescription_GetDeviceDescriptions = ::core::option::Option
     unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_GetDeviceDescriptions_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_SerializedTopology {
-    _unused: [u8; 0],
-}
-#[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_TopologyDescription_Serialize_Args {
     pub struct_size: usize,
@@ -2176,17 +1426,6 @@ layout! { PJRT_TopologyDescription_Serialize_Args, 56, 8; struct_size: 0, extens
 serialized_bytes: 24, serialized_bytes_size: 32, serialized_topology: 40, serialized_topology_deleter: 48 }
 pub type PJRT_TopologyDescription_Serialize =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Serialize_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_TopologyDescription_Deserialize_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub serialized_topology: *const ::core::ffi::c_char,
-    pub serialized_topology_size: usize,
-    pub topology: *mut PJRT_TopologyDescription,
-}
-layout! { PJRT_TopologyDescription_Deserialize_Args, 40, 8; struct_size: 0, extension_start: 8, serialized_topology: 16,
-serialized_topology_size: 24, topology: 32 }
 pub type PJRT_TopologyDescription_Deserialize = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Deserialize_Args) -> *mut PJRT_Error,
 >;
@@ -2471,255 +1710,6 @@ pub struct PJRT_FFI_Extension {
 layout! { PJRT_FFI_Extension, 48, 8; base: 0, type_register: 24, user_data_add: 32, register_handler: 40 }
 pub type PJRT_FFI = PJRT_FFI_Extension;
 #[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_Layouts_MemoryLayout {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_Layouts_SerializedLayout {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Layouts_MemoryLayout_Destroy_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub layout: *mut PJRT_Layouts_MemoryLayout,
-}
-layout! { PJRT_Layouts_MemoryLayout_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8, layout: 16 }
-pub type PJRT_Layouts_MemoryLayout_Destroy =
-    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Layouts_MemoryLayout_Destroy_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Layouts_MemoryLayout_Serialize_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub layout: *mut PJRT_Layouts_MemoryLayout,
-    pub serialized_bytes: *const ::core::ffi::c_char,
-    pub serialized_bytes_size: usize,
-    pub serialized_layout: *mut PJRT_Layouts_SerializedLayout,
-    pub serialized_layout_deleter:
-        ::core::option::Option<unsafe extern "C" fn(s_layout: *mut PJRT_Layouts_SerializedLayout)>,
-}
-layout! { PJRT_Layouts_MemoryLayout_Serialize_Args, 56, 8; struct_size: 0, extension_start: 8, layout: 16,
-serialized_bytes: 24, serialized_bytes_size: 32, serialized_layout: 40, serialized_layout_deleter: 48 }
-pub type PJRT_Layouts_MemoryLayout_Serialize = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Layouts_MemoryLayout_Serialize_Args) -> *mut PJRT_Error,
->;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub buffer: *mut PJRT_Buffer,
-    pub layout: *mut PJRT_Layouts_MemoryLayout,
-}
-layout! { PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args, 32, 8; struct_size: 0, extension_start: 8, buffer: 16, layout: 24
-}
-pub type PJRT_Layouts_PJRT_Buffer_MemoryLayout = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args) -> *mut PJRT_Error,
->;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub client: *mut PJRT_Client,
-    pub type_: PJRT_Buffer_Type,
-    pub dims: *const i64,
-    pub num_dims: usize,
-    pub layout: *mut PJRT_Layouts_MemoryLayout,
-}
-layout! { PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, 56, 8; struct_size: 0, extension_start: 8, client: 16,
-type_: 24, dims: 32, num_dims: 40, layout: 48 }
-pub type PJRT_Layouts_PJRT_Client_GetDefaultLayout = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args) -> *mut PJRT_Error,
->;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub topology_description: *mut PJRT_TopologyDescription,
-    pub type_: PJRT_Buffer_Type,
-    pub dims: *const i64,
-    pub num_dims: usize,
-    pub layout: *mut PJRT_Layouts_MemoryLayout,
-}
-layout! { PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, 56, 8; struct_size: 0, extension_start: 8,
-topology_description: 16, type_: 24, dims: 32, num_dims: 40, layout: 48 }
-pub type PJRT_Layouts_PJRT_Topology_GetDefaultLayout = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args) -> *mut PJRT_Error,
->;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub executable: *mut PJRT_Executable,
-    pub num_outputs: usize,
-    pub layouts: *mut *mut PJRT_Layouts_MemoryLayout,
-}
-layout! { PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args, 40, 8; struct_size: 0, extension_start: 8, executable: 16,
-num_outputs: 24, layouts: 32 }
-pub type PJRT_Layouts_PJRT_Executable_GetOutputLayouts = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args) -> *mut PJRT_Error,
->;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Layouts_Extension {
-    pub base: PJRT_Extension_Base,
-    pub PJRT_Layouts_MemoryLayout_Destroy: PJRT_Layouts_MemoryLayout_Destroy,
-    pub PJRT_Layouts_MemoryLayout_Serialize: PJRT_Layouts_MemoryLayout_Serialize,
-    pub PJRT_Layouts_PJRT_Client_GetDefaultLayout: PJRT_Layouts_PJRT_Client_GetDefaultLayout,
-    pub PJRT_Layouts_PJRT_Buffer_MemoryLayout: PJRT_Layouts_PJRT_Buffer_MemoryLayout,
-    pub PJRT_Layouts_PJRT_Topology_GetDefaultLayout: PJRT_Layouts_PJRT_Topology_GetDefaultLayout,
-    pub PJRT_Layouts_PJRT_Executable_GetOutputLayouts: PJRT_Layouts_PJRT_Executable_GetOutputLayouts,
-}
-layout! { PJRT_Layouts_Extension, 72, 8; base: 0, PJRT_Layouts_MemoryLayout_Destroy: 24,
-PJRT_Layouts_MemoryLayout_Serialize: 32, PJRT_Layouts_PJRT_Client_GetDefaultLayout: 40,
-PJRT_Layouts_PJRT_Buffer_MemoryLayout: 48, PJRT_Layouts_PJRT_Topology_GetDefaultLayout: 56,
-PJRT_Layouts_PJRT_Executable_GetOutputLayouts: 64 }
-#[repr(C)]
-#[derive(Debug)]
-pub struct PJRT_MemoryDescription {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_DeviceDescription_MemoryDescriptions_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub device_description: *mut PJRT_DeviceDescription,
-    pub memory_descriptions: *const *const PJRT_MemoryDescription,
-    pub num_memory_descriptions: usize,
-    pub default_memory_index: usize,
-}
-layout! { PJRT_DeviceDescription_MemoryDescriptions_Args, 48, 8; struct_size: 0, extension_start: 8,
-device_description: 16, memory_descriptions: 24, num_memory_descriptions: 32, default_memory_index: 40 }
-pub type PJRT_DeviceDescription_MemoryDescriptions = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_MemoryDescriptions_Args) -> *mut PJRT_Error,
->;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_MemoryDescription_Kind_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub memory_description: *const PJRT_MemoryDescription,
-    pub kind: *const ::core::ffi::c_char,
-    pub kind_size: usize,
-    pub kind_id: ::core::ffi::c_int,
-}
-layout! { PJRT_MemoryDescription_Kind_Args, 48, 8; struct_size: 0, extension_start: 8, memory_description: 16, kind: 24,
-kind_size: 32, kind_id: 40 }
-pub type PJRT_MemoryDescription_Kind =
-    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_MemoryDescription_Kind_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_MemoryDescriptions_Extension {
-    pub base: PJRT_Extension_Base,
-    pub PJRT_DeviceDescription_MemoryDescriptions: PJRT_DeviceDescription_MemoryDescriptions,
-    pub PJRT_MemoryDescription_Kind: PJRT_MemoryDescription_Kind,
-}
-layout! { PJRT_MemoryDescriptions_Extension, 40, 8; base: 0, PJRT_DeviceDescription_MemoryDescriptions: 24,
-PJRT_MemoryDescription_Kind: 32 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_PhaseCompile_Get_Compiler_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub phase_compiler: *const PJRT_PhaseCompiler,
-}
-layout! { PJRT_PhaseCompile_Get_Compiler_Args, 24, 8; struct_size: 0, extension_start: 8, phase_compiler: 16 }
-pub type PJRT_PhaseCompile_Get_Compiler =
-    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Get_Compiler_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_PhaseCompile_Destroy_Compiler_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub phase_compiler: *const PJRT_PhaseCompiler,
-}
-layout! { PJRT_PhaseCompile_Destroy_Compiler_Args, 24, 8; struct_size: 0, extension_start: 8, phase_compiler: 16 }
-pub type PJRT_PhaseCompile_Destroy_Compiler =
-    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Destroy_Compiler_Args)>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_PhaseCompile_Run_Phase_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub phase_compiler: *const PJRT_PhaseCompiler,
-    pub input_programs: *mut *const ::core::ffi::c_char,
-    pub input_programs_sizes: *const usize,
-    pub num_input_programs: usize,
-    pub phases_to_run: *mut *const ::core::ffi::c_char,
-    pub phases_to_run_sizes: *const usize,
-    pub num_phases_to_run: usize,
-    pub compile_options: *const ::core::ffi::c_char,
-    pub compile_options_size: usize,
-    pub topology: *mut PJRT_TopologyDescription,
-    pub output_programs: *mut *const ::core::ffi::c_char,
-    pub output_programs_sizes: *const usize,
-    pub num_output_programs: usize,
-}
-layout! { PJRT_PhaseCompile_Run_Phase_Args, 120, 8; struct_size: 0, extension_start: 8, phase_compiler: 16,
-input_programs: 24, input_programs_sizes: 32, num_input_programs: 40, phases_to_run: 48, phases_to_run_sizes: 56,
-num_phases_to_run: 64, compile_options: 72, compile_options_size: 80, topology: 88, output_programs: 96,
-output_programs_sizes: 104, num_output_programs: 112 }
-pub type PJRT_PhaseCompile_Run_Phase =
-    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Run_Phase_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_PhaseCompile_Get_PhaseNames_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub phase_compiler: *const PJRT_PhaseCompiler,
-    pub phase_names: *mut *const ::core::ffi::c_char,
-    pub phase_names_sizes: *const usize,
-    pub num_phase_names: usize,
-}
-layout! { PJRT_PhaseCompile_Get_PhaseNames_Args, 48, 8; struct_size: 0, extension_start: 8, phase_compiler: 16,
-phase_names: 24, phase_names_sizes: 32, num_phase_names: 40 }
-pub type PJRT_PhaseCompile_Get_PhaseNames =
-    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Get_PhaseNames_Args) -> *mut PJRT_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_PhaseCompile_C_Buffers_Destroy_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut PJRT_Extension_Base,
-    pub char_buffers: *mut *const ::core::ffi::c_char,
-    pub char_buffer_sizes: *const usize,
-    pub num_char_buffers: usize,
-}
-layout! { PJRT_PhaseCompile_C_Buffers_Destroy_Args, 40, 8; struct_size: 0, extension_start: 8, char_buffers: 16,
-char_buffer_sizes: 24, num_char_buffers: 32 }
-pub type PJRT_PhaseCompile_C_Buffers_Destroy =
-    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_C_Buffers_Destroy_Args)>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_PhaseCompile_Extension {
-    pub base: PJRT_Extension_Base,
-    pub phase_compile_get_compiler: PJRT_PhaseCompile_Get_Compiler,
-    pub phase_compile_destroy_compiler: PJRT_PhaseCompile_Destroy_Compiler,
-    pub phase_compile_run_phases: PJRT_PhaseCompile_Run_Phase,
-    pub phase_compile_get_phase_names: PJRT_PhaseCompile_Get_PhaseNames,
-    pub phase_compile_c_buffers_destroy: PJRT_PhaseCompile_C_Buffers_Destroy,
-}
-layout! { PJRT_PhaseCompile_Extension, 64, 8; base: 0, phase_compile_get_compiler: 24,
-phase_compile_destroy_compiler: 32, phase_compile_run_phases: 40, phase_compile_get_phase_names: 48,
-phase_compile_c_buffers_destroy: 56 }
-#[repr(C)]
-#[derive(Debug)]
-pub struct PLUGIN_Profiler {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct PLUGIN_Profiler_Error {
-    _unused: [u8; 0],
-}
-#[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PLUGIN_Profiler_Error_Destroy_Args {
     pub struct_size: usize,
@@ -2839,14 +1829,6 @@ layout! { PJRT_Get_Stream_For_External_Ready_Events_Args, 24, 8; struct_size: 0,
 pub type PJRT_Get_Stream_For_External_Ready_Events = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Get_Stream_For_External_Ready_Events_Args) -> *mut PJRT_Error,
 >;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct PJRT_Wait_Until_Buffer_Ready_On_Stream_Args {
-    pub struct_size: usize,
-    pub stream: isize,
-    pub buffer: *mut PJRT_Buffer,
-}
-layout! { PJRT_Wait_Until_Buffer_Ready_On_Stream_Args, 24, 8; struct_size: 0, stream: 8, buffer: 16 }
 pub type PJRT_Wait_Until_Buffer_Ready_On_Stream = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Wait_Until_Buffer_Ready_On_Stream_Args) -> *mut PJRT_Error,
 >;
@@ -2858,11 +1840,6 @@ pub struct PJRT_Stream_Extension {
     pub wait_stream: PJRT_Wait_Until_Buffer_Ready_On_Stream,
 }
 layout! { PJRT_Stream_Extension, 40, 8; base: 0, get_stream: 24, wait_stream: 32 }
-#[repr(C)]
-#[derive(Debug)]
-pub struct XLA_FFI_InternalApi {
-    _unused: [u8; 0],
-}
 impl XLA_FFI_Extension_Type {
     pub const XLA_FFI_Extension_Metadata: XLA_FFI_Extension_Type = XLA_FFI_Extension_Type(1);
 }
@@ -2886,11 +1863,6 @@ pub struct XLA_FFI_Api_Version {
     pub minor_version: ::core::ffi::c_int,
 }
 layout! { XLA_FFI_Api_Version, 24, 8; struct_size: 0, extension_start: 8, major_version: 16, minor_version: 20 }
-#[repr(C)]
-#[derive(Debug)]
-pub struct XLA_FFI_Error {
-    _unused: [u8; 0],
-}
 impl XLA_FFI_Error_Code {
     pub const XLA_FFI_Error_Code_OK: XLA_FFI_Error_Code = XLA_FFI_Error_Code(0);
     pub const XLA_FFI_Error_Code_CANCELLED: XLA_FFI_Error_Code = XLA_FFI_Error_Code(1);
@@ -2924,15 +1896,6 @@ pub struct XLA_FFI_Error_Create_Args {
 layout! { XLA_FFI_Error_Create_Args, 32, 8; struct_size: 0, extension_start: 8, message: 16, errc: 24 }
 pub type XLA_FFI_Error_Create =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Error_Create_Args) -> *mut XLA_FFI_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct XLA_FFI_Error_GetMessage_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut XLA_FFI_Extension_Base,
-    pub error: *mut XLA_FFI_Error,
-    pub message: *const ::core::ffi::c_char,
-}
-layout! { XLA_FFI_Error_GetMessage_Args, 32, 8; struct_size: 0, extension_start: 8, error: 16, message: 24 }
 pub type XLA_FFI_Error_GetMessage =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Error_GetMessage_Args)>;
 #[repr(C)]
@@ -3014,11 +1977,6 @@ impl XLA_FFI_AttrType {
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct XLA_FFI_AttrType(pub ::core::ffi::c_uint);
 #[repr(C)]
-#[derive(Debug)]
-pub struct XLA_FFI_ExecutionContext {
-    _unused: [u8; 0],
-}
-#[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_ByteSpan {
     pub ptr: *const ::core::ffi::c_char,
@@ -3046,19 +2004,6 @@ pub struct XLA_FFI_TypeId {
     pub type_id: i64,
 }
 layout! { XLA_FFI_TypeId, 8, 8; type_id: 0 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct XLA_FFI_TypeInfo {
-    pub struct_size: usize,
-    pub extension_start: *mut XLA_FFI_Extension_Base,
-    pub deleter: ::core::option::Option<unsafe extern "C" fn(object: *mut ::core::ffi::c_void)>,
-}
-layout! { XLA_FFI_TypeInfo, 24, 8; struct_size: 0, extension_start: 8, deleter: 16 }
-#[repr(C)]
-#[derive(Debug)]
-pub struct XLA_FFI_Future {
-    _unused: [u8; 0],
-}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_Future_Create_Args {
@@ -3147,15 +2092,6 @@ layout! { XLA_FFI_CallFrame, 176, 8; struct_size: 0, extension_start: 8, api: 16
 rets: 80, attrs: 120, future: 168 }
 pub type XLA_FFI_Handler =
     ::core::option::Option<unsafe extern "C" fn(call_frame: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct XLA_FFI_Handler_Bundle {
-    pub instantiate: XLA_FFI_Handler,
-    pub prepare: XLA_FFI_Handler,
-    pub initialize: XLA_FFI_Handler,
-    pub execute: XLA_FFI_Handler,
-}
-layout! { XLA_FFI_Handler_Bundle, 32, 8; instantiate: 0, prepare: 8, initialize: 16, execute: 24 }
 impl XLA_FFI_Handler_TraitsBits {
     pub const XLA_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE: XLA_FFI_Handler_TraitsBits =
         XLA_FFI_Handler_TraitsBits(1);
@@ -3164,30 +2100,8 @@ impl XLA_FFI_Handler_TraitsBits {
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct XLA_FFI_Handler_TraitsBits(pub ::core::ffi::c_uint);
 pub type XLA_FFI_Handler_Traits = u32;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct XLA_FFI_Handler_Register_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut XLA_FFI_Extension_Base,
-    pub name: XLA_FFI_ByteSpan,
-    pub platform: XLA_FFI_ByteSpan,
-    pub bundle: XLA_FFI_Handler_Bundle,
-    pub traits: XLA_FFI_Handler_Traits,
-}
-layout! { XLA_FFI_Handler_Register_Args, 88, 8; struct_size: 0, extension_start: 8, name: 16, platform: 32, bundle: 48,
-traits: 80 }
 pub type XLA_FFI_Handler_Register =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Handler_Register_Args) -> *mut XLA_FFI_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct XLA_FFI_Type_Register_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut XLA_FFI_Extension_Base,
-    pub name: XLA_FFI_ByteSpan,
-    pub type_id: *mut XLA_FFI_TypeId,
-    pub type_info: *const XLA_FFI_TypeInfo,
-}
-layout! { XLA_FFI_Type_Register_Args, 48, 8; struct_size: 0, extension_start: 8, name: 16, type_id: 32, type_info: 40 }
 pub type XLA_FFI_Type_Register =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Type_Register_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -3202,32 +2116,8 @@ pub struct XLA_FFI_ExecutionContext_Get_Args {
 layout! { XLA_FFI_ExecutionContext_Get_Args, 40, 8; struct_size: 0, extension_start: 8, ctx: 16, type_id: 24, data: 32 }
 pub type XLA_FFI_ExecutionContext_Get =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_ExecutionContext_Get_Args) -> *mut XLA_FFI_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct XLA_FFI_State_Set_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut XLA_FFI_Extension_Base,
-    pub ctx: *mut XLA_FFI_ExecutionContext,
-    pub stage: XLA_FFI_ExecutionStage,
-    pub type_id: *mut XLA_FFI_TypeId,
-    pub state: *mut ::core::ffi::c_void,
-}
-layout! { XLA_FFI_State_Set_Args, 48, 8; struct_size: 0, extension_start: 8, ctx: 16, stage: 24, type_id: 32, state: 40
-}
 pub type XLA_FFI_State_Set =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_State_Set_Args) -> *mut XLA_FFI_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct XLA_FFI_State_Get_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut XLA_FFI_Extension_Base,
-    pub ctx: *mut XLA_FFI_ExecutionContext,
-    pub stage: XLA_FFI_ExecutionStage,
-    pub type_id: *mut XLA_FFI_TypeId,
-    pub state: *mut ::core::ffi::c_void,
-}
-layout! { XLA_FFI_State_Get_Args, 48, 8; struct_size: 0, extension_start: 8, ctx: 16, stage: 24, type_id: 32, state: 40
-}
 pub type XLA_FFI_State_Get =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_State_Get_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -3291,15 +2181,6 @@ pub struct XLA_FFI_ThreadPool_NumThreads_Args {
 layout! { XLA_FFI_ThreadPool_NumThreads_Args, 32, 8; struct_size: 0, extension_start: 8, ctx: 16, num_threads: 24 }
 pub type XLA_FFI_ThreadPool_NumThreads =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_ThreadPool_NumThreads_Args) -> *mut XLA_FFI_Error>;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct XLA_FFI_RunId_Get_Args {
-    pub struct_size: usize,
-    pub extension_start: *mut XLA_FFI_Extension_Base,
-    pub ctx: *mut XLA_FFI_ExecutionContext,
-    pub run_id: i64,
-}
-layout! { XLA_FFI_RunId_Get_Args, 32, 8; struct_size: 0, extension_start: 8, ctx: 16, run_id: 24 }
 pub type XLA_FFI_RunId_Get =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_RunId_Get_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -3361,3 +2242,33 @@ XLA_FFI_Stream_Get: 80, XLA_FFI_Type_Register: 88, XLA_FFI_ExecutionContext_Get:
 XLA_FFI_State_Get: 112, XLA_FFI_DeviceMemory_Allocate: 120, XLA_FFI_DeviceMemory_Free: 128,
 XLA_FFI_ThreadPool_Schedule: 136, XLA_FFI_ThreadPool_NumThreads: 144, XLA_FFI_Future_Create: 152,
 XLA_FFI_Future_SetAvailable: 160, XLA_FFI_Future_SetError: 168, XLA_FFI_RunId_Get: 176, XLA_FFI_DeviceOrdinal_Get: 184 }
+opaque! {
+    PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args, PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args,
+    PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args, PJRT_AsyncHostToDeviceTransferManager_Destroy_Args,
+    PJRT_AsyncHostToDeviceTransferManager_Device_Args, PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args,
+    PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args, PJRT_AsyncHostToDeviceTransferManager_TransferData_Args,
+    PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, PJRT_AsyncTrackingEvent_Destroy_Args, PJRT_Buffer,
+    PJRT_Buffer_CopyRawToHostFuture_Args, PJRT_Buffer_Device_Args, PJRT_Buffer_Dimensions_Args,
+    PJRT_Buffer_DonateWithControlDependency_Args, PJRT_Buffer_DynamicDimensionIndices_Args,
+    PJRT_Buffer_ElementType_Args, PJRT_Buffer_IsDeleted_Args, PJRT_Buffer_IsOnCpu_Args,
+    PJRT_Buffer_OnDeviceSizeInBytes_Args, PJRT_Buffer_UnpaddedDimensions_Args, PJRT_Chunk, PJRT_Client,
+    PJRT_Client_CreateAliasBuffer_Args, PJRT_Client_CreateBuffersForAsyncHostToDevice_Args,
+    PJRT_Client_CreateErrorBuffer_Args, PJRT_Client_CreateUninitializedBuffer_Args,
+    PJRT_Client_DefaultDeviceAssignment_Args, PJRT_Client_DmaMap_Args, PJRT_Client_DmaUnmap_Args,
+    PJRT_Client_FulfillAliasBuffer_Args, PJRT_Client_LookupAddressableDevice_Args, PJRT_Client_LookupDevice_Args,
+    PJRT_CopyToDeviceStream, PJRT_CopyToDeviceStream_AddChunk_Args, PJRT_CopyToDeviceStream_CurrentBytes_Args,
+    PJRT_CopyToDeviceStream_Destroy_Args, PJRT_CopyToDeviceStream_GranuleSize_Args,
+    PJRT_CopyToDeviceStream_TotalBytes_Args, PJRT_Device, PJRT_DeviceDescription,
+    PJRT_Device_CreateAsyncTrackingEvent_Args, PJRT_Device_IsAddressable_Args, PJRT_Device_PoisonExecution_Args,
+    PJRT_Error, PJRT_Event, PJRT_Event_Create_Args, PJRT_Event_Set_Args, PJRT_Executable,
+    PJRT_Executable_GetCompileOptions_Args, PJRT_Executable_NumPartitions_Args, PJRT_Executable_NumReplicas_Args,
+    PJRT_Executable_OutputDimensions_Args, PJRT_ExecuteContext, PJRT_LoadedExecutable,
+    PJRT_LoadedExecutable_Delete_Args, PJRT_LoadedExecutable_Fingerprint_Args,
+    PJRT_LoadedExecutable_GetDeviceAssignment_Args, PJRT_LoadedExecutable_IsDeleted_Args, PJRT_Memory,
+    PJRT_Memory_AddressableByDevices_Args, PJRT_Memory_Kind_Id_Args, PJRT_ProcessInfo, PJRT_RecvCallbackInfo,
+    PJRT_SendCallbackInfo, PJRT_SerializedExecutable, PJRT_SerializedTopology, PJRT_TopologyDescription,
+    PJRT_TopologyDescription_Deserialize_Args, PJRT_Wait_Until_Buffer_Ready_On_Stream_Args, PLUGIN_Profiler,
+    PLUGIN_Profiler_Error, XLA_FFI_Error, XLA_FFI_Error_GetMessage_Args, XLA_FFI_ExecutionContext, XLA_FFI_Future,
+    XLA_FFI_Handler_Register_Args, XLA_FFI_InternalApi, XLA_FFI_RunId_Get_Args, XLA_FFI_State_Get_Args,
+    XLA_FFI_State_Set_Args, XLA_FFI_Type_Register_Args
+}

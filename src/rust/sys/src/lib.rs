@@ -26,6 +26,17 @@ macro_rules! layout {
     };
 }
 
+/// Structs of which only addresses are passed on.
+macro_rules! opaque {
+    ($($name:ident),*) => {$(
+        #[repr(C)]
+        #[derive(Debug)]
+        pub struct $name {
+            _unused: [u8; 0],
+        }
+    )*};
+}
+
 #[allow(non_camel_case_types, non_snake_case, non_upper_case_globals, clippy::all, missing_docs)]
 mod bindings;
 
