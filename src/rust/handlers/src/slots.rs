@@ -112,7 +112,7 @@ unsafe fn call(slot: usize, frame: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error
     };
     match outcome {
         Ok(()) => null_mut(),
-        Err(failure) => frame::error_of(frame.as_ref().map_or(null(), |frame| frame.api), &failure),
+        Err(failure) => frame::error_of(if frame.is_null() { null() } else { (*frame).api }, &failure),
     }
 }
 

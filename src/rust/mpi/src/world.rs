@@ -154,24 +154,26 @@ pub fn submit(job: MpiJob) {
         Ok(state) => state,
         Err(error) => return job(Err(error)),
     };
-    let WorldState::Open(open) = &*state else {
-        return job(Err(Error::new(Kind::InvalidInput, "MPI is not initialized in this process.")));
-    };
-    match &open.place {
-        Place::Thread(sender) => send(sender, job),
-        Place::Host(mpi) => {
+    let queued = match &*state {
+        WorldState::Open(OpenWorld { place: Place::Thread(sender), .. }) => queue(sender, job),
+        WorldState::Open(OpenWorld { place: Place::Host(mpi), .. }) => {
             let call = HostJob { mpi: mpi.clone(), job: Mutex::new(Some(job)) };
             drop(state);
-            callbacks::push(Arc::new(call));
+            return callbacks::push(Arc::new(call));
         }
+        _ => Err((job, Error::new(Kind::InvalidInput, "MPI is not initialized in this process."))),
+    };
+    // What a refused job continues may need the lock.
+    drop(state);
+    if let Err((job, error)) = queued {
+        job(Err(error));
     }
 }
 
-/// Queues a job on our thread.
-fn send(sender: &Sender<MpiJob>, job: MpiJob) {
-    if let Err(SendError(job)) = sender.send(job) {
-        job(Err(Error::new(Kind::Internal, "The thread for MPI has ended.")));
-    }
+/// Queues a job on our thread. Returns a job that is refused, and why.
+fn queue(sender: &Sender<MpiJob>, job: MpiJob) -> std::result::Result<(), (MpiJob, Error)> {
+    let ended = |SendError(job)| (job, Error::new(Kind::Internal, "The thread for MPI has ended."));
+    sender.send(job).map_err(ended)
 }
 
 /// Ends the communication after what is queued, on the host's thread.
@@ -210,7 +212,9 @@ fn on_thread<T: Send + 'static>(
         *report.0.lock().unpoisoned() = Some(mpi.and_then(work));
         report.1.notify_all();
     });
-    send(sender, job);
+    if let Err((job, error)) = queue(sender, job) {
+        job(Err(error));
+    }
     let mut outcome = done.0.lock().unpoisoned();
     loop {
         match outcome.take() {

@@ -47,22 +47,20 @@ fn locate(spec: &Spec, subscripts: SEXP) -> Result<(Slice, Spec)> {
         along
             .enumerate()
             .map(|(i, (x, (&dim, stride)))| {
-                let (count, at) = positions(x, dim as usize, || format!("dimension {} has", i + 1))?;
-                Ok(Axis::new(count, |i| at(i) * stride))
+                axis(x, dim as usize, || format!("dimension {} has", i + 1), |position| position * stride)
             })
             .collect::<Result<Vec<_>>>()?
     } else {
-        let (count, at) = positions(subscripts, spec.len(), || "the buffer has".into())?;
         let strides = spec.strides();
-        let offset = |i| {
-            let mut rest = at(i);
+        let offset = |position| {
+            let mut rest = position;
             spec.dims.iter().zip(&strides).fold(0, |offset, (&dim, stride)| {
                 let along = rest % dim as usize;
                 rest /= dim as usize;
                 offset + along * stride
             })
         };
-        vec![Axis::new(count, offset)]
+        vec![axis(subscripts, spec.len(), || "the buffer has".into(), offset)?]
     };
     let part = Slice::new(axes);
     let mut shape = Spec::new(spec.dtype, &part.dims())?;
@@ -70,31 +68,30 @@ fn locate(spec: &Spec, subscripts: SEXP) -> Result<(Slice, Spec)> {
     Ok((part, shape))
 }
 
-/// How many positions there are, and each of them, from 0.
-type Positions<'a> = (usize, Box<dyn Fn(usize) -> usize + 'a>);
-
-/// `x` as positions in `extent`, NULL for all of them; `owner` says what has this extent.
-fn positions<'a>(x: SEXP, extent: usize, owner: impl Fn() -> String) -> Result<Positions<'a>> {
-    let (positions, stray): (Positions, _) = match sexp::kind(x) {
-        SEXPTYPE::NILSXP => ((extent, Box::new(|i| i)), None),
+/// The axis of `x`, positions in `extent` or NULL for all of them, with the offset of each position, counted from 0. `owner`
+/// says what has this extent.
+fn axis(x: SEXP, extent: usize, owner: impl Fn() -> String, offset: impl Fn(usize) -> usize) -> Result<Axis> {
+    let stray = match sexp::kind(x) {
+        SEXPTYPE::NILSXP => return Ok(Axis::new(extent, offset)),
         SEXPTYPE::INTSXP => {
             // SAFETY: R protects the list of subscripts.
             let x = unsafe { sexp::integers(x) };
-            let stray = x.iter().find(|&&p| p < 1 || p as usize > extent).map(|&p| f64::from(p));
-            ((x.len(), Box::new(move |i| x[i] as usize - 1)), stray)
+            match x.iter().find(|&&p| p < 1 || p as usize > extent) {
+                None => return Ok(Axis::new(x.len(), |i| offset(x[i] as usize - 1))),
+                Some(&p) => f64::from(p),
+            }
         }
         SEXPTYPE::REALSXP => {
             // SAFETY: R protects the list of subscripts.
             let x = unsafe { sexp::doubles(x) };
             // Fractions are cut off, and NaN is outside any range.
-            let stray = x.iter().copied().find(|&p| !(p >= 1.0 && p < extent as f64 + 1.0));
-            ((x.len(), Box::new(move |i| x[i] as usize - 1)), stray)
+            match x.iter().find(|&&p| !(p >= 1.0 && p < extent as f64 + 1.0)) {
+                None => return Ok(Axis::new(x.len(), |i| offset(x[i] as usize - 1))),
+                Some(&p) => p,
+            }
         }
         _ => bail!(InvalidInput, "Positions must be numbers."),
     };
-    if let Some(p) = stray {
-        let positions = counted(extent, "position");
-        bail!(InvalidInput, "Subscript out of bounds: {}, where {} {positions}.", number(p), owner());
-    }
-    Ok(positions)
+    let positions = counted(extent, "position");
+    bail!(InvalidInput, "Subscript out of bounds: {}, where {} {positions}.", number(stray), owner())
 }

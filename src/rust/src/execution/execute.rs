@@ -115,18 +115,18 @@ pub fn execute_options_new(
     kept: Robj,
 ) -> Result<Robj> {
     let kept = match (kept.as_string_vector(), kept.as_integer_slice()) {
-        (Some(names), _) => Some(KeptInputs::Names(names)),
-        (None, Some(numbers)) => {
+        (Some(names), _) if !names.is_empty() => Some(KeptInputs::Names(names)),
+        (None, Some(numbers)) if !numbers.is_empty() => {
             Some(KeptInputs::Numbers(numbers.iter().map(|&number| number.max(1) as usize).collect()))
         }
-        (None, None) => None,
+        _ => None,
     };
-    Ok(sexp::robj(new_options(&non_donatable, launch_id, device.cloned(), kept)?))
+    Ok(sexp::robj(new_options(non_donatable, launch_id, device.cloned(), kept)?))
 }
 
 /// Options with these inputs, from 0, whose memory the program must not take over; not protected.
 pub fn new_options(
-    non_donatable: &[i32],
+    non_donatable: Vec<i32>,
     launch_id: i32,
     device: Option<Device>,
     kept: Option<KeptInputs>,
@@ -134,7 +134,7 @@ pub fn new_options(
     if let Some(bad) = non_donatable.iter().find(|&&index| index < 0) {
         bail!(InvalidInput, "`non_donatable_input_indices` must not be negative: got {bad}.");
     }
-    let non_donatable = non_donatable.iter().map(|&index| i64::from(index)).collect();
+    let non_donatable = non_donatable.into_iter().map(i64::from).collect();
     Ok(handle::wrap(ExecutionOptions { options: ExecuteOptions { non_donatable, launch_id, device }, kept }))
 }
 

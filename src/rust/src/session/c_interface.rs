@@ -327,10 +327,7 @@ unsafe extern "C-unwind" fn pjrt_c_execution_options(non_donatable: SEXP, launch
         let numbers = if sexp::is_nil(given) { Some(Vec::new()) } else { sexp::whole_numbers(given) };
         let indices = numbers.map(|numbers| numbers.into_iter().map(c_int::try_from).collect());
         match indices {
-            Some(Ok(indices)) => {
-                let indices: Vec<c_int> = indices;
-                execute::new_options(&indices, launch_id, None, None)
-            }
+            Some(Ok(indices)) => execute::new_options(indices, launch_id, None, None),
             _ => bail!(InvalidInput, "`non_donatable` must be a vector of indices, from 0, or NULL."),
         }
     })

@@ -29,11 +29,11 @@ impl Executable {
     /// `UnsupportedCall` or code 12 (unimplemented) if the plugin has none; `Forked`, `ClientClosed`. This holds for
     /// all functions below.
     pub fn fingerprint(&self) -> Result<String> {
-        let found = self.ask("The fingerprint of an executable is", |described| {
-            call!(described.api, PJRT_Executable_Fingerprint { executable: described.handle })
-        })?;
-        // SAFETY: the plugin has just returned this string.
-        Ok(unsafe { text(found.executable_fingerprint, found.executable_fingerprint_size) })
+        self.ask("The fingerprint of an executable is", |described| {
+            let found = call!(described.api, PJRT_Executable_Fingerprint { executable: described.handle })?;
+            // SAFETY: the plugin has just returned this string, which lives as long as its description.
+            Ok(unsafe { text(found.executable_fingerprint, found.executable_fingerprint_size) })
+        })
     }
 
     /// Estimates of the costs of a run, sorted by name.

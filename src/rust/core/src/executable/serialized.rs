@@ -251,7 +251,11 @@ impl<'a> Serialized<'a> {
             return Ok(destination.client.devices().take(1).collect());
         }
         let of_id = |id: i64| destination.client.all_devices().find(|device| i64::from(device.id()) == id).ok_or(id);
-        self.used.device_ids().into_iter().map(of_id).collect::<std::result::Result<_, _>>().map_err(|id| {
+        let ids = self.used.device_ids();
+        if ids.is_empty() {
+            return Err(unreadable(Problem::Damaged));
+        }
+        ids.into_iter().map(of_id).collect::<std::result::Result<_, _>>().map_err(|id| {
             let message = format!("The executable was saved for device {id}, which does not exist here.");
             Error::new(Kind::SerializedMismatch, message)
                 .hint("Pass the device to load it for as `device`.")

@@ -234,11 +234,13 @@ impl Exported {
         };
         input_names.extend(function.output_names.iter().map(of_output));
         let mut in_tree = function.in_tree.clone();
-        let named = if let Tree::Tuple(pair) = &mut in_tree { pair.get_mut(1) } else { None };
-        if let Some(Tree::Dict(items)) = named {
-            items.push((cotangents, function.out_tree.renumbered(&|leaf| leaf + inputs)));
-        } else {
-            in_tree = self.in_tree;
+        match &mut in_tree {
+            Tree::Tuple(pair) if matches!(pair[..], [_, Tree::Dict(_)]) => {
+                if let Tree::Dict(items) = &mut pair[1] {
+                    items.push((cotangents, function.out_tree.renumbered(&|leaf| leaf + inputs)));
+                }
+            }
+            _ => in_tree = self.in_tree,
         }
         Ok(Exported {
             function: function.function,
