@@ -314,6 +314,8 @@ fn calls(source: &Source<'_>, functions: &[(usize, Operation)]) -> Result<usize>
             !is_mentioned && !before.ends_with(b"custom_call")
         });
         let numbers = symbols.filter_map(|at| {
+            // The reader would look for a name that does not follow at once behind all comments.
+            source.text.get(at + 1).filter(|&&byte| byte == b'"' || is_in_name(byte))?;
             reader.at = at;
             numbers.get(&*reader.symbol().ok()?).copied()
         });

@@ -53,7 +53,7 @@ impl Expression {
         }
     }
 
-    /// The value, if all variables have one, and it is a number of 64 bits.
+    /// The value, if it depends on no variable without a value, and is a number of 64 bits.
     pub fn value(&self, values: &Values) -> Option<i64> {
         self.linear(values)?.known()
     }
