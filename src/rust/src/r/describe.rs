@@ -3,6 +3,7 @@
 use crate::r::conditions::Result;
 use crate::r::sexp;
 use extendr_ffi::*;
+use pjrt_base::counted::shortened;
 
 /// Longer texts are cut to this length.
 const LONGEST: usize = 40;
@@ -44,7 +45,7 @@ pub fn describe(x: SEXP) -> String {
 fn class(x: SEXP) -> String {
     // SAFETY: `x` is protected, and keeps its class.
     let names: Vec<_> = unsafe { sexp::texts(sexp::class(x)) }.flatten().collect();
-    short(&names.join("/"))
+    shortened(&names.join("/"), LONGEST)
 }
 
 fn vector(of: &str, len: usize) -> String {
@@ -62,7 +63,10 @@ fn single(x: SEXP) -> Option<String> {
             if is_missing {
                 return None;
             }
-            Some(text.map_or_else(|| "a string that is not valid text".into(), |text| format!("{:?}", short(text))))
+            Some(text.map_or_else(
+                || "a string that is not valid text".into(),
+                |text| format!("{:?}", shortened(text, LONGEST)),
+            ))
         }
         SEXPTYPE::CPLXSXP => Some("a complex number".into()),
         SEXPTYPE::REALSXP => {
@@ -80,11 +84,4 @@ pub fn number(value: f64) -> String {
     let is_short = (1e-5..1e15).contains(&size) || size == 0.0;
     let text = if is_short { value.to_string() } else { format!("{value:e}") };
     text.replace("inf", "Inf")
-}
-
-fn short(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.into(),
-    }
 }

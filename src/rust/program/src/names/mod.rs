@@ -3,7 +3,7 @@
 //! The same name has many spellings: `params['dense']['w']` in JAX, `params$dense$w` in R, `params.dense.w`,
 //! `params/dense/w`. All have the same normal form: the parts, with positions from 0, between slashes.
 
-use pjrt_base::counted::counted;
+use pjrt_base::counted::{counted, shortened};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::sync::Unpoisoned;
 use pjrt_data::tree::add_step;
@@ -243,11 +243,7 @@ fn described(index: usize, name: &str) -> String {
 
 /// A name in backticks, cut short if it is long.
 fn quoted(name: &str) -> String {
-    const LONGEST: usize = 100;
-    match name.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("`{}...`", &name[..end]),
-        None => format!("`{name}`"),
-    }
+    format!("`{}`", shortened(name, 100))
 }
 
 /// The first items, and the number of the others.

@@ -1,6 +1,7 @@
 //! Profiles: reads the `XSpace` that a plugin's profiler records of its devices, as lanes of timed events. Damaged
 //! bytes and wrong indices affect only the events that contain them.
 
+use pjrt_base::counted::shortened;
 use prost::Message;
 
 /// The messages with their field numbers. Unknown fields are skipped. Names are bytes, because one that is not UTF-8 must not
@@ -173,7 +174,7 @@ fn read_event(plane: &Plane, origin: i64, event: &RawEvent) -> Option<Event> {
     for stat in metadata.stats.iter().chain(&event.stats) {
         let Some(named) = plane.stat_metadata.get(&stat.metadata_id) else { continue };
         match (&named.name[..], &stat.value) {
-            (b"hlo_module", _) => read.program = shorten(stat_text(plane, stat)),
+            (b"hlo_module", _) => read.program = shortened(&stat_text(plane, stat), LONGEST),
             (b"hlo_op", _) => operation = stat_text(plane, stat),
             // "kind_src:device kind_dst:pinned size:4096 dest:0 async:1"
             (b"memcpy_details" | b"memset_details", _) => {
@@ -193,7 +194,7 @@ fn read_event(plane: &Plane, origin: i64, event: &RawEvent) -> Option<Event> {
     {
         read.name = format!("{operation}: {}", read.name);
     }
-    read.name = shorten(read.name);
+    read.name = shortened(&read.name, LONGEST);
     Some(read)
 }
 
@@ -219,13 +220,6 @@ fn copied_bytes(details: &str) -> Option<u64> {
 fn text(bytes: &[u8]) -> String {
     // a zero would end a C string
     String::from_utf8_lossy(bytes).replace('\0', " ")
-}
-
-fn shorten(name: String) -> String {
-    match name.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}...", &name[..end]),
-        None => name,
-    }
 }
 
 #[cfg(test)]
@@ -348,6 +342,6 @@ mod tests {
     #[test]
     fn options_are_those_of_tensorflow() {
         assert_eq!(options(), [0x18, 1, 0x28, 1, 0x68, 1]);
-        assert_eq!(shorten("x".repeat(500)).len(), LONGEST + 3);
+        assert_eq!(shortened(&"x".repeat(500), LONGEST).len(), LONGEST + 3);
     }
 }
