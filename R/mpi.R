@@ -11,9 +11,8 @@
 #' package uses the first of these: an MPI that is already loaded, for example by package Rmpi; the file that the
 #' environment variable `PJRT_MPI` names; the MPI whose launcher started the process; Open MPI; MPICH. On Debian,
 #' install `openmpi-bin` or `mpich`.
-#'
-#' UCX, which MPICH uses, would end the process at signals that R or this package handles. So `mpi_init()` sets the
-#' environment variable `UCX_ERROR_SIGNALS` to an empty text, unless it is set.
+#' `mpi_init()` sets the environment variable `UCX_ERROR_SIGNALS` to an empty text, unless it is set, since UCX, which
+#' MPICH uses, would end the process at signals that R or this package handles.
 #'
 #' One thread makes all calls of MPI, and another one makes the calls for the store of [pjrt_distributed()]. If Rmpi has
 #' initialized MPI, only R's thread may communicate. It does so while it waits for a result or is idle, and `mpi.quit()`

@@ -77,6 +77,8 @@
 #' * `TPU_LIBRARY_PATH`: the library for TPUs.
 #' * `TPU_SKIP_MDS_QUERY`: if `1`, the plugin for TPUs does not query its cloud while it is loaded. Default: `1` without
 #'   a TPU.
+#' * `UCX_ERROR_SIGNALS`: the signals at which UCX, which MPICH uses, ends the process. Default: none, so that R and
+#'   this package can handle them; see [mpi_init()].
 #' * `VIRTUAL_ENV`, `CONDA_PREFIX`, `RETICULATE_PYTHON`, `RETICULATE_PYTHON_ENV`, `RETICULATE_MINICONDA_PATH`,
 #'   `RETICULATE_VIRTUALENV_ROOT`, `WORKON_HOME`, `PYENV_VERSION`, `PYTHONUSERBASE`, `PYTHONNOUSERSITE`,
 #'   `XDG_DATA_HOME`: the folders of Python packages that are searched for plugins.
