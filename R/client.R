@@ -70,7 +70,8 @@ as_pjrt_client <- function(x) {
 
 #' Create a client of a plugin
 #'
-#' [pjrt_client()] calls this function once it has found the plugin.
+#' `plugin_client_create()` creates a client under a name of your choice. [pjrt_client()] calls it once it has found the
+#' plugin.
 #'
 #' @param plugin A `PJRTPlugin`.
 #' @param platform A string: the name under which the client is kept, such as `"cpu"`.

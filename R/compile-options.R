@@ -12,7 +12,8 @@
 #'   `mhlo.sharding`) or Shardy (dialect `sdy`). Each device takes and returns its parts of the arrays; [pjrt_shard()]
 #'   divides an array, and [pjrt_unshard()] combines the parts.
 #'
-#' Options are checked when you create them, and are immutable.
+#' Options are checked when you create them, except `debug_options`, which the plugin checks when it compiles. They are
+#' immutable.
 #'
 #' @param num_replicas,num_partitions Whole numbers: how many replicas run, and into how many partitions each is
 #'   divided. The program needs as many devices as their product. `NULL`: the numbers in the attributes
@@ -54,7 +55,7 @@
 #' The package sets `xla_cpu_use_fusion_emitters` to `FALSE` for programs that find places of minima or maxima
 #' (`argmin`, `argmax`) and compute neither functions such as `exp()` nor windows, and to `TRUE`, XLA's default, for
 #' all others. With `FALSE`, a step of k-means takes less than half of the time; exponentials and max-pooling take up to
-#' twice as long. Plugins with a newer API than 0.106 get neither: the newest have one kind of code only.
+#' twice as long. The option is not set for plugins with an API newer than 0.106, which have only one kind of code.
 #'
 #' All other options have XLA's defaults, which are also JAX's:
 #'
@@ -63,7 +64,7 @@
 #'   precision. We have not seen the CPU plugin do so.
 #' * `xla_cpu_enable_platform_dependent_math` and `xla_cpu_use_xnnpack` are `TRUE`: last digits may depend on the
 #'   processor.
-#' * `xla_gpu_ftz` is `FALSE`. On the CPU, subnormal numbers are always treated as zero.
+#' * `xla_gpu_ftz` is `FALSE`. On the CPU, most operations treat subnormal numbers as zero.
 #'
 #' The article "Reliability" lists known errors of the CPU plugin (see [pjrt_articles]).
 #' @section Errors:
@@ -82,8 +83,7 @@
 #' portable <- pjrt_compile(program, options)
 #' device(pjrt_execute(portable, pjrt_buffer(diag(2)), pjrt_buffer(diag(2))))
 #'
-#'
-#' # options that contradict each other
+#' # an invalid option
 #' try(pjrt_compile_options(num_partitions = 2L, num_replicas = 0L))
 #' @export
 pjrt_compile_options <- function(num_replicas = NULL, num_partitions = NULL, device_assignment = NULL,

@@ -475,7 +475,8 @@ warn_missing <- function(notes) {
     warn(
       if (note$late) "The data of an earlier call for " else "`data` for ", note$spec,
       if (note$late) " have " else " has ",
-      found, ". ", note$dtype, " has no missing values: programs treat them as numbers.\n",
+      found, ". ", note$dtype, " has no missing values: programs treat ",
+      if (note$count == 1) "it as a number" else "them as numbers", ".\n",
       "i Use a float dtype, such as \"f32\", in which they are NaN, or replace them first.",
       class = "pjrt_warning_na"
     )

@@ -20,8 +20,8 @@
 #' @param offset A whole number: how many bytes to skip, from the start of the file, or of the data in a
 #'   `.npy` file.
 #' @param row_major A flag: whether the last index varies fastest, as in C and Python. `FALSE` is R's and
-#'   Fortran's order, whose elements are copied in order, unless all but one dimension are 1. Instead of a
-#'   matrix of R, you can map its transpose, in row-major order. Ignored for `.npy` files.
+#'   Fortran's order: the elements are copied into row-major order, unless at most one dimension is larger than 1.
+#'   Instead of a matrix of R, you can map its transpose, in row-major order. Ignored for `.npy` files.
 #' @param device A device: anything that [as_pjrt_device()] takes.
 #' @return A `PJRTBuffer`.
 #' @section Errors:

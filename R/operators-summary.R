@@ -16,7 +16,7 @@
 #' @param x A `PJRTBuffer`.
 #' @param ... Buffers, followed by R numbers. Not used by `mean()`.
 #' @param na.rm A flag: whether to leave out what is missing. If nothing is left, the results are those of R for no
-#'   numbers, but for `max()`, `min()` and `range()` of integers, which stay missing.
+#'   numbers, except `max()`, `min()` and `range()` of integers, which stay missing.
 #' @param trim Must be 0.
 #' @return A `PJRTBuffer` without dimensions; of two elements for `range()`. `any()` and `all()`: `TRUE` or `FALSE`.
 #' @section Errors:
@@ -29,7 +29,7 @@
 #' range(x)
 #' max(x, 10L)
 #' any(x > 5L)
-#' mean(pjrt_buffer(airquality$Ozone), na.rm = TRUE)
+#' mean(pjrt_buffer(airquality$Ozone, "f32"), na.rm = TRUE)
 #' as_array(sum((x - mean(x))^2) / (length(x) - 1))
 #' @name summaries
 NULL

@@ -48,6 +48,9 @@
 #' `pjrt_error_resource_exhausted`, after the more specific classes above. The fields `code`, `call_name` and `platform`
 #' contain the plugin's error code, the PJRT function and the platform; they are `NULL` for other errors.
 #'
+#' [await()] and the like raise `pjrt_error_deadline_exceeded` when their `timeout` is over. Warnings have class
+#' `pjrt_warning`, those of missing values also `pjrt_warning_na`; messages have class `pjrt_message`.
+#'
 #' @section Poisoned plugins:
 #' A plugin that throws a C++ exception may hold locks that are never released, and threads that wait for ever. The call
 #' that threw raises `pjrt_error_internal`, or `pjrt_error_resource_exhausted` if the plugin ran out of memory. After

@@ -59,7 +59,7 @@
 #' * `PJRT_SITE_DIR`: the folder of plugins for all users; see [install_pjrt()]. Default: none.
 #' * `PJRT_CACHE`: if `0`, compiled programs are not kept; see [pjrt_cache].
 #' * `PJRT_CACHE_MAX_SIZE`: the size limit of the cache, such as `500MB`. Default: `2GiB`.
-#' * `PJRT_DEBUG`: any value except `0` turns on messages; see below.
+#' * `PJRT_DEBUG`: any value except `0` and `""` turns on messages; see below.
 #' * `TF_CPP_MIN_LOG_LEVEL`: what the plugin prints: everything (0), no infos (1), no warnings (2), only fatal errors
 #'   (3); read when the plugin is loaded. Default: 3, or 0 when verbose.
 #' * `XLA_FLAGS`: XLA's own options, read when the first client is created; an unknown option ends the process.
@@ -88,8 +88,9 @@
 #'   schedulers and users of OpenMP set; see below.
 #' * `SLURM_PROCID`, `SLURM_NTASKS`, `SLURM_LOCALID`, `SLURM_JOB_ID`, `SLURM_STEP_ID`, `SLURM_LAUNCH_NODE_IPADDR`;
 #'   `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE`, `OMPI_COMM_WORLD_LOCAL_RANK`, `OMPI_MCA_ess_base_jobid`,
-#'   `PMIX_NAMESPACE`; `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `TORCHELASTIC_RUN_ID`, `MASTER_ADDR`: the place of this
-#'   process among several, as Slurm, Open MPI and torchrun set them; see [pjrt_distributed()].
+#'   `OMPI_MCA_orte_hnp_uri`, `PMIX_NAMESPACE`; `PMI_SIZE`; `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `TORCHELASTIC_RUN_ID`,
+#'   `MASTER_ADDR`: the place of this process among several, as Slurm, Open MPI, MPICH and torchrun set them; see
+#'   [pjrt_distributed()] and [mpi_init()].
 #'
 #' `PJRT_TEST` is for the package's own tests.
 #'

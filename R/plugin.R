@@ -109,6 +109,8 @@ as_pjrt_plugin <- function(x) {
 
 #' Get plugin information
 #'
+#' `plugin_info()` describes a plugin: its versions, extensions and attributes.
+#'
 #' A portable program declares its version of StableHLO. If the plugin cannot read this version, [pjrt_compile()]
 #' rewrites the program with older operations. If an operation has no older form, the error names it.
 #'

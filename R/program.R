@@ -25,7 +25,7 @@
 #' `pjrt_error_invalid_input`:
 #' * unless exactly one of `src` and `path` is given, or if `src` is the name of a file.
 #' * if a file of `jax.export` contains a program that cannot be compiled alone; [pjrt_load_exported()] loads it.
-#' * if the program is empty or nested too deeply for a compiler.
+#' * if the program has no bytes, or is nested too deeply for a compiler.
 #' * for `"hlo"` if it is not an HLO module, or an optimized one, which would crash XLA.
 #' * for `types` with other values, with names that the program does not use, and if there is no type for a name within
 #'   `tensor<>` or `dense<>`.

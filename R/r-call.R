@@ -28,8 +28,8 @@
 #'
 #' Without `has_side_effect = true`, the compiler may remove, duplicate or reorder calls.
 #'
-#' Warnings and messages are shown at once. If handlers for them are around the wait, as of [withCallingHandlers()] or
-#' [suppressMessages()], these get them when the wait is over.
+#' Warnings and messages are shown at once. Handlers around the wait, such as those of [withCallingHandlers()] and
+#' [suppressMessages()], get them when the wait is over.
 #'
 #' Ctrl-C ends R's wait, not the program. A function that it interrupts runs again later, from its start: when R next
 #' waits for a result, or at [is_ready()]. To stop a program for good, remove its function; the program then fails.
@@ -39,8 +39,8 @@
 #' calls it. A child of a fork runs no functions for its parent.
 #'
 #' A program for several devices calls the function for each device. If a call fails, its results are zeros, so that no
-#' other device waits for it, and then the execution fails. XLA ends the process if a device waits 40 seconds for
-#' another one in a collective operation, so a function must be faster than that.
+#' other device waits for it, and then the execution fails. XLA ends the process if a device waits about a minute for
+#' another one in a collective operation, so a function must be faster than that; see [pjrt_execute_sharded()].
 #'
 #' Compiled programs that call R functions are not kept in the [cache][pjrt_cache] on disk. [pjrt_save_executable()]
 #' saves them; register the functions before you load them. Functions need row-major arrays, which is the default of

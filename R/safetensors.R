@@ -72,7 +72,7 @@
 #'   in a file. Default: a single file of any size.
 #' @return
 #' * `pjrt_load_safetensors()`: a named list of `PJRTBuffer`s, in the order of `names` or of the file; or a nested list,
-#'   see above. If the file has metadata, they are the attribute `"metadata"`, a named character vector.
+#'   see below. If the file has metadata, they are the attribute `"metadata"`, a named character vector.
 #' * `pjrt_save_safetensors()`: a string, the path to load from, invisibly: the file, or the index.
 #' * `safetensors_info()`: a data frame with a row for each tensor: `name`, `dtype` (the format's name for types that
 #'   PJRT lacks), `shape` (a list of integer vectors), `bytes`, `offset` (the position of the first byte in the file,

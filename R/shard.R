@@ -197,7 +197,9 @@ combine_arrays <- function(parts, dim) {
 
 check_dimension <- function(dim, dims, hints = NULL) {
   if (!is_whole_number(dim) || dim < 1 || dim > length(dims)) {
-    wanted <- if (length(dims) > 0L) paste("NULL or a number from 1 to", length(dims)) else "NULL for a scalar"
+    wanted <- switch(
+      min(length(dims), 2L) + 1L, "NULL for a scalar", "NULL or 1", paste("NULL or a number from 1 to", length(dims))
+    )
     abort_type("`dim` must be ", wanted, ", not ", given(dim), ".", hints = hints)
   }
 }

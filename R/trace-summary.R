@@ -10,7 +10,7 @@
 #' @param object,x A `PJRTTrace` from [pjrt_trace()], or its summary.
 #' @param ... Ignored.
 #' @return `summary()`: a list of class `summary.PJRTTrace`:
-#' * `seconds`: the length of the trace, and `dropped`: events beyond its limit
+#' * `seconds`: the length of the trace, `events`: their number, and `dropped`: events beyond its limit
 #' * `r`: a data frame of the time of R's main thread: `kind`, `seconds`, `share`
 #' * `devices`: a data frame: `device`, `runs`, `busy` (seconds), and `idle` (share of the trace)
 #' * `waits`: a data frame of the places where R waited, longest first: `call`, `file`, `line`, `times`, `seconds`

@@ -36,8 +36,8 @@ run_tests <- function(which = "tests") {
     Sys.setenv(PJRT_SOAK = "1")
   }
   results <- c(
-    run_chunks(chunks_of(files[!files$alone, ]), sessions = test_sessions()),
-    run_chunks(chunks_of(files[files$alone, ]), sessions = 1L)
+    run_files(files$name[!files$alone], sessions = test_sessions()),
+    run_files(files$name[files$alone], sessions = 1L)
   )
   note_seconds(results, keep = which != "soak")
   state <- vapply(results, test_state, "")
@@ -73,67 +73,78 @@ test_sessions <- function() {
   if (nzchar(given)) as.integer(given) else min(4L, max(1L, parallel::detectCores(), na.rm = TRUE))
 }
 
-# Splits the files into chunks for one session each: about 20 seconds in total, or one longer file.
-chunks_of <- function(files) {
-  unname(split(files$name, floor(cumsum(files$seconds) / 20)))
-}
-
-# Runs each chunk in a separate session, `sessions` at a time, and returns all results.
-run_chunks <- function(chunks, sessions) {
+# Runs these files in `sessions` at a time, in this order, and returns all results. A session takes one file after the
+# other until it is half a minute old, and another follows: a start takes a second, and old sessions hold much memory.
+run_files <- function(names, sessions) {
+  if (length(names) == 0L) {
+    return(list())
+  }
+  folder <- tempfile("files")
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
   running <- list()
   results <- list()
-  while (length(chunks) > 0L || length(running) > 0L) {
-    while (length(chunks) > 0L && length(running) < sessions) {
-      running <- c(running, list(start_chunk(chunks[[1L]])))
-      chunks <- chunks[-1L]
+  while (length(running) > 0L || !all(dir.exists(file.path(folder, names)))) {
+    while (length(running) < sessions && !all(dir.exists(file.path(folder, names)))) {
+      running <- c(running, list(start_session(folder, names)))
     }
     processx::poll(lapply(running, `[[`, "process"), 1000)
-    ended <- !vapply(running, function(chunk) chunk$process$is_alive(), NA)
-    results <- c(results, unlist(lapply(running[ended], end_chunk), recursive = FALSE))
+    ended <- !vapply(running, function(session) session$process$is_alive(), NA)
+    results <- c(results, unlist(lapply(running[ended], end_session, folder), recursive = FALSE))
     running <- running[!ended]
   }
   results
 }
 
-start_chunk <- function(names) {
-  chunk <- list(names = names, results = tempfile("results"), log = tempfile("log"))
-  chunk$process <- processx::process$new(
-    file.path(R.home("bin"), "Rscript"), c("--vanilla", "tools/test.R", "chunk", chunk$results, names),
-    stdout = chunk$log, stderr = "2>&1", env = c("current", NOT_CRAN = "true", PJRT_TEST = "1")
+start_session <- function(folder, names) {
+  session <- list(log = tempfile("log"))
+  session$process <- processx::process$new(
+    file.path(R.home("bin"), "Rscript"), c("--vanilla", "tools/test.R", "session", folder, names),
+    stdout = session$log, stderr = "2>&1", env = c("current", NOT_CRAN = "true", PJRT_TEST = "1")
   )
-  chunk
+  session
 }
 
-# Returns the results of a chunk. A session that died counts as one failure.
-end_chunk <- function(chunk) {
-  results <- if (file.exists(chunk$results)) readRDS(chunk$results)
-  died <- is.null(results) || !identical(chunk$process$get_exit_status(), 0L)
+# Returns the results of a session. If it died, that is one failure.
+end_session <- function(session, folder) {
+  pid <- sprintf("^%d$", session$process$get_pid())
+  own <- list.files(folder, pid, full.names = TRUE, recursive = TRUE)
+  is_done <- file.size(own) > 0
+  results <- unlist(lapply(own[is_done], readRDS), recursive = FALSE)
+  status <- session$process$get_exit_status()
+  died <- !identical(status, 0L)
   if (died || any(vapply(results, test_state, "") == "failed")) {
-    writeLines(readLines(chunk$log, warn = FALSE))
+    writeLines(readLines(session$log, warn = FALSE))
   }
   if (died) {
-    cat(
-      sprintf(
-        "FAILED: the session of %s ended with status %s\n", toString(chunk$names), chunk$process$get_exit_status()
-      )
-    )
+    file <- basename(dirname(own[!is_done]))
+    cat(sprintf("FAILED: the session of %s ended with status %s\n", toString(file), status))
     count(0L, 1L)
+    if (length(own) == 0L) stop("Sessions for tests do not start.")
   }
-  unlink(c(chunk$results, chunk$log))
+  unlink(session$log)
   results
 }
 
-# Runs test files in this session and saves their results.
-run_chunk <- function(file, names) {
-  results <- testthat::test_dir(
-    "tests/testthat",
-    filter = sprintf("^(%s)$", paste(names, collapse = "|")),
-    package = "pjrt",
-    load_package = "installed",
-    reporter = "check",
-    stop_on_failure = FALSE
-  )
-  saveRDS(unclass(results), file)
+# Runs the files that no other session has taken. The results of each are in a file whose name is the number of the
+# process, and which is empty before.
+run_session <- function(folder, names) {
+  for (name in names) {
+    taken <- file.path(folder, name)
+    if (!dir.create(taken, showWarnings = FALSE)) next
+    file <- file.path(taken, Sys.getpid())
+    file.create(file)
+    results <- testthat::test_dir(
+      "tests/testthat",
+      filter = sprintf("^%s$", name),
+      package = "pjrt",
+      load_package = "installed",
+      reporter = "check",
+      stop_on_failure = FALSE
+    )
+    saveRDS(unclass(results), file)
+    if (proc.time()[["elapsed"]] > 30) break
+  }
 }
 
 # Prints the files and the tests that took more than five seconds, and stores the times of all files for the next run
@@ -233,8 +244,8 @@ vignette_code <- function(vignette, folder) {
 }
 
 arguments <- commandArgs(trailingOnly = TRUE)
-if (arguments[[1L]] == "chunk") {
-  run_chunk(arguments[[2L]], arguments[-(1:2)])
+if (arguments[[1L]] == "session") {
+  run_session(arguments[[2L]], arguments[-(1:2)])
 } else {
   counts <- arguments[[2L]]
   switch(arguments[[1L]],

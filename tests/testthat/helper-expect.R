@@ -57,7 +57,9 @@ expect_na_warning <- function(object, dtype, count, first) {
     sprintf("%.0f missing values (the first is element %.0f)", count, first)
   }
   testthat::expect_length(warnings, 1L)
-  testthat::expect_match(warnings[1L], paste0(found, ". ", dtype, " has no missing values"), fixed = TRUE)
+  treated <- if (count == 1) "it as a number" else "them as numbers"
+  told <- paste0(found, ". ", dtype, " has no missing values: programs treat ", treated, ".")
+  testthat::expect_match(warnings[1L], told, fixed = TRUE)
   invisible(value)
 }
 

@@ -249,7 +249,7 @@ fn no_buffer(executable: &Executable, x: SEXP, index: usize) -> Failure {
         return handle::no_handle::<Buffer>(x, &argument);
     }
     let message = format!("{argument} must be a `PJRTBuffer`, not {}; create it with pjrt_buffer().", describe(x));
-    Failure(Error::new(Kind::InvalidInput, message))
+    Failure(Error::new(Kind::InvalidType, message))
 }
 
 /// The R objects of an execution's outputs, created before the outputs: one handle, or a list of handles.

@@ -328,7 +328,7 @@ fn fits(x: SEXP, dims: &[i64]) -> bool {
 fn no_array(executable: &Executable, index: usize, x: SEXP, hint: SEXP) -> Failure {
     let argument = executable.signature().argument(index);
     let error = Error::new(
-        Kind::InvalidInput,
+        Kind::InvalidType,
         format!("{argument} must be a `PJRTBuffer` or an R array of numbers, not {}.", describe(x)),
     );
     // SAFETY: the caller protects the string.

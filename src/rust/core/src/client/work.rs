@@ -96,8 +96,7 @@ impl Work {
 
     /// A lock on the work of a device against launches on several devices in between. On XLA's CPU client all devices
     /// share one thread pool, and a device there accepts 32 programs at a time. A part of a launch that waits for its
-    /// turn occupies a thread, and the other parts occupy theirs while they wait for it, so that no thread may be left
-    /// for the programs before.
+    /// turn occupies a thread, as do the parts that wait for it. Then no thread may be left for earlier programs.
     pub(crate) fn running(&self, device: usize) -> Option<&Running> {
         self.running.get(device)
     }

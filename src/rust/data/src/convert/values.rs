@@ -334,9 +334,8 @@ fn gathered(x: i64) -> f64 {
     }
 }
 
-/// The implementation for all floats, except how doubles and 64-bit integers convert, which doubles are certainly in range
-/// (at a first look), which are only rounded, below which size all whole numbers are certainly exact, and whether there is a
-/// NaN.
+/// The conversions of a float type. The arguments say how doubles and 64-bit integers convert, which doubles are certainly in
+/// range, which are only rounded, below which size whole numbers are exact, and whether the type has NaN.
 macro_rules! float {
     ($($t:ty, $x:ident => $encode:expr, plain $plain:expr, $element:ident fits $fits:expr,
        $whole:ident => $encode_whole:expr, exact below $exact:expr, nan $nan:literal;)*) => {$(
