@@ -183,8 +183,7 @@ made_for <- function(target) {
     "GPUs of NVIDIA" = "^(cu(_|solver|sparse|blas|dnn|fft|rand|da)|__cu)",
     "GPUs of AMD" = "^(hip|roc|miopen)",
     "GPUs" = "^(__gpu\\$|mosaic_gpu|triton)",
-    "TPUs" = "^tpu_|^LuDecomposition$",
-    "GPUs and TPUs, which have several kinds of memory" = "^annotate_device_placement$"
+    "TPUs" = "^tpu_|^LuDecomposition$"
   )
   names(patterns)[vapply(patterns, grepl, NA, target)]
 }

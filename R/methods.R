@@ -132,6 +132,12 @@ as.vector.PJRTBuffer <- function(x, mode = "any") {
   )
 }
 
+# The values; as doubles if integer64 cannot hold them.
+number_values <- function(x) {
+  values <- bare_values(x)
+  if (elt_type(x) == "ui64" && (anyNA(values) || any(values < 0))) rounded(values, "ui64") else values
+}
+
 # The doubles nearest to 64-bit integers. Unsigned ones of 2^63 and more are negative as integer64.
 rounded <- function(values, dtype) {
   doubles <- as.double(values)
@@ -245,7 +251,7 @@ dead_buffer <- function(x) {
 #' @rdname buffer-methods
 #' @export
 summary.PJRTBuffer <- function(object, ...) {
-  values <- summary(bare_values(object), ...)
+  values <- summary(number_values(object), ...)
   structure(values, class = c("summary.PJRTBuffer", class(values)), buffer = format(object))
 }
 

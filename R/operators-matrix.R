@@ -74,7 +74,7 @@ aperm.PJRTBuffer <- function(a, perm = NULL, resize = TRUE, ...) {
   }
   unknown <- value == -1
   rest <- length(x) / prod(value[!unknown])
-  if (any(unknown) && !isTRUE(rest == trunc(rest))) {
+  if (any(unknown) && !(is.finite(rest) && rest == trunc(rest))) {
     abort_input("The dimensions do not fit ", counted(length(x), "element"), ": no number fits for -1.")
   }
   value[unknown] <- rest

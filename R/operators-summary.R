@@ -9,6 +9,8 @@
 #' `range()` have the dtype of `x`. A float sum is as exact as its dtype: for `f32` about seven digits, where R sums in
 #' double precision.
 #'
+#' `mean()` divides the sum, and is infinite where the sum is.
+#'
 #' Missing values are NaN on a device, and numbers in integers. `na.rm = TRUE` leaves out what [as_array()] reads as
 #' `NA` or NaN: NaN, and the smallest number of `i32` and `i64`. With several arguments, the first must be a buffer.
 #' `range(x, finite = TRUE)` also leaves out infinite numbers.

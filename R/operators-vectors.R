@@ -14,7 +14,8 @@
 #' @param incomparables,na.rm,breaks As for R's functions. What computes on the device takes no `na.rm = TRUE`.
 #' @param ... Further arguments of R's functions, such as `times`, `each` and `length.out` of `rep()`.
 #' @return A `PJRTBuffer`, or what R's function returns. `which.max()` and `which.min()` return an `i32`: the number of
-#'   the first element from 1, or `NA` if all are NaN.
+#'   the first element from 1, or `NA` if all are NaN. `var()`, `cov()` and `cor()` of floats narrower than `f32` return
+#'   `f32`, and NaN where R returns `NA`.
 #' @section Errors:
 #' The errors of [operators].
 #' @seealso [operators], [summaries], [matrices]
@@ -34,7 +35,9 @@ NULL
 #' @rdname vectors
 #' @export
 rep.PJRTBuffer <- function(x, ...) {
-  taken(x, rep(seq_along(x), ...), drop = FALSE)
+  positions <- seq_along(x)
+  chosen <- tryCatch(rep(positions, ...), error = function(e) abort_operator("`rep()`: ", conditionMessage(e), "."))
+  taken(x, chosen, drop = FALSE)
 }
 
 #' @rdname vectors
@@ -53,14 +56,14 @@ duplicated.PJRTBuffer <- function(x, incomparables = FALSE, ...) {
 #' @importFrom stats median
 #' @export
 median.PJRTBuffer <- function(x, na.rm = FALSE, ...) {
-  median(bare_values(x), na.rm, ...)
+  median(number_values(x), na.rm, ...)
 }
 
 #' @rdname vectors
 #' @importFrom stats quantile
 #' @export
 quantile.PJRTBuffer <- function(x, ...) {
-  quantile(bare_values(x), ...)
+  quantile(number_values(x), ...)
 }
 
 #' @rdname vectors
@@ -78,11 +81,15 @@ diff.PJRTBuffer <- function(x, ...) {
   if (!inherits(values, "integer64")) {
     return(diff(if (length(dim(values)) > 1L) values else bare_values(x), ...))
   }
-  if (elt_type(x) == "ui64" && (anyNA(values) || any(values < 0))) {
-    # beyond integer64
-    return(diff(array(as.double(x), shape(x)), ...))
+  numbers <- number_values(x)
+  is_long <- inherits(numbers, "integer64") && !0L %in% dim(values)
+  if (length(dim(values)) < 2L) {
+    diff(numbers, ...)
+  } else if (is_long) {
+    long_diff(values, ...)
+  } else {
+    diff(array(as.double(numbers), dim(values)), ...)
   }
-  if (length(dim(values)) == 2L) long_diff(values, ...) else diff(bare_values(x), ...)
 }
 
 # The differences in a matrix of integer64, for which bit64 has no method.
@@ -130,9 +137,11 @@ exact_text <- function(x) {
   if (is.logical(values)) {
     values <- as.integer(values)
   }
-  is_whole <- is.double(values) & !inherits(values, "integer64") & is.finite(values) & values == trunc(values)
   text <- as.character(values)
-  text[is_whole] <- sprintf("%.0f", as.double(values[is_whole]))
+  if (is.double(values) && !inherits(values, "integer64")) {
+    is_whole <- is.finite(values) & values == trunc(values)
+    text[is_whole] <- sprintf("%.0f", values[is_whole])
+  }
   text
 }
 
@@ -223,33 +232,67 @@ parallel_extreme <- function(name, ..., na.rm) {
 # The variance or covariance of vectors, or of the columns of matrices; or their correlation.
 covariance <- function(name, x, y, ...) {
   check_unused(...)
+  check_numbers(name, x)
+  if (!is.null(y)) check_numbers(name, y)
   y <- y %||% x
   ranks <- c(length(dim(x)), length(dim(y)))
   if (any(ranks > 2L)) {
     abort_operator("`", name, "()` takes vectors and matrices.", class = "shape_mismatch")
   }
+  rows <- c(NROW(x), NROW(y))
+  if (rows[[1L]] != rows[[2L]]) {
+    abort_operator("`", name, "()` takes arrays with as many rows: got ", toString(rows), ".", class = "shape_mismatch")
+  }
   are_matrices <- any(ranks == 2L)
   x <- centred(x, are_matrices)
   y <- centred(y, are_matrices)
+  if (name == "cor") {
+    x <- scaled(x)
+    y <- scaled(y)
+  }
   both <- if (are_matrices) crossprod(x, y) else sum(x * y)
   if (name != "cor") {
-    return(both / (dim(x)[[1L]] - 1))
+    # NaN for fewer than two rows
+    return(both / max(rows[[1L]] - 1, 0))
   }
-  if (are_matrices) {
+  both <- if (are_matrices) {
     both / crossprod(t(sqrt(colSums(x^2))), t(sqrt(colSums(y^2))))
   } else {
     both / (sqrt(sum(x^2)) * sqrt(sum(y^2)))
   }
+  # rounding may lead beyond
+  .Call(ffi_operator_2, "pmax", .Call(ffi_operator_2, "pmin", both, 1), -1)
 }
 
-# The values without the mean of their column; a vector may be a column.
+check_numbers <- function(name, x) {
+  is_real <- if (is_buffer(x)) !grepl("^c[0-9]", elt_type(x)) else (is.numeric(x) || is.logical(x)) && !is.object(x)
+  if (!is_real) {
+    given <- if (is_buffer(x)) as.character(elt_type(x)) else given(x)
+    abort_operator("`", name, "()` takes buffers and arrays of real numbers, not ", given, ".", class = "invalid_type")
+  }
+}
+
+# The values without the mean of their column; a vector may be a column. Sums in narrow floats would overflow.
 centred <- function(x, is_column) {
+  if (is_buffer(x) && grepl("^(f16|bf16|f8|f4)", elt_type(x))) {
+    x <- .Call(ffi_operator_2, "+", x, pjrt_scalar(0, "f32", device = device(x)))
+  }
   if (length(dim(x)) != 2L) {
     x <- x - mean(x)
     dim(x) <- c(length(x), if (is_column) 1L)
     return(x)
   }
-  means <- rep(colMeans(x), each = dim(x)[[1L]])
-  dim(means) <- dim(x)
-  x - means
+  x - each_row(colMeans(x), dim(x))
+}
+
+# Columns whose typical size is 1, so that their squares neither overflow nor vanish. Constant columns become NaN.
+scaled <- function(x) {
+  if (length(dim(x)) != 2L) x / mean(abs(x)) else x / each_row(colMeans(abs(x)), dim(x))
+}
+
+# A matrix with these values in each row.
+each_row <- function(values, dim) {
+  values <- rep(values, each = dim[[1L]])
+  dim(values) <- dim
+  values
 }

@@ -56,7 +56,8 @@
 #' * the default float for `/`, `^` and functions such as `sqrt()` and `exp()`, if the common dtype is an integer or
 #'   `pred`; otherwise the common dtype.
 #' * the dtype of `x` for `abs()`, `sign()`, `floor()`, `ceiling()`, `trunc()`, `round()` and, of integers, `signif()`,
-#'   or `i32` if that is `pred`. `abs()` of complex numbers has the real dtype.
+#'   or `i32` if that is `pred`. `abs()` of complex numbers has the real dtype. Where `round()` and `signif()` of
+#'   integers would exceed the dtype, they return the next smaller multiple.
 #'
 #' `%%` has the sign of the divisor, and `%/%` rounds down, as in R. Divisions by zero return NaN for floats, the
 #' smallest number for `i32` and `i64`, which R reads as `NA`, and 0 for other integers.
@@ -189,7 +190,9 @@ to_multiple <- function(x, unit) {
   rest <- x - count * unit
   half <- unit %/% 2
   is_up <- rest > half | (rest == half & rest > 0L & count %% 2L != 0L)
-  (count + is_up) * unit
+  nearest <- (count + is_up) * unit
+  # a multiple that does not fit has wrapped around: the next one towards zero
+  (count + is_up - (is_up & nearest < x) + (!is_up & nearest > x)) * unit
 }
 
 base_of <- function(base = exp(1)) {

@@ -64,7 +64,8 @@
 #'   (3); read when the plugin is loaded. Default: 3, or 0 when verbose.
 #' * `XLA_FLAGS`: XLA's own options, read when the first client is created; an unknown option ends the process.
 #'   [pjrt_compile_options()] sets options for a single program.
-#' * `NPROC`: the number of threads of XLA's CPU client, if neither `threads` nor `PJRT_CPU_THREADS` is set.
+#' * `PJRT_NPROC`, `NPROC`: the number of threads of XLA's CPU client, at most 4096. `threads` and `PJRT_CPU_THREADS`
+#'   come before `NPROC`; some plugins read `PJRT_NPROC` first.
 #' * `R_USER_CACHE_DIR`, `XDG_CACHE_HOME`: the folder of R's user caches, including this package's unless
 #'   `PJRT_CACHE_DIR` is set. Default: see [tools::R_user_dir()].
 #' * `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`: proxies for downloads. Default: the system's.

@@ -138,6 +138,13 @@ test_that("as_array_async() accepts only buffers", {
   expect_refused(as_array_async(1), "invalid_input", "`x` must be a `PJRTBuffer`")
 })
 
+test_that("a promise restored from a file raises an error", {
+  promise <- unserialize(serialize(as_array_async(pjrt_buffer(1:3)), NULL))
+  for (use in list(value, await, is_ready, as_array)) {
+    expect_refused(use(promise), "invalid_pointer", "`x` is a null pointer: a `PJRTArrayPromise`")
+  }
+})
+
 test_that("every dispatch mode returns the same results", {
   for (mode in c("auto", "inline", "thread")) {
     withr::local_options(pjrt.dispatch = mode)

@@ -337,6 +337,29 @@ test_that("an unusable cache folder does not fail a compile and is reported with
   expect_identical(pjrt_cache_info()$entries, 0)
 })
 
+test_that("a limit on the size of files does not fail a compile or an operator", {
+  skip_on_os("windows")
+  dir <- local_cache()
+  script <- withr::local_tempfile(fileext = ".R")
+  writeLines(deparse(bquote({
+    library(pjrt)
+    x <- pjrt_buffer(c(1, 4))
+    for (place in c("inside", "apart")) {
+      options(pjrt.compile = place)
+      times <- pjrt_compile(pjrt_program(.(times_program(23))))
+      cat(as_array(pjrt_execute(times, x)), as_array(x * 3 + sqrt(x)), pjrt_cache_info()$entries, "\n")
+    }
+  })), script)
+  # the compiler's log is a file, too
+  withr::local_envvar(
+    R_LIBS = paste(.libPaths(), collapse = ":"), TF_CPP_MIN_LOG_LEVEL = "0", TF_CPP_MAX_VLOG_LEVEL = "1"
+  )
+  limited <- sprintf("ulimit -f 1; exec '%s' --vanilla '%s'", rscript(), script)
+  out <- system2("sh", c("-c", shQuote(limited)), stdout = TRUE, stderr = FALSE)
+  expect_identical(out, rep("23 92 4 14 0 ", 2L))
+  expect_identical(entry_files(dir), character())
+})
+
 test_that("a cache folder with an invalid name does not fail a compile", {
   skip_on_os("windows")
   withr::local_envvar(PJRT_CACHE = "1", R_USER_CACHE_DIR = "no/such/caf\xe9")

@@ -128,6 +128,21 @@ test_that("PJRT_CPU_THREADS sets the number of threads and an option overrides i
   }
 })
 
+test_that("XLA's own variables cannot ask for too many threads", {
+  withr::local_envvar(PJRT_CPU_THREADS = NA, PJRT_NPROC = NA)
+  for (name in c("NPROC", "PJRT_NPROC")) {
+    withr::local_envvar(structure("4097", names = name))
+    expect_refused(
+      new_client(pjrt_plugin("cpu")), "invalid_value",
+      paste("The environment variable", name, "must be a whole number up to 4096, not 4097.")
+    )
+    withr::local_envvar(structure(NA, names = name))
+  }
+  # `threads` comes before it
+  withr::local_envvar(NPROC = "20000")
+  expect_s3_class(new_client(pjrt_plugin("cpu"), list(threads = 1L)), "PJRTClient")
+})
+
 test_that("creating a client does not change the environment, even if it fails", {
   for (before in c(NA, "7")) {
     withr::local_envvar(NPROC = before)

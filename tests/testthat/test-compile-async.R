@@ -112,7 +112,9 @@ test_that("dropping promises of executables is safe", {
 
 test_that("a promise restored from a file raises an error", {
   promise <- unserialize(serialize(compile_async(unary_program("f32")), NULL))
-  for (use in list(value, await, is_ready)) expect_refused(use(promise), "invalid_pointer", "null pointer")
+  for (use in list(value, await, is_ready)) {
+    expect_refused(use(promise), "invalid_pointer", "`x` is a null pointer: a `PJRTExecutablePromise`")
+  }
 })
 
 test_that("Ctrl-C ends a wait for the compiler and leaves everything usable", {

@@ -122,12 +122,14 @@ test_that("a program without a handler is refused by a message that says what to
 test_that("the message for a function of another device's programs names the device", {
   devices <- c(
     cusolver_potrf_ffi = "GPUs of NVIDIA.", hipsolver_geqrf_ffi = "GPUs of AMD.", mosaic_gpu_v2 = "GPUs.",
-    tpu_custom_call = "TPUs.", annotate_device_placement = "GPUs and TPUs, which"
+    tpu_custom_call = "TPUs."
   )
   for (target in names(devices)) {
     error <- expect_refused(compile(calling_program(target)), "not_found", "no handler of that name")
     expect_match(conditionMessage(error), paste("a function for", devices[[target]]), fixed = TRUE)
   }
+  error <- expect_refused(compile(calling_program("annotate_device_placement")), "not_found", "no handler of that name")
+  expect_match(conditionMessage(error), "Export the program without `memory_kind`", fixed = TRUE)
   error <- expect_refused(compile(calling_program("custom_fn")), "not_found", "no handler of that name")
   expect_no_match(conditionMessage(error), "looks like", fixed = TRUE)
 })

@@ -284,6 +284,10 @@ test_that("invalid arguments of a call are refused with their place", {
   refused(list(1, c(1, 2)), "[[2]]", expected("numeric", 2))
   refused(list(x = integer()), "x", expected("integer", 0))
   for (value in list(NA, NA_integer_, NA_real_)) refused(list(x = value), "x", expected(class(value)))
+  for (value in list(NA_real_, "a", 1i)) {
+    error <- expect_refused(dispatch(d$dispatcher, list(value)), "invalid_input")
+    expect_match(conditionMessage(error), "must be a real number or a logical value, and not NA", fixed = TRUE)
+  }
   refused(list(x = sum), "x", expected("function"))
   refused(list(x = factor("a")), "x", expected("factor"))
   refused(list(x = bit64::as.integer64(1)), "x", expected("integer64"))

@@ -193,3 +193,23 @@ test_that("exported functions, functions and steps print trees of names", {
   expect_snapshot(pjrt_step(tree_export("flax-step")))
   expect_snapshot(pjrt_function(tree_export("containers")))
 })
+
+test_that("an argument that is not used does not take the name of another one", {
+  f <- pjrt_function(tree_export("numbered"), as = "array")
+  expect_identical(names(formals(f)), c("x1_1", "x1", "..."))
+  expect_identical(as.vector(f(c(1, 1, 1), x1 = c(5, 6, 7))), c(10, 12, 14))
+  expect_identical(as.vector(f(x1 = c(5, 6, 7))), c(10, 12, 14))
+})
+
+test_that("keys that are equal in other spellings stand for different arrays", {
+  f <- pjrt_function(tree_export("spellings"), as = "array")
+  parts <- list(
+    x = 1, `x'` = 2, a.b = 3, a = list(b = 4), `"` = 5, `%c` = 6, l = list(7), `l[0]` = 8, s = 1000, s. = 9
+  )
+  expected <- 1 + 2 * 2 + 4 * 3 + 8 * 4 + 16 * 5 + 32 * 6 + 64 * 7 + 128 * 8 + 256 * 9
+  expect_identical(as.vector(f(parts)), expected)
+  expect_identical(as.vector(f(rev(parts))), expected)
+  # not the array of another key
+  expect_error(f(parts[names(parts) != "s."]), "There is no value for `d$s.`", fixed = TRUE, class = "pjrt_error")
+  expect_error(f(parts[names(parts) != "a"]), "There is no value for `d$a$b`", fixed = TRUE, class = "pjrt_error")
+})

@@ -378,6 +378,9 @@ test_that("pjrt_function() refuses what is not a program", {
   for (bad in list("a", c("a", "a"), c("a", NA), c("a", ""), c("a", "b.c"), c("...", "b"), 1:2)) {
     expect_refused(pjrt_function(add, arguments = bad), "invalid_input", "`arguments` must be")
   }
+  expect_refused(pjrt_function(add, arguments = c(NA, "b")), "invalid_type", "must be names, and not NA")
+  expect_refused(pjrt_function(add, arguments = c("...", "b")), "invalid_value", "brackets: got `...`.")
+  expect_refused(pjrt_function(add, arguments = c("a", "a")), "invalid_value", "brackets: got `a`.")
 })
 
 test_that("functions print their signature, also without their program", {

@@ -206,7 +206,7 @@ test_that("other files and damaged ones are refused", {
     expect_refused(pjrt_load_npy(path), "npy_invalid", "is not a valid file of NumPy")
   }
   writeBin(c(sound, as.raw(1)), path)
-  expect_refused(pjrt_load_npy(path), "npy_invalid", "there are 1 bytes after its array")
+  expect_refused(pjrt_load_npy(path), "npy_invalid", "it has 1 byte after its array")
   writeBin(charToRaw("PK\003\004 and no archive"), path)
   expect_refused(pjrt_load_npy(path), "npy_invalid", "its directory is damaged")
   expect_refused(pjrt_load_npy(system.file("models", "iris.safetensors", package = "pjrt")), "npy_invalid")

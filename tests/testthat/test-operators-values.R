@@ -256,6 +256,22 @@ test_that("round() and signif() of integers return integers, exactly", {
     }
   }
   expect_refused(round(long, -19), "operator", "its numbers would not fit")
+  # what does not fit is rounded towards zero
+  most <- .Machine$integer.max
+  expect_identical(as_array(round(pjrt_buffer(c(most, -most)), -1)), array(c(2147483640L, -2147483640L)))
+  expect_identical(as_array(signif(pjrt_buffer(c(most, -most)), 3)), array(c(2140000000L, -2140000000L)))
+  expect_identical(as.integer(signif(pjrt_buffer(c(255L, 249L), "ui8"), 1)), c(200L, 200L))
+  expect_identical(as.integer(round(pjrt_buffer(c(-128L, 127L, -125L), "i8"), -1)), c(-120L, 120L, -120L))
+  expect_identical(as.integer(round(pjrt_buffer(-128L, "i8"), 0)), -128L)
+})
+
+test_that("a power of 0, and each power of 1, is 1", {
+  x <- c(NA, NaN, Inf, -2, 0, 1)
+  for (dtype in c("f64", "f32", "f16")) {
+    buffer <- suppressWarnings(pjrt_buffer(x, dtype))
+    expect_identical(as.double(buffer^0), x^0)
+    expect_identical(as.double(1^buffer), 1^x)
+  }
 })
 
 test_that("digits are rounded, as in R", {

@@ -15,6 +15,7 @@ test_that("positions, repetitions and extremes are computed on the device", {
   expect_identical(as_array(attached("pmax")(x, 2)), array(pmax(values, 2)))
   expect_identical(as_array(attached("pmin")(2, x, f64(c(0, 5, 5, 5)))), array(pmin(2, values, c(0, 5, 5, 5))))
   expect_refused(attached("pmax")(x, 2, na.rm = TRUE), "operator", "`pmax()` of buffers needs `na.rm = FALSE`")
+  expect_refused(rep(x, -1), "operator", "invalid 'times' argument")
 })
 
 test_that("variances, covariances and correlations are R's", {
@@ -33,6 +34,57 @@ test_that("variances, covariances and correlations are R's", {
   expect_equal(sd(f64(values)), sd(values))
   expect_refused(attached("var")(f64(array(1, c(1, 1, 1)))), "operator", "`var()` takes vectors and matrices")
   expect_refused(attached("cor")(f64(values), f64(y), method = "spearman"), "invalid_input", "Unused arguments: method")
+})
+
+test_that("variances and correlations of very large, small and narrow numbers are right, and others are refused", {
+  var <- attached("var")
+  cov <- attached("cov")
+  cor <- attached("cor")
+  a <- c(1, 2, 3, 4)
+  b <- c(1, 2, 3, 5)
+  for (scale in c(1e-25, 1, 1e20)) {
+    expect_equal(as_array(cor(pjrt_buffer(a * scale), pjrt_buffer(b * scale))), stats::cor(a, b), tolerance = 1e-6)
+    m <- cbind(a, b) * scale
+    expect_equal(as_array(cor(pjrt_buffer(m))), unname(stats::cor(m)), tolerance = 1e-6)
+  }
+  narrow <- lapply(list(a, b), function(x) pjrt_buffer(x * 1000, "f16"))
+  expect_equal(as_array(cor(narrow[[1]], narrow[[2]])), stats::cor(a, b), tolerance = 1e-6)
+  wide <- rep(c(0, 200), 20)
+  expect_equal(as_array(var(pjrt_buffer(wide, "f16"))), stats::var(wide), tolerance = 1e-6)
+  expect_equal(as_array(var(pjrt_buffer(rep(c(0, 2), 5e4), "f16"))), 1, tolerance = 1e-4)
+  set.seed(1)
+  for (i in 1:20) {
+    x <- pjrt_buffer(rnorm(300))
+    expect_lte(as_array(cor(x, 2 * x)), 1)
+    expect_gte(as_array(cor(x, -2 * x)), -1)
+  }
+  # R has NA
+  expect_identical(as_array(var(f64(numeric()))), NaN)
+  expect_identical(as_array(var(f64(1))), NaN)
+  expect_identical(as_array(cor(f64(c(2, 2, 2)), 1:3)), NaN)
+  expect_refused(cov(f64(1:3), 5), "shape_mismatch", "with as many rows: got 3, 1")
+  expect_refused(var(pjrt_buffer(c(1i, 2i))), "operator", "arrays of real numbers, not c64")
+  for (bad in list(letters[1:3], factor(1:3), list(1, 2, 3), Sys.Date() + 0:2)) {
+    expect_refused(cov(f64(1:3), bad), "invalid_type", "takes buffers and arrays of real numbers")
+  }
+})
+
+test_that("unsigned numbers beyond R's integers keep their order", {
+  u <- pjrt_buffer(bit64::as.integer64(c("1", "2", "-1")), "ui64")
+  expect_identical(median(u), 2)
+  expect_identical(unname(quantile(u, c(0, 1))), c(1, 2^64))
+  expect_identical(c(unclass(summary(u)))[["Max."]], 2^64)
+  expect_identical(diff(u), c(1, 2^64 - 2))
+  expect_identical(diff(pjrt_empty("i64", c(2, 0))), matrix(numeric(), 1, 0))
+})
+
+test_that("long integers are looked up among values of every type", {
+  w <- pjrt_buffer(bit64::as.integer64("9007199254740993"))
+  for (other in list(NULL, "a", as.raw(1), factor("a"), 1i, list(1), 9007199254740992, TRUE)) {
+    expect_false(attached("%in%")(w, other))
+  }
+  expect_true(attached("%in%")(w, "9007199254740993"))
+  expect_identical(attached("match")("a", w), NA_integer_)
 })
 
 test_that("other functions of vectors read the buffer", {

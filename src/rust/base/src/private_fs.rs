@@ -1,7 +1,7 @@
 //! Files and folders that others may read, but only this user or the system may write.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -39,6 +39,26 @@ pub fn open_file(path: &Path) -> io::Result<File> {
     options.read(true).write(true).create(true).truncate(false);
     set_mode(&mut options, 0o644);
     options.open(path)
+}
+
+/// Writes to a regular file. A file beyond the process's limit (`ulimit -f`) is an error as on a full disk: the system would
+/// also send a signal, which ends R.
+pub fn write_all(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    #[cfg(unix)]
+    check_limit(file, bytes.len())?;
+    file.write_all(bytes)
+}
+
+#[cfg(unix)]
+fn check_limit(file: &mut File, more: usize) -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: fills the struct.
+    let is_told = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) == 0 };
+    let is_limited = is_told && limit.rlim_cur != libc::RLIM_INFINITY;
+    if is_limited && io::Seek::stream_position(file)?.saturating_add(more as u64) > limit.rlim_cur {
+        return Err(io::Error::from_raw_os_error(libc::EFBIG));
+    }
+    Ok(())
 }
 
 /// Closes a file; some systems report a full disk only then.

@@ -1,5 +1,6 @@
 //! Memory: whether enough is free before a large allocation, and sizes as text.
 
+use crate::counted::counted;
 use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 
 /// Checks that so many bytes can be allocated at once, for work that would end the process without them.
@@ -66,7 +67,7 @@ pub fn available_memory() -> Option<usize> {
 
 /// A number of bytes as text for people.
 pub fn size(bytes: usize) -> String {
-    const UNITS: [&str; 7] = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"];
+    const UNITS: [&str; 7] = ["", "kB", "MB", "GB", "TB", "PB", "EB"];
     let mut value = bytes as f64;
     let mut unit = 0;
     while value >= 999.95 && unit + 1 < UNITS.len() {
@@ -74,7 +75,7 @@ pub fn size(bytes: usize) -> String {
         unit += 1;
     }
     if unit == 0 {
-        format!("{bytes} {}", UNITS[0])
+        counted(bytes, "byte")
     } else {
         format!("{value:.1} {}", UNITS[unit])
     }

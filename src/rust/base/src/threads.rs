@@ -7,10 +7,36 @@ use std::thread::Builder;
 /// A limit above this leaves room for any plugin.
 const MANY: u64 = 4096;
 
+/// The variables with the number of threads of XLA's client. The first one with a number counts.
+const VARIABLES: [&str; 2] = ["PJRT_NPROC", "NPROC"];
+
+/// The number of threads that XLA's client is to have, with the variable that says so.
+fn of_variable() -> Option<(&'static str, usize)> {
+    let number = |name| std::env::var(name).ok()?.trim().parse().ok();
+    VARIABLES.into_iter().find_map(|name| Some((name, number(name)?)))
+}
+
+/// The number of threads that the user's variables give XLA's client.
+pub fn given() -> Option<usize> {
+    of_variable().map(|(_, count)| count)
+}
+
+/// Refuses more threads than a client can use: XLA starts any number, which may take all of the machine.
+///
+/// # Errors
+/// `InvalidInput`.
+pub fn check_given() -> Result<()> {
+    match of_variable() {
+        Some((name, count)) if count as u64 > MANY => {
+            bail!(InvalidInput, "The environment variable {name} must be a whole number up to {MANY}, not {count}.")
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The threads that XLA's client for CPUs starts: two pools as large as the number of processors, and others for the compiler.
 pub fn of_client() -> usize {
-    let threads = std::env::var("NPROC").ok().and_then(|count| count.trim().parse().ok());
-    3 * threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).min(1024) + 4
+    3 * given().unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).min(1024) + 4
 }
 
 /// Checks that so many threads can start, where their number is limited: starts them, and ends them.

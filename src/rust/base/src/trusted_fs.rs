@@ -3,7 +3,7 @@
 
 use crate::private_fs::{self, temporary};
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::Path;
 
 /// Creates a folder and its parents. Others may read it, but not write to it.
@@ -54,8 +54,8 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let draft = temporary(folder);
     let mut file = private_fs::create_file(&draft, false)?;
-    let written =
-        file.write_all(content).and_then(|()| private_fs::close(file)).and_then(|()| fs::rename(&draft, path));
+    let written = private_fs::write_all(&mut file, content);
+    let written = written.and_then(|()| private_fs::close(file)).and_then(|()| fs::rename(&draft, path));
     if written.is_err() {
         // If this fails, too, the file is removed later with other leftovers.
         let _ = fs::remove_file(&draft);

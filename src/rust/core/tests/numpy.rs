@@ -105,7 +105,7 @@ fn an_invalid_file_is_refused_with_the_reason() {
     refused(&sound[..9], Kind::NpyInvalid, "truncated");
     refused(&sound[..70], Kind::NpyInvalid, "truncated");
     refused(&sound[..sound.len() - 1], Kind::NpyInvalid, "declares 12 bytes of data, but it has 11");
-    refused(&[&sound[..], b"x"].concat(), Kind::NpyInvalid, "1 bytes after its array");
+    refused(&[&sound[..], b"x"].concat(), Kind::NpyInvalid, "1 byte after its array");
     refused(&npy("|O", false, "(3,)", b"\x80\x04."), Kind::UnsupportedDtype, "a pickle, which only Python can read");
     refused(&npy("<U2", false, "(1,)", &[0; 8]), Kind::UnsupportedDtype, "text");
     refused(&npy("|V3", false, "(1,)", &[0; 3]), Kind::InvalidInput, "are not of type bf16");

@@ -303,7 +303,7 @@ impl Tree {
     }
 
     /// The paths of all leaves, in which `add` appends a step: the name of an element, or else its position from 0.
-    pub(crate) fn paths_by(&self, add: impl Fn(&mut String, &str, usize)) -> Vec<String> {
+    pub fn paths_by(&self, add: impl Fn(&mut String, &str, usize)) -> Vec<String> {
         self.paths_where(|node| node.kind == Kind::Leaf, add)
     }
 

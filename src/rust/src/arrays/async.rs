@@ -10,6 +10,7 @@ use extendr_ffi::SEXP;
 use pjrt_base::callbacks;
 use pjrt_core::buffer::read::Transfer;
 use pjrt_data::dtype::HostType;
+use std::ffi::CStr;
 
 /// A transfer and what it brings.
 pub struct Promise {
@@ -17,7 +18,7 @@ pub struct Promise {
     host_type: HostType,
 }
 
-owned!(Promise, c"PJRTTransfer");
+owned!(Promise, c"PJRTTransfer", const SHOWN: &'static CStr = c"PJRTArrayPromise";);
 
 /// `buffer_await(buffer)`: waits for the buffer's content.
 pub fn buffer_await(buffer: SEXP) -> Result<SEXP> {
@@ -44,12 +45,12 @@ pub fn transfer_start(buffer: SEXP, int64: SEXP) -> Result<SEXP> {
 /// `transfer_is_ready(transfer)`: whether it is done.
 pub fn transfer_is_ready(transfer: SEXP) -> Result<SEXP> {
     callbacks::serve()?;
-    Ok(sexp::new_flag(handle::get::<Promise>(transfer, "transfer")?.transfer.is_ready()?))
+    Ok(sexp::new_flag(handle::get::<Promise>(transfer, "x")?.transfer.is_ready()?))
 }
 
 /// `transfer_value(transfer)`: waits for it and gives the R array.
 pub fn transfer_value(transfer: SEXP) -> Result<SEXP> {
-    let promise: &Promise = handle::get(transfer, "transfer")?;
+    let promise: &Promise = handle::get(transfer, "x")?;
     let arrived = promise.transfer.wait()?;
     let array = Protected::new(transfer::new_array(arrived.spec(), promise.host_type)?);
     transfer::fill(array.sexp(), arrived.spec(), promise.host_type, false, &arrived.view())?;

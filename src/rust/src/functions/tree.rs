@@ -36,6 +36,11 @@ pub fn tree_take_apart(x: SEXP) -> Result<SEXP> {
     }))
 }
 
+/// As in "1 leaf" and "2 leaves".
+pub fn leaves_in_words(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "leaf" } else { "leaves" })
+}
+
 /// `tree_unflatten(tree, leaves)`: the nested list.
 pub fn tree_unflatten(tree: SEXP, leaves: SEXP) -> Result<SEXP> {
     let size = get(tree, "tree")?.size();
@@ -44,7 +49,7 @@ pub fn tree_unflatten(tree: SEXP, leaves: SEXP) -> Result<SEXP> {
     }
     let got = sexp::len(leaves);
     if got != size {
-        bail!(InvalidInput, "unflatten(): got {got} leaves but the tree has {size}.");
+        bail!(InvalidInput, "unflatten(): got {} but the tree has {size}.", leaves_in_words(got));
     }
     let mut next = 0;
     assemble(tree, "tree", || {

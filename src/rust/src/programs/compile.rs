@@ -15,10 +15,11 @@ use pjrt_core::executable::execute::Dispatch;
 use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::{Client, Compiling, Device};
 use pjrt_program::program::Program;
+use std::ffi::CStr;
 use std::path::Path;
 use std::time::Duration;
 
-owned!(Compiling, c"PJRTCompiling", const ARGUMENT: &'static str = "promise";);
+owned!(Compiling, c"PJRTCompiling", const SHOWN: &'static CStr = c"PJRTExecutablePromise";);
 
 /// Compiles a program for a list of devices. If it is empty, for those of the options on the default device's client.
 /// Waits on R's thread, which checks for interrupts, while another thread compiles.

@@ -26,6 +26,8 @@ use std::thread::LocalKey;
 pub trait Owned: Sized + 'static {
     /// The handle's class in R.
     const CLASS: &'static CStr;
+    /// The class of the R objects around its handles, for messages.
+    const SHOWN: &'static CStr = Self::CLASS;
     /// A class that it inherits from.
     const PARENT_CLASS: Option<&'static CStr> = None;
     /// What messages call an argument of typed routines that must be one.
@@ -276,12 +278,12 @@ pub fn is_plain<T: Owned>(x: SEXP) -> bool {
 /// The error for an argument that is not a handle of this type.
 #[cold]
 pub fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
-    not_of_class(x, argument, T::CLASS, T::IS_SENT)
+    not_of_class(x, argument, T::CLASS, T::SHOWN, T::IS_SENT)
 }
 
 /// What needs no type, compiled once.
-fn not_of_class(x: SEXP, argument: &str, wanted: &CStr, is_sent: bool) -> Failure {
-    let class = wanted.to_string_lossy();
+fn not_of_class(x: SEXP, argument: &str, wanted: &CStr, shown: &CStr, is_sent: bool) -> Failure {
+    let class = shown.to_string_lossy();
     if wanted == c"PJRTLoadedExecutable" && sexp::inherits(x, c"PJRTExecutable") {
         let message =
             format!("{argument} is not loaded: it was compiled for a topology, whose devices may be elsewhere.");

@@ -10,6 +10,7 @@ use crate::client::retry::with_retry;
 use crate::host::array::{HostArray, HostContent, HostOrder, HostPieces};
 use crate::host::memory::HostMemory;
 use crate::runtime::event::Event;
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process::check_interrupt_sometimes;
 use pjrt_base::trace::{self, Activity};
@@ -595,10 +596,11 @@ fn check_bytes(len: usize, spec: &Spec) -> Result<()> {
         let dims: Vec<_> = spec.dims.iter().map(i64::to_string).collect();
         bail!(
             InvalidInput,
-            "Raw data has {len} bytes, but dtype \"{}\" with shape ({}) requires {} bytes.",
+            "Raw data has {}, but dtype \"{}\" with shape ({}) requires {}.",
+            counted(len, "byte"),
             spec.dtype,
             dims.join(", "),
-            spec.bytes()
+            counted(spec.bytes(), "byte")
         );
     }
     Ok(())

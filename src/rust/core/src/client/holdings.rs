@@ -59,8 +59,8 @@ mod tests {
 
     #[test]
     fn sizes_are_read_by_people() {
-        let said: Vec<_> = [0, 999, 1000, 999_949, 999_950, 1_500_000_000, usize::MAX].map(size).into();
-        assert_eq!(said, ["0 bytes", "999 bytes", "1.0 kB", "999.9 kB", "1.0 MB", "1.5 GB", "18.4 EB"]);
+        let said: Vec<_> = [0, 1, 999, 1000, 999_949, 999_950, 1_500_000_000, usize::MAX].map(size).into();
+        assert_eq!(said, ["0 bytes", "1 byte", "999 bytes", "1.0 kB", "999.9 kB", "1.0 MB", "1.5 GB", "18.4 EB"]);
     }
 
     #[test]

@@ -127,6 +127,7 @@ impl Client {
     ) -> Result<Client> {
         check_options(options)?;
         room::check_address_space(ADDRESS_SPACE, "to create a client")?;
+        threads::check_given()?;
         threads::check(threads::of_client(), "to create a client")?;
         if let Some(error) = plugin.absent.get() {
             return Err(error.clone());

@@ -1,6 +1,7 @@
 //! Compiler settings from environment variables.
 
 use crate::runtime::plugin::Plugin;
+use pjrt_base::threads;
 use pjrt_plugins::cuda;
 use std::env;
 use std::fs;
@@ -25,8 +26,8 @@ impl Settings {
             let value = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
             VARIABLES.iter().filter_map(|name| Some(flags(name, &value(name)?))).flatten().collect()
         });
-        let count = env::var("NPROC").ok().and_then(|count| count.trim().parse().ok());
-        let threads = count.unwrap_or_else(|| std::thread::available_parallelism().map_or(0, |n| n.get() as u64));
+        let count = threads::given();
+        let threads = count.unwrap_or_else(|| std::thread::available_parallelism().map_or(0, usize::from)) as u64;
         let toolkit = cuda::tools::data_dir(&plugin.for_cuda()).map(|folder| folder.to_string_lossy().into_owned());
         Settings { words: words.clone(), threads, toolkit }
     }

@@ -5,6 +5,7 @@ use crate::client::Client;
 use crate::compile::{FIRST_COMPILE, STACK};
 use crate::executable::apart::answer;
 use crate::runtime::plugin::Plugin;
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED};
 use pjrt_base::room;
 use pjrt_base::sync::Unpoisoned;
@@ -144,7 +145,8 @@ fn exceeded(memory: u64, milliseconds: u64, start: Instant) -> Option<Error> {
     }
     let used = resident_bytes()?;
     if memory > 0 && used > memory {
-        let message = format!("The compiler needs more than {memory} bytes of memory, its limit.");
+        let message =
+            format!("The compiler needs more than {} of memory, its limit.", counted(memory as usize, "byte"));
         return Some(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message));
     }
     None
@@ -168,6 +170,8 @@ unsafe fn prepare() {
     libc::sigemptyset(&mut all);
     // A thread that blocks signals may have started this process.
     libc::sigprocmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
+    // Its log may exceed the limit of files (`ulimit -f`): then the rest of the log is lost.
+    libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     libc::setrlimit(libc::RLIMIT_CORE, &none);
     // If memory runs out, the system ends this process first.

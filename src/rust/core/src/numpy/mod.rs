@@ -139,7 +139,7 @@ impl ArrayFile {
             return Err(self.invalid(&member, &what));
         }
         if found > needed {
-            let what = format!("there are {} bytes after its array", found - needed);
+            let what = format!("it has {} after its array", counted((found - needed) as usize, "byte"));
             return Err(self.invalid(&member, &what));
         }
         Ok(NpyArray {

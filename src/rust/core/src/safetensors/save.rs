@@ -15,13 +15,13 @@ use ::safetensors::Dtype;
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::parallel::InterruptTimer;
-use pjrt_base::private_fs::{check_target, close, temporary};
+use pjrt_base::private_fs::{check_target, close, temporary, write_all};
 use pjrt_base::process;
 use pjrt_base::trace::{self, Activity, Details};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Bytes to write at once.
@@ -101,7 +101,7 @@ fn write_shards(
     let total = shards.iter().flat_map(|shard| shard.iter()).map(|item| item.bytes as u64).sum();
     let text = index::written(&[metadata, ties].concat(), total, &places)?;
     let index = with_suffix(path, INDEX);
-    drafts.add(&index, |file| file.write_all(&text))?;
+    drafts.add(&index, |file| write_all(file, &text))?;
     Ok(index)
 }
 
@@ -209,7 +209,7 @@ impl Writer<'_, '_> {
             end += items[i].bytes;
         }
         let tensors = items.iter().zip(&starts).map(|(item, &start)| (item.name, item.info(start))).collect();
-        file.write_all(&NewHeader { metadata, tensors }.bytes(ALIGNMENT)?)?;
+        write_all(file, &NewHeader { metadata, tensors }.bytes(ALIGNMENT)?)?;
         // While one tensor is written, the next is fetched.
         let mut fetches = order.iter().map(|&i| Ok::<_, Error>((&items[i], items[i].fetch()?)));
         let mut coming = fetches.next().transpose()?;
@@ -237,7 +237,7 @@ impl Writer<'_, '_> {
 
     fn write_bytes(&mut self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
         for piece in bytes.chunks(PIECE) {
-            file.write_all(piece)?;
+            write_all(file, piece)?;
             self.done += piece.len() as u64;
             if self.timer.is_due() {
                 process::check_interrupt()?;

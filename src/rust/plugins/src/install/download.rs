@@ -5,10 +5,11 @@ use super::place::{io_error, open_file};
 use super::verify::Sha256;
 use super::watch::Watch;
 use pjrt_base::error::Result;
+use pjrt_base::private_fs::write_all;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, CONTENT_RANGE, ETAG, IF_RANGE, LAST_MODIFIED, RANGE};
 use reqwest::{Response, StatusCode, Url};
 use std::fs::File;
-use std::io::{Read, Seek, Write};
+use std::io::{Read, Seek};
 use std::path::Path;
 
 /// The largest wheel.
@@ -64,7 +65,7 @@ struct PartialFile<'a> {
 
 impl PartialFile<'_> {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).map_err(|e| io_error("write", self.path, &e))?;
+        write_all(&mut self.file, bytes).map_err(|e| io_error("write", self.path, &e))?;
         self.hash.update(bytes);
         self.done += bytes.len() as u64;
         Ok(())

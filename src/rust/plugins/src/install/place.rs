@@ -11,7 +11,7 @@ use pjrt_base::reason::Reason;
 use pjrt_base::room::rough_size;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The name of the record in a complete folder.
@@ -130,7 +130,7 @@ impl InstallFolder {
         };
         let draft = self.temporary();
         let mut file = create_file(&draft, false)?;
-        let written = file.write_all(folder.as_bytes()).and_then(|()| fs::rename(&draft, &path));
+        let written = private_fs::write_all(&mut file, folder.as_bytes()).and_then(|()| fs::rename(&draft, &path));
         written.map_err(|e| io_error("write", &path, &e))
     }
 
@@ -313,7 +313,7 @@ impl Workspace<'_> {
         let path = self.path.join(RECORD);
         let mut file = create_file(&path, false)?;
         let header = "# Where this plugin comes from. Written by pjrt when it was complete.\n";
-        let written = file.write_all(header.as_bytes()).and_then(|()| file.write_all(text.as_bytes()));
+        let written = private_fs::write_all(&mut file, format!("{header}{text}").as_bytes());
         written.and_then(|()| file.sync_all()).map_err(|e| io_error("write", &path, &e))?;
         sync_folder(&self.path);
         Ok(())

@@ -4,9 +4,10 @@
 use super::place::{create_file, create_folder, io_error, is_below};
 use super::watch::Watch;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::private_fs::write_all;
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, Write};
+use std::io::{self, BufReader, Read, Seek};
 use std::path::Path;
 use zip::result::ZipError;
 
@@ -163,7 +164,7 @@ impl Destination<'_, '_> {
         }
         let mut file = create_file(&path, runs)?;
         self.written +=
-            self.copy(member, from, |block| file.write_all(block).map_err(|e| io_error("write", &path, &e)))?;
+            self.copy(member, from, |block| write_all(&mut file, block).map_err(|e| io_error("write", &path, &e)))?;
         file.sync_all().map_err(|e| io_error("write", &path, &e))
     }
 

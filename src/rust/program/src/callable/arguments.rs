@@ -56,10 +56,16 @@ pub(super) fn classes(pair: &Tree) -> Vec<Class> {
 /// ones.
 pub(super) fn of_pair(pair: &Tree, known: &[Option<String>], last: Option<(&str, Tree)>) -> Result<Nested> {
     let (positional, named) = parts(pair);
-    let name = |i: usize| known.get(i).cloned().flatten().unwrap_or_else(|| format!("x{}", i + 1));
-    // The names of keywords are fixed.
+    // The names of keywords are fixed, and names in Python come before those that are made up.
     let keywords: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
-    let mut names = unique_names((0..positional.len()).map(name).collect(), &keywords);
+    let known = || (0..positional.len()).map(|i| known.get(i).cloned().flatten());
+    let real = unique_names(known().flatten().collect(), &keywords);
+    let numbered = (1..).zip(known()).filter(|(_, name)| name.is_none()).map(|(number, _)| format!("x{number}"));
+    let others: Vec<&str> = real.iter().map(String::as_str).chain(keywords.iter().copied()).collect();
+    let mut numbered = unique_names(numbered.collect(), &others).into_iter();
+    let mut real = real.iter().cloned();
+    let each = known().filter_map(|name| if name.is_some() { real.next() } else { numbered.next() });
+    let mut names: Vec<String> = each.collect();
     names.extend(keywords.iter().map(|&name| name.to_owned()));
     let mut arguments: Vec<&Tree> = positional.iter().chain(named.iter().map(|(_, tree)| tree)).collect();
     if let Some((name, tree)) = &last {

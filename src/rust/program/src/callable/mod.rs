@@ -233,10 +233,14 @@ impl Callable {
     /// `InvalidInput` for names that do not name one argument each.
     pub fn renamed(mut self, names: &[&str]) -> Result<Callable> {
         let is_bad =
-            |name: &&&str| name.is_empty() || name.contains(['.', '/', '$', '%', '\'', '"', '`', '\\', '[', ']']);
+            |name: &str| name.is_empty() || name.contains(['.', '/', '$', '%', '\'', '"', '`', '\\', '[', ']']);
         let unique = unique_names(names.iter().map(|&name| name.to_owned()).collect(), &[]);
-        let mut bad: Vec<&str> = names.iter().filter(is_bad).copied().collect();
-        bad.extend(names.iter().zip(&unique).filter(|(name, unique)| *name != unique).map(|(name, _)| *name));
+        let mut bad: Vec<&str> = Vec::new();
+        for (&name, unique) in names.iter().zip(&unique) {
+            if (is_bad(name) || name != unique) && !bad.contains(&name) {
+                bad.push(name);
+            }
+        }
         if !bad.is_empty() {
             let bad = quoted_list(bad.into_iter());
             bail!(InvalidInput, "`arguments` must be unique names without dots and brackets: got {bad}.");

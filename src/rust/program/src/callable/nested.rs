@@ -2,6 +2,7 @@
 
 use super::{damaged, MAX_NESTING};
 use crate::exported;
+use crate::names::{exact, normal, SLASH};
 use pjrt_base::error::{Error, Result};
 use pjrt_data::tree::{Builder, Kind, Tree, View};
 use serde::{Deserialize, Serialize};
@@ -75,13 +76,27 @@ impl Nested {
 
     /// The path of each of so many inputs or outputs; empty for those that are not in the list.
     pub fn paths(&self, count: usize) -> Vec<String> {
-        let mut paths = vec![String::new(); count];
-        for (&row, path) in self.rows.iter().zip(self.tree.paths()) {
-            if let Some(place) = paths.get_mut(row) {
+        self.in_rows(self.tree.paths(), count)
+    }
+
+    /// The path of each of so many inputs, as [`exact`] names between slashes.
+    pub fn exact_paths(&self, count: usize) -> Vec<String> {
+        let paths = self.tree.paths_by(|path, name, position| match (path.is_empty(), name.is_empty()) {
+            (true, _) => path.push_str(&normal(name)),
+            (false, true) => path.push_str(&format!("{SLASH}{position}")),
+            (false, false) => path.push_str(&format!("{SLASH}{}", exact(name))),
+        });
+        self.in_rows(paths, count)
+    }
+
+    fn in_rows(&self, paths: Vec<String>, count: usize) -> Vec<String> {
+        let mut ordered = vec![String::new(); count];
+        for (&row, path) in self.rows.iter().zip(paths) {
+            if let Some(place) = ordered.get_mut(row) {
                 *place = path;
             }
         }
-        paths
+        ordered
     }
 
     /// The elements of a list, each with its name, which may be empty; none for a single array.

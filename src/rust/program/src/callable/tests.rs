@@ -70,7 +70,7 @@ fn arguments_have_the_names_of_python() {
     assert_eq!(Callable::of_text(&f.to_text().unwrap()).unwrap(), f);
     let renamed = f.renamed(&["p", "o", "x", "none", "r"]).unwrap();
     assert_eq!(renamed.input_paths()[2], "o[[2]][[1]]$count");
-    assert!(message(renamed.clone().renamed(&["p", "p", "a.b", "", "r"])).ends_with("got `a.b`, ``, `p`."));
+    assert!(message(renamed.clone().renamed(&["p", "p", "a.b", "", "r"])).ends_with("got `p`, `a.b`, ``."));
 }
 
 #[test]

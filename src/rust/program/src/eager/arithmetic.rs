@@ -68,7 +68,9 @@ fn power<'b>(x: &Value<'b>, y: &Value<'b>) -> Value<'b> {
     let result = y.compare("EQ", 2.0).select(x * x, &result);
     let is_whole = y.compare("EQ", y.apply("floor")) & is_finite(y);
     let is_undefined = x.compare("LT", 0.0) & is_whole.apply("not");
-    is_undefined.select(f64::NAN, &result)
+    // Also of R's NA, for which the plugin's function returns NaN.
+    let is_one = y.compare("EQ", 0.0) | x.compare("EQ", 1.0);
+    is_one.select(1.0, &is_undefined.select(f64::NAN, &result))
 }
 
 /// `%%` and `%/%`. The remainder has the sign of the divisor, and the quotient is rounded down. By an integer zero, both

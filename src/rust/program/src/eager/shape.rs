@@ -3,6 +3,7 @@
 use super::arithmetic::one_shape;
 use super::body::{integers, tensor, Value};
 use super::Operation;
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
@@ -22,7 +23,8 @@ pub(super) fn flat<'b>(x: &Value<'b>) -> Value<'b> {
 pub(super) fn reshape<'b>(x: &Value<'b>, dims: &[i64]) -> Result<Value<'b>> {
     let count = Spec::new(x.dtype, dims)?.len();
     if count != x.len() as usize {
-        let message = format!("{x} has {} elements, which do not fill the shape {}.", x.len(), format_dims(dims));
+        let elements = counted(x.len() as usize, "element");
+        let message = format!("{x} has {elements}, which cannot fill the shape {}.", format_dims(dims));
         return Err(Error::new(Kind::ShapeMismatch, message).hint("The new shape must have as many elements."));
     }
     if x.dims == dims {

@@ -43,6 +43,12 @@ pub fn normal(name: &str) -> String {
     normal
 }
 
+/// The name of one element, whatever signs are in it, as a part of a path.
+pub fn exact(name: &str) -> String {
+    // No name has a zero byte.
+    name.replace(SLASH, "\0")
+}
+
 /// The position, from 0, in `[[1]]`, and the text after it.
 fn position_of_r(text: &str) -> Option<(usize, &str)> {
     let (number, after) = text.strip_prefix("[[")?.split_once("]]")?;

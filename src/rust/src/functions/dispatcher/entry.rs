@@ -3,11 +3,13 @@
 use super::request::{data_type_name, Aval, Request};
 use super::{identical, Call, Dispatcher};
 use crate::arrays::dtype;
+use crate::functions::tree::leaves_in_words;
 use crate::r::conditions::{Failure, Result};
 use crate::r::describe::describe;
 use crate::r::handle::{self, Owned};
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::*;
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind};
 use pjrt_core::{Buffer, Client, Device, Executable};
 use pjrt_data::array::Spec;
@@ -158,14 +160,16 @@ impl Program {
         let device: &Device = required(compiled, "device")?;
         let (leaves, returned) = (required::<Tree>(compiled, "out_tree")?.size(), executable.signature().outputs.len());
         if leaves != returned {
-            bail!(InvalidInput, "out_tree has {leaves} leaves but the executable returned {returned} outputs.");
+            let (leaves, outputs) = (leaves_in_words(leaves), counted(returned, "output"));
+            bail!(InvalidInput, "out_tree has {leaves} but the executable returned {outputs}.");
         }
         let avals = field(compiled, "out_avals");
         if sexp::kind(avals) != SEXPTYPE::VECSXP {
             bail!(InvalidType, "compile callback must return `out_avals` (a list), not {}.", describe(avals));
         }
         if sexp::len(avals) != leaves {
-            bail!(InvalidInput, "out_avals has length {} but out_tree has {leaves} leaves.", sexp::len(avals));
+            let (length, leaves) = (sexp::len(avals), leaves_in_words(leaves));
+            bail!(InvalidInput, "out_avals has length {length} but out_tree has {leaves}.");
         }
         for (i, constant) in sexp::elements(sexp::at(kept, CONSTANTS)).enumerate() {
             if handle::get::<Buffer>(constant, "constant").is_err() {

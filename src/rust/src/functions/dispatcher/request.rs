@@ -204,8 +204,19 @@ impl Request {
     fn not_an_input(&self, i: usize, x: SEXP) -> Failure {
         let got = format!("got <{}> of length {}", first_class(x), sexp::len(x));
         let problem = format!("expected an AnvlArray, a length-1 atomic scalar, or an is.array() value; {got}");
-        self.invalid(i, &problem)
+        let Failure(error) = self.invalid(i, &problem);
+        let is_scalar = !sexp::is_object(x) && sexp::len(x) == 1 && is_atomic(x);
+        Failure(if is_scalar {
+            error.hint("A scalar must be a real number or a logical value, and not NA.")
+        } else {
+            error
+        })
     }
+}
+
+fn is_atomic(x: SEXP) -> bool {
+    use SEXPTYPE::*;
+    matches!(sexp::kind(x), LGLSXP | INTSXP | REALSXP | CPLXSXP | STRSXP | RAWSXP)
 }
 
 /// The dtype if tengen has it, too.

@@ -21,6 +21,8 @@ pub struct Arguments {
     formals: Vec<String>,
     /// What is at a path in normal form.
     places: HashMap<String, Place>,
+    /// What is at a path of exact names, of which several may have one normal form.
+    exact: HashMap<String, Place>,
     /// The program's inputs, in order: their paths in normal form, and as R writes them.
     inputs: Vec<(String, String)>,
     /// Lists whose elements may be given by position, with their names.
@@ -68,18 +70,13 @@ enum Node {
 
 impl Arguments {
     pub fn new(function: &Callable) -> Self {
-        let mut places = HashMap::new();
-        let mut inputs = Vec::new();
-        for (own, input) in function.input_paths().into_iter().zip(&function.inputs) {
+        let (mut places, mut exact, mut inputs) = (HashMap::new(), HashMap::new(), Vec::new());
+        let exact_paths = function.arguments.exact_paths(function.inputs.len());
+        for ((own, exact_path), input) in function.input_paths().into_iter().zip(exact_paths).zip(&function.inputs) {
             let path = names::normal(&own);
-            for (end, _) in path.match_indices(SLASH) {
-                let list = places.entry(path[..end].to_owned()).or_insert(Place::List { has_inputs: false });
-                if let (Place::List { has_inputs }, true) = (list, input.kept) {
-                    *has_inputs = true;
-                }
-            }
             let place = if input.kept { Place::Input(inputs.len()) } else { Place::Unused };
-            places.insert(path.clone(), place);
+            add_place(&mut places, &path, place);
+            add_place(&mut exact, &exact_path, place);
             if input.kept {
                 inputs.push((path, own));
             }
@@ -101,7 +98,8 @@ impl Arguments {
                 std::iter::once(String::new()).chain(others.map(names::normal)).collect()
             }
         };
-        Arguments { formals, places, inputs, classes, takes_parts: function.devices > 1, last: RefCell::default() }
+        let (takes_parts, last) = (function.devices > 1, RefCell::default());
+        Arguments { formals, places, exact, inputs, classes, takes_parts, last }
     }
 
     /// The program's inputs: their paths in normal form, and as R writes them.
@@ -200,6 +198,17 @@ impl Arguments {
     }
 }
 
+/// Adds the place at a path, and the lists around it.
+fn add_place(places: &mut HashMap<String, Place>, path: &str, place: Place) {
+    for (end, _) in path.match_indices(SLASH) {
+        let list = places.entry(path[..end].to_owned()).or_insert(Place::List { has_inputs: false });
+        if let (Place::List { has_inputs }, Place::Input(_)) = (list, place) {
+            *has_inputs = true;
+        }
+    }
+    places.insert(path.to_owned(), place);
+}
+
 /// Whether the names of a list are these strings, which R stores once. Without names, it has none.
 fn has_names(list: SEXP, names: Option<SEXP>) -> bool {
     let own = sexp::names(list);
@@ -236,25 +245,31 @@ impl First<'_> {
             bail!(InvalidInput, "A function of a program was changed: create it again with pjrt_function().");
         }
         lists::check(args)?;
-        // The path of the last element, and how long those of the lists around it are.
-        let (mut path, mut lists) = (String::new(), vec![0]);
+        // The path of the last element in normal form and in exact names, and how long those of the lists around it are.
+        let (mut path, mut exact, mut lists) = (String::new(), String::new(), vec![(0, 0)]);
         self.walk.enter(args)?;
         while let Some(step) = self.walk.next()? {
             let Step::Element(x) = step else {
                 lists.pop();
                 continue;
             };
-            path.truncate(lists.last().copied().unwrap_or(0));
+            let (len, exact_len) = lists.last().copied().unwrap_or_default();
+            path.truncate(len);
+            exact.truncate(exact_len);
             let position = self.walk.position();
             if self.walk.depth() > 1 {
-                let name = self.name(&path, position)?;
+                let (name, exact_name) = self.name(&path, position)?;
                 if path.is_empty() && (self.is_formal(&name) || !self.arguments.places.contains_key(&name)) {
                     // In a state: not one of the arguments that change.
                     self.nodes.push(Node::Unused);
                     continue;
                 }
-                if !path.is_empty() {
+                if path.is_empty() {
+                    exact.push_str(&name);
+                } else {
                     path.push(SLASH);
+                    exact.push(SLASH);
+                    exact.push_str(&exact_name);
                 }
                 path.push_str(&name);
             } else if formals[position].is_empty() {
@@ -264,26 +279,30 @@ impl First<'_> {
                     return Err(refusal(message, ""));
                 }
                 self.enter(x)?;
-                lists.push(0);
+                lists.push((0, 0));
                 continue;
             } else {
                 path.push_str(&formals[position]);
+                exact.push_str(&formals[position]);
             }
-            if self.value(x, &path)? {
-                lists.push(path.len());
+            let place = self.arguments.exact.get(&exact).or_else(|| self.arguments.places.get(&path)).copied();
+            if self.value(x, &path, place)? {
+                lists.push((path.len(), exact.len()));
             }
         }
         Ok(())
     }
 
-    /// The name in normal form of an element of the list at a path.
-    fn name(&self, path: &str, position: usize) -> Result<String> {
-        let name = names::normal(self.walk.name()?);
+    /// The name of an element of the list at a path, in normal form and exactly.
+    fn name(&self, path: &str, position: usize) -> Result<(String, String)> {
+        let name = self.walk.name()?;
         if !name.is_empty() {
-            return Ok(name);
+            let normal = names::normal(name);
+            return Ok((if normal.is_empty() { position.to_string() } else { normal }, names::exact(name)));
         }
         let field = self.arguments.classes.get(path).and_then(|names| names.get(position));
-        Ok(field.filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| position.to_string()))
+        let name = field.filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| position.to_string());
+        Ok((name.clone(), name))
     }
 
     fn is_formal(&self, name: &str) -> bool {
@@ -291,13 +310,16 @@ impl First<'_> {
     }
 
     /// Adds the value at a path. Returns whether it is a list that was entered.
-    fn value(&mut self, x: SEXP, path: &str) -> Result<bool> {
-        match self.arguments.places.get(path) {
+    fn value(&mut self, x: SEXP, path: &str, place: Option<Place>) -> Result<bool> {
+        match place {
             Some(Place::Unused | Place::List { has_inputs: false }) => self.nodes.push(Node::Unused),
             _ if sexp::is_nil(x) => self.nodes.push(Node::Empty),
-            Some(&Place::Input(index)) if !is_list(x) || self.arguments.takes_parts => {
+            Some(Place::Input(index)) if !is_list(x) || self.arguments.takes_parts => {
                 if self.order[index].replace(self.values.len()).is_some() {
-                    return Err(refusal(format!("There are several values for {}.", self.arguments.quoted(path)), ""));
+                    return Err(refusal(
+                        format!("There are several values for `{}`.", self.arguments.inputs[index].1),
+                        "",
+                    ));
                 }
                 self.values.push(x);
                 self.nodes.push(Node::Leaf);

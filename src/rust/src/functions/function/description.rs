@@ -58,6 +58,9 @@ fn whole(spec: &Spec, sharding: Option<&Option<Sharding>>) -> String {
 pub fn function_renamed(function: &str, arguments: Robj) -> Result<String> {
     let callable = Callable::of_text(function)?;
     let before = callable.names();
+    if Strings::try_from(arguments.clone()).is_ok_and(|names| names.iter().any(|name| name.is_na())) {
+        bail!(InvalidType, "`arguments` must be names, and not NA.");
+    }
     let Some(names) = texts(&arguments).filter(|names| names.len() == before.len()) else {
         let (count, given) = (counted(before.len(), "name"), describe(sexp::of(&arguments)));
         let error = Error::new(Kind::InvalidType, format!("`arguments` must be {count}, not {given}."));
