@@ -13,7 +13,8 @@
 #' nothing after its last line.
 #'
 #' The function runs once, even if the computation failed: reading `x` then raises the error. An error in the function
-#' itself becomes a warning. R keeps `x` and the function until then.
+#' itself becomes a warning. It cannot jump into the code that waits, such as to its restarts. R keeps `x` and the
+#' function until then.
 #'
 #' In a fork, the parent's functions are not called. At the end of the session, pending functions are dropped.
 #' @section Promises:

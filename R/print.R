@@ -31,10 +31,13 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
                              max_width = getOption("pjrt.print_max_width", line_width()),
                              max_rows_slice = getOption("pjrt.print_max_rows_slice", max_rows), header = TRUE,
                              footer = NULL, ...) {
-  check_limit(max_rows, "max_rows")
-  check_limit(max_rows_slice, "max_rows_slice")
+  check_limit(max_rows, if (missing(max_rows)) "options(pjrt.print_max_rows = )" else "max_rows")
+  check_limit(
+    max_rows_slice, if (missing(max_rows_slice)) "options(pjrt.print_max_rows_slice = )" else "max_rows_slice"
+  )
   if (!is_whole_number(max_width) || max_width %in% c(0, 1)) {
-    abort_type("`max_width` must be a whole number above 1, or negative for no limit, not ", given(max_width), ".")
+    name <- if (missing(max_width)) "options(pjrt.print_max_width = )" else "max_width"
+    abort_type("`", name, "` must be a whole number above 1, or negative for no limit, not ", given(max_width), ".")
   }
   check_flag(header, "header")
   if (!is.null(footer) && !is_text(footer)) {

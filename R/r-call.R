@@ -28,6 +28,8 @@
 #'
 #' Without `has_side_effect = true`, the compiler may remove, duplicate or reorder calls.
 #'
+#' A function cannot jump into the code that waits, such as to its restarts: this is an error.
+#'
 #' Warnings and messages are shown at once. Handlers around the wait, such as those of [withCallingHandlers()] and
 #' [suppressMessages()], get them when the wait is over.
 #'

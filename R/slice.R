@@ -79,7 +79,7 @@ taken <- function(x, chosen, drop) {
   places <- lapply(cut, function(i) {
     if (any(chosen[[i]] > dims[[i]])) {
       abort_input(
-        "Subscript out of bounds: ", format(max(chosen[[i]]), scientific = FALSE), ", where dimension ", i, " has ",
+        "Subscript out of bounds: ", format(max(chosen[[i]]), scientific = 15L), ", where dimension ", i, " has ",
         counted(dims[[i]], "position"), "."
       )
     }

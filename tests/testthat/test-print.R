@@ -298,7 +298,7 @@ test_that("limits that would show nothing are refused", {
     expect_refused(print(x, footer = bad), "invalid_input", "`footer` must be NULL or one string")
   }
   withr::local_options(pjrt.print_max_rows = 0L)
-  expect_refused(print(x), "invalid_input", "`max_rows` must be")
+  expect_refused(print(x), "invalid_input", "`options(pjrt.print_max_rows = )` must be")
 })
 
 test_that("a failing print() prints nothing", {

@@ -144,6 +144,8 @@ test_that("subscripts out of bounds raise an error", {
     expect_refused(x[bad], "invalid_input", if (anyNA(bad)) "must not be NA" else "out of bounds")
   }
   expect_refused(x[3, 1], "invalid_input", "Subscript out of bounds: 3, where dimension 1 has 2 positions.")
+  expect_refused(x[1e5, 1, as = "buffer"], "invalid_input", "Subscript out of bounds: 100000, where")
+  expect_refused(x[1e300, 1, as = "buffer"], "invalid_input", "Subscript out of bounds: 1e+300, where")
   expect_refused(x[1, 1:4], "invalid_input", "dimension 2 has 3 positions")
   expect_refused(x[c(TRUE, TRUE, FALSE), 1], "invalid_input", "out of bounds")
   expect_refused(x[cbind(c(1, 3), 1)], "invalid_input", "row 2 of a matrix of subscripts")
