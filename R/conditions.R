@@ -150,9 +150,6 @@ advice <- list(
     if (platform == "host" && grepl("^(lapack|blas)_[sdcz][a-z]+$", target)) {
       return("An older JAX wrote the program. Export the function with a newer one.")
     }
-    if (platform == "host" && target == "annotate_device_placement") {
-      return("It places a result in another kind of memory. Export the program without `memory_kind`.")
-    }
     c(
       if (length(others) > 0L) {
         sprintf(

@@ -128,8 +128,6 @@ test_that("the message for a function of another device's programs names the dev
     error <- expect_refused(compile(calling_program(target)), "not_found", "no handler of that name")
     expect_match(conditionMessage(error), paste("a function for", devices[[target]]), fixed = TRUE)
   }
-  error <- expect_refused(compile(calling_program("annotate_device_placement")), "not_found", "no handler of that name")
-  expect_match(conditionMessage(error), "Export the program without `memory_kind`", fixed = TRUE)
   error <- expect_refused(compile(calling_program("custom_fn")), "not_found", "no handler of that name")
   expect_no_match(conditionMessage(error), "looks like", fixed = TRUE)
 })

@@ -213,3 +213,11 @@ test_that("keys that are equal in other spellings stand for different arrays", {
   expect_error(f(parts[names(parts) != "s."]), "There is no value for `d$s.`", fixed = TRUE, class = "pjrt_error")
   expect_error(f(parts[names(parts) != "a"]), "There is no value for `d$a$b`", fixed = TRUE, class = "pjrt_error")
 })
+
+test_that("results that a program asks for in another kind of memory are where the plugin has them", {
+  exported <- tree_export("placed")
+  expect_identical(lapply(pjrt_function(exported, as = "array")(c(1, 2, 3)), as.vector), list(c(2, 4, 6), c(2, 3, 4)))
+  text <- as.character(exported$program)
+  expect_match(text, "annotate_device_placement", fixed = TRUE)
+  for (result in pjrt_execute(compile(text), pjrt_buffer(c(1, 2, 3)))) expect_identical(shape(result), 3L)
+})

@@ -58,19 +58,26 @@ impl<'a> AdaptedProgram<'a> {
         self.is_host && selections::prefer_older_code(self.program)
     }
 
-    /// Calls `compile` with the program, and again with the program rewritten if the plugin does not know its words.
+    /// Calls `compile` with the program, and with the program rewritten if the plugin does not know its words.
     ///
     /// # Errors
     /// Those of `compile` and of [`Program::rewritten`].
     pub fn compile_with<T>(&self, plugin: &Plugin, compile: impl Fn(&Program) -> Result<T>) -> Result<T> {
         let compile = |program: &Program| compile_in_form(plugin, program, &compile);
-        let error = match self.compile_once(compile) {
-            Ok(compiled) => return Ok(compiled),
-            Err(error) => error,
-        };
-        let Some(rewritten) = self.program.rewritten(plugin.stablehlo_versions(), &error)? else { return Err(error) };
-        let rewritten = self.rewritten.get_or_init(|| rewritten);
-        AdaptedProgram::new(rewritten, self.is_host, self.is_apart)?.compile_once(compile)
+        let mut compiled = self.compile_once(compile);
+        let mut rewritten = None;
+        // Twice: in older words, it may still ask for kinds of memory that the plugin lacks.
+        for _ in 0..2 {
+            let Err(error) = &compiled else { break };
+            let program = rewritten.as_ref().unwrap_or(self.program);
+            let Some(next) = program.rewritten(plugin.stablehlo_versions(), error)? else { break };
+            compiled = AdaptedProgram::new(&next, self.is_host, self.is_apart)?.compile_once(compile);
+            rewritten = Some(next);
+        }
+        if let Some(program) = rewritten {
+            self.rewritten.get_or_init(|| program);
+        }
+        compiled
     }
 
     /// Compiles the program with barriers, if there are any. Errors about a program are those about it without them.

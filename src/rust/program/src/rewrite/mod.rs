@@ -6,6 +6,7 @@ mod folding;
 mod joined;
 mod mulhi;
 mod older;
+mod placement;
 mod portable;
 pub mod refine;
 mod resources;
@@ -37,16 +38,24 @@ impl Program {
     /// `ProgramVersion`, which names the operation, for what has no older form, and `DynamicShape` for what has no fixed size.
     #[cold]
     pub fn rewritten(&self, versions: Option<Versions>, error: &Error) -> Result<Option<Program>> {
-        if self.format() != Format::Mlir || !matches!(error.code(), Some(UNKNOWN | INVALID_ARGUMENT | UNIMPLEMENTED)) {
+        if self.format() != Format::Mlir {
             return Ok(None);
         }
         let current = versions.map_or(OLDEST, |versions| versions.current);
-        let may_be_dynamic = self.bytecode().is_some() || self.code().contains(&b'?');
-        let module = may_be_dynamic.then(|| self.whole_module().ok()).flatten();
         let written = |mut module: Module| {
             older::make_older(&mut module, current, true)?;
             Program::new(module.text()?.into_bytes(), Format::Mlir).map(Some)
         };
+        if placement::is_unknown(error) {
+            let Ok(mut module) = self.whole_module() else { return Ok(None) };
+            placement::remove(&mut module);
+            return written(module);
+        }
+        if !matches!(error.code(), Some(UNKNOWN | INVALID_ARGUMENT | UNIMPLEMENTED)) {
+            return Ok(None);
+        }
+        let may_be_dynamic = self.bytecode().is_some() || self.code().contains(&b'?');
+        let module = may_be_dynamic.then(|| self.whole_module().ok()).flatten();
         if let Some(fixed) = module.as_ref().map_or(Ok(None), |module| self.with_fixed_sizes(module, error))? {
             return written(fixed);
         }
