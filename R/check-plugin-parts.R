@@ -242,11 +242,13 @@ check_running <- function(path, folder) {
 check_interrupts <- function(path, folder) {
   ends <- function(code) {
     start <- proc.time()[["elapsed"]]
-    setTimeLimit(elapsed = 0.2)
     on.exit(setTimeLimit())
     finished <- tryCatch(
       {
+        setTimeLimit(elapsed = 0.2)
         force(code)
+        # the limit may end before this
+        setTimeLimit()
         TRUE
       },
       error = function(e) if (grepl("elapsed time limit", conditionMessage(e), fixed = TRUE)) FALSE else stop(e)

@@ -107,6 +107,9 @@ as.data.frame.PJRTBuffer <- function(x, row.names = NULL, optional = FALSE, ...,
   values <- as_array(x)
   if (length(dim(values)) == 1L) {
     dim(values) <- NULL
+  } else if (length(values) == 0L) {
+    # bit64's method needs a column
+    values <- unclass(values)
   }
   as.data.frame(values, row.names = row.names, optional = optional, ..., nm = nm)
 }
@@ -132,11 +135,14 @@ as.vector.PJRTBuffer <- function(x, mode = "any") {
   )
 }
 
-# The values; as doubles if integer64 cannot hold them.
+# The values; integer64 as doubles if these are exact, or if it cannot hold the numbers.
 number_values <- function(x) {
-  values <- bare_values(x)
-  if (elt_type(x) == "ui64" && (anyNA(values) || any(values < 0))) rounded(values, "ui64") else values
+  values <- exact_values(x)
+  if (inherits(values, "integer64") && is_beyond_long(values, x)) rounded(values, "ui64") else values
 }
+
+# Whether numbers of a buffer are beyond the integer64 in which R has read them.
+is_beyond_long <- function(values, x) elt_type(x) == "ui64" && (anyNA(values) || any(values < 0))
 
 # The doubles nearest to 64-bit integers. Unsigned ones of 2^63 and more are negative as integer64.
 rounded <- function(values, dtype) {

@@ -37,6 +37,9 @@ NULL
 rep.PJRTBuffer <- function(x, ...) {
   positions <- seq_along(x)
   chosen <- tryCatch(rep(positions, ...), error = function(e) abort_operator("`rep()`: ", conditionMessage(e), "."))
+  if (anyNA(chosen)) {
+    abort_operator("`rep()` of a buffer without elements cannot fill a length.")
+  }
   taken(x, chosen, drop = FALSE)
 }
 
@@ -81,22 +84,19 @@ diff.PJRTBuffer <- function(x, ...) {
   if (!inherits(values, "integer64")) {
     return(diff(if (length(dim(values)) > 1L) values else bare_values(x), ...))
   }
-  numbers <- number_values(x)
-  is_long <- inherits(numbers, "integer64") && !0L %in% dim(values)
-  if (length(dim(values)) < 2L) {
-    diff(numbers, ...)
-  } else if (is_long) {
-    long_diff(values, ...)
-  } else {
-    diff(array(as.double(numbers), dim(values)), ...)
+  is_matrix <- length(dim(values)) == 2L
+  if (is_beyond_long(values, x)) {
+    return(diff(if (is_matrix) array(as.double(x), shape(x)) else as.double(x), ...))
   }
+  if (is_matrix) long_diff(values, ...) else c(long_diff(as.matrix(bare_values(x)), ...))
 }
 
-# The differences in a matrix of integer64, for which bit64 has no method.
-long_diff <- function(values, ...) {
-  columns <- split(unclass(values), col(values))
-  differences <- lapply(columns, function(x) unclass(diff(structure(x, class = "integer64"), ...)))
-  structure(do.call(cbind, unname(differences)), class = "integer64")
+# The differences in a matrix of integer64: bit64's method takes vectors that are long enough.
+long_diff <- function(values, lag = 1L, differences = 1L) {
+  rows <- max(0, nrow(values) - lag * differences)
+  difference <- function(i) unclass(diff(structure(values[, i], class = "integer64"), lag, differences))
+  columns <- if (rows > 0) vapply(seq_len(ncol(values)), difference, numeric(rows)) else numeric()
+  structure(array(columns, c(rows, ncol(values))), class = "integer64")
 }
 
 #' @rdname vectors

@@ -77,7 +77,7 @@ taken <- function(x, chosen, drop) {
   dims <- shape(x)
   cut <- which(!vapply(chosen, is.null, NA))
   places <- lapply(cut, function(i) {
-    if (any(chosen[[i]] > dims[[i]])) {
+    if (any(trunc(chosen[[i]]) > dims[[i]])) {
       abort_input(
         "Subscript out of bounds: ", format(max(chosen[[i]]), scientific = 15L), ", where dimension ", i, " has ",
         counted(dims[[i]], "position"), "."
@@ -144,7 +144,7 @@ positions <- function(subscript, extent) {
   }
   subscript <- plain_subscript(subscript)
   if (is.logical(subscript)) {
-    if (length(subscript) > extent) {
+    if (length(subscript) > max(extent, 1)) {
       abort_input(
         "Subscript out of bounds: ", length(subscript), " logical values for ", counted(extent, "position"), "."
       )

@@ -2,7 +2,7 @@
 
 # Writes a trace to a file, unless `path` is NULL, and returns it.
 write_trace <- function(trace, path) {
-  if (!is.null(path)) {
+  if (!is.null(path) && !is.null(trace)) {
     # text or doubles, as native code takes them
     columns <- lapply(trace$events, function(column) if (is.character(column)) enc2utf8(column) else as.double(column))
     call_with_text(ffi_trace_write, columns, trace$lanes, full_path(path))

@@ -66,12 +66,11 @@
 pjrt_trace <- function(expr, path = NULL, max_events = 2e5) {
   check_json_path(path)
   pjrt_start_trace(max_events)
-  on.exit({
-    write_trace(stop_trace(), path)
-  })
+  # the error of `expr` is the one to be seen
+  on.exit(tryCatch(write_trace(stop_trace(), path), pjrt_error = function(e) warn(conditionMessage(e))))
   force(expr)
   on.exit()
-  write_trace(stop_trace(), path)
+  pjrt_stop_trace(path)
 }
 
 #' @rdname pjrt_trace

@@ -13,7 +13,7 @@ test_that("the CPU plugin has no failure, and a report can be written, summarize
     if (grepl("lammps", real_plugin())) "chlo.atan",
     if (plugin_api(106)) c("largest with NaN", "smallest with NaN")
   )
-  expect_setequal(faults$check, as.character(known))
+  expect_identical(sort(faults$check), sort(as.character(known)), info = toString(paste(faults$check, faults$detail)))
   expect_gte(sum(report$part == "operations"), 60L)
   expect_identical(sum(summary(report)), nrow(report))
   expect_named(summary(report), c("pass", "fail", "unsupported", "skipped"))

@@ -165,3 +165,17 @@ test_that("a session ends normally while promises are pending", {
   }))
   expect_clean(child, "end")
 })
+
+test_that("functions for results that were ready before later was loaded are called by its loop", {
+  skip_if_not_installed("later")
+  child <- run_child(quote({
+    calls <- 0
+    pjrt_on_ready(pjrt_scalar(1), function(x) calls <<- calls + 1)
+    y <- pjrt_execute(compile(add_program("2xf32")), pjrt_buffer(1:2, "f32"), pjrt_buffer(1:2, "f32"))
+    pjrt_on_ready(await(y), function(y) calls <<- calls + 1)
+    loadNamespace("later")
+    for (i in 1:100) if (calls < 2) later::run_now(1)
+    cat(calls, "\n")
+  }))
+  expect_clean(child, "2 ")
+})

@@ -265,6 +265,24 @@ test_that("round() and signif() of integers return integers, exactly", {
   expect_identical(as.integer(round(pjrt_buffer(-128L, "i8"), 0)), -128L)
 })
 
+test_that("missing values stay beside integers and truth values", {
+  x <- c(NA, NaN, Inf, 5)
+  i <- c(1L, 1L, 0L, 7L)
+  pmin <- get("pmin", "package:pjrt")
+  pmax <- get("pmax", "package:pjrt")
+  for (dtype in c("f64", "f32")) {
+    floats <- suppressWarnings(pjrt_buffer(x, dtype))
+    for (other in list(pjrt_buffer(i), pjrt_buffer(i, "ui8"), pjrt_buffer(bit64::as.integer64(i)))) {
+      expect_equal(as.double(pmin(floats, other)), pmin(x, i))
+      expect_equal(as.double(pmax(other, floats)), pmax(i, x))
+      expect_true(is.na(as_array(max(floats, other))))
+      expect_true(all(is.na(as_array(range(other, floats)))))
+    }
+    expect_equal(as.double(floats * pjrt_buffer(i > 0)), x * (i > 0))
+    expect_equal(as.double(pjrt_buffer(i > 0) * floats), x * (i > 0))
+  }
+})
+
 test_that("a power of 0, and each power of 1, is 1", {
   x <- c(NA, NaN, Inf, -2, 0, 1)
   for (dtype in c("f64", "f32", "f16")) {

@@ -16,6 +16,7 @@ test_that("positions, repetitions and extremes are computed on the device", {
   expect_identical(as_array(attached("pmin")(2, x, f64(c(0, 5, 5, 5)))), array(pmin(2, values, c(0, 5, 5, 5))))
   expect_refused(attached("pmax")(x, 2, na.rm = TRUE), "operator", "`pmax()` of buffers needs `na.rm = FALSE`")
   expect_refused(rep(x, -1), "operator", "invalid 'times' argument")
+  expect_refused(rep(pjrt_empty("f32", 0), length.out = 3), "operator", "without elements")
 })
 
 test_that("variances, covariances and correlations are R's", {
@@ -75,7 +76,16 @@ test_that("unsigned numbers beyond R's integers keep their order", {
   expect_identical(unname(quantile(u, c(0, 1))), c(1, 2^64))
   expect_identical(c(unclass(summary(u)))[["Max."]], 2^64)
   expect_identical(diff(u), c(1, 2^64 - 2))
-  expect_identical(diff(pjrt_empty("i64", c(2, 0))), matrix(numeric(), 1, 0))
+  long <- function(...) pjrt_buffer(1:24, "i64", ...)
+  expect_identical(diff(long(shape = c(2, 3, 4))), bit64::as.integer64(rep(1, 23)))
+  expect_identical(diff(long(), lag = 25), bit64::integer64())
+  expect_identical(diff(pjrt_empty("i64", 0)), bit64::integer64())
+  expect_identical(as.integer(diff(long(shape = c(4, 6)), differences = 2)), rep(0L, 12))
+  expect_identical(dim(diff(long(shape = c(4, 6)), lag = 3)), c(1L, 6L))
+  expect_identical(dim(diff(pjrt_empty("i64", c(2, 0)))), 1:0)
+  expect_identical(dim(as.data.frame(pjrt_empty("i64", c(3, 0)))), c(3L, 0L))
+  expect_identical(median(pjrt_buffer(c(3L, 1L), "ui32")), 2)
+  expect_identical(unname(quantile(pjrt_buffer(c(1, 2, 4, 10), "i64"))), c(1, 1.75, 3, 5.5, 10))
 })
 
 test_that("long integers are looked up among values of every type", {

@@ -606,3 +606,25 @@ test_that("interrupted saving and loading leaves no files behind", {
   expect_setequal(list.files(folder, all.files = TRUE, no.. = TRUE), c("holes.safetensors", "model.safetensors"))
   expect_named(pjrt_load_safetensors(file.path(folder, "model.safetensors")), "old")
 })
+
+test_that("what is saved goes where a link leads, and keeps the permissions of the file that was there", {
+  skip_on_os("windows")
+  folder <- withr::local_tempdir()
+  x <- pjrt_buffer(c(1, 2))
+  square <- compile(unary_program("2xf32", "multiply"))
+  save <- list(
+    safetensors = function(path) pjrt_save_safetensors(list(x = x), path),
+    pjrtx = function(path) pjrt_save_executable(square, path), json = function(path) pjrt_trace(x + 1, path)
+  )
+  for (ending in names(save)) {
+    file <- file.path(folder, paste0("private.", ending))
+    link <- file.path(folder, paste0("link.", ending))
+    file.create(file)
+    Sys.chmod(file, "600")
+    file.symlink(file, link)
+    save[[ending]](link)
+    expect_identical(Sys.readlink(link), file)
+    expect_gt(file.size(file), 0)
+    expect_identical(format(file.mode(file)), "600")
+  }
+})

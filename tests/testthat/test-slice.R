@@ -144,6 +144,8 @@ test_that("subscripts out of bounds raise an error", {
     expect_refused(x[bad], "invalid_input", if (anyNA(bad)) "must not be NA" else "out of bounds")
   }
   expect_refused(x[3, 1], "invalid_input", "Subscript out of bounds: 3, where dimension 1 has 2 positions.")
+  expect_identical(as.vector(as_array(x[2.7, 1.2, as = "buffer"])), as.vector(x[2, 1]))
+  expect_identical(as.vector(pjrt_buffer(numeric())[FALSE]), numeric())
   expect_refused(x[1e5, 1, as = "buffer"], "invalid_input", "Subscript out of bounds: 100000, where")
   expect_refused(x[1e300, 1, as = "buffer"], "invalid_input", "Subscript out of bounds: 1e+300, where")
   expect_refused(x[1, 1:4], "invalid_input", "dimension 2 has 3 positions")

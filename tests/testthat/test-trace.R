@@ -277,3 +277,16 @@ test_that("a profiler that fails costs its timeline, with a warning when the tra
     )
   }
 })
+
+test_that("an error of traced code is raised, even if the trace cannot be written or was ended", {
+  path <- file.path(withr::local_tempdir(), "none", "trace.json")
+  expect_warning(expect_error(pjrt_trace(stop("of the user"), path), "of the user"), "Cannot write")
+  expect_error(pjrt_trace(pjrt_stop_trace(), tempfile(fileext = ".json")), class = "pjrt_error_trace")
+  expect_error(
+    pjrt_trace({
+      pjrt_stop_trace()
+      stop("of the user")
+    }, tempfile(fileext = ".json")),
+    "of the user"
+  )
+})

@@ -8,6 +8,9 @@ use std::sync::Mutex;
 /// Makes an event loop, given by its number, call the host soon. Any thread may call this.
 pub type Scheduler = fn(c_int);
 
+/// The number of the event loop that runs by default.
+const MAIN_LOOP: c_int = 0;
+
 #[derive(Debug)]
 struct WakePipe {
     /// The ends for reading and writing.
@@ -47,6 +50,10 @@ pub fn is_open(read: c_int) -> bool {
 pub fn set_scheduler(scheduler: Option<Scheduler>) {
     if let Some(mut state) = process::lock(&STATE) {
         state.scheduler = scheduler;
+        // What came before the loop is for its first run.
+        if let (Some(schedule), true) = (scheduler, state.is_woken) {
+            schedule(MAIN_LOOP);
+        }
     }
 }
 

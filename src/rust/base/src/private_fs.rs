@@ -96,9 +96,16 @@ pub fn open_regular(path: &Path, follows_links: bool) -> io::Result<(File, Metad
     Ok((file, metadata))
 }
 
-/// Refuses a path with a folder, a device or a pipe, which a new file would replace.
-pub fn check_target(path: &Path) -> io::Result<()> {
-    fs::metadata(path).map_or(Ok(()), |there| check_regular(&there))
+/// The path of a file that is to be written: where a link leads. Refuses a folder, a device or a pipe, which a new file would
+/// replace.
+pub fn target(path: &Path) -> io::Result<PathBuf> {
+    fs::metadata(path).map_or(Ok(()), |there| check_regular(&there))?;
+    Ok(if path.is_symlink() { fs::canonicalize(path).unwrap_or(path.into()) } else { path.into() })
+}
+
+/// Gives a new file the permissions of the file that it replaces, if there is one.
+pub fn keep_permissions(file: &File, replaced: &Path) -> io::Result<()> {
+    fs::metadata(replaced).map_or(Ok(()), |there| file.set_permissions(there.permissions()))
 }
 
 fn check_regular(metadata: &Metadata) -> io::Result<()> {

@@ -51,10 +51,20 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Writes a file under a temporary name and renames it, so that readers never find an incomplete file.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    write_after(path, content, |_| Ok(()))
+}
+
+/// The same for a file of the user's, which may be a link, and keeps its permissions.
+pub fn save(path: &Path, content: &[u8]) -> io::Result<()> {
+    let path = private_fs::target(path)?;
+    write_after(&path, content, |file| private_fs::keep_permissions(file, &path))
+}
+
+fn write_after(path: &Path, content: &[u8], prepare: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let draft = temporary(folder);
     let mut file = private_fs::create_file(&draft, false)?;
-    let written = private_fs::write_all(&mut file, content);
+    let written = prepare(&file).and_then(|()| private_fs::write_all(&mut file, content));
     let written = written.and_then(|()| private_fs::close(file)).and_then(|()| fs::rename(&draft, path));
     if written.is_err() {
         // If this fails, too, the file is removed later with other leftovers.

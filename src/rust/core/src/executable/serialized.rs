@@ -14,7 +14,6 @@ use crate::executable::{Executable, Loaded, Origin, Provenance, Signature};
 use pjrt_base::container::{Container, Problem};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::foreign;
-use pjrt_base::private_fs;
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
 use pjrt_base::trusted_fs;
@@ -123,8 +122,7 @@ impl Executable {
 /// # Errors
 /// `Io`.
 pub fn write(path: &Path, container: &[u8]) -> Result<()> {
-    let written = private_fs::check_target(path).and_then(|()| trusted_fs::write(path, container));
-    written.map_err(|error| Error::new(Kind::Io, format!("Cannot write '{}': {error}.", path.display())))
+    trusted_fs::save(path, container).map_err(|error| Error::new(Kind::Io, format!("Cannot write '{}': {error}.", path.display())))
 }
 
 #[cold]

@@ -15,7 +15,7 @@ use ::safetensors::Dtype;
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::parallel::InterruptTimer;
-use pjrt_base::private_fs::{check_target, close, temporary, write_all};
+use pjrt_base::private_fs::{close, keep_permissions, target, temporary, write_all};
 use pjrt_base::process;
 use pjrt_base::trace::{self, Activity, Details};
 use std::cmp::Reverse;
@@ -49,7 +49,7 @@ pub fn save(tensors: &[(String, Buffer)], how: &Saving, progress: &mut Progress)
         Details::named(format!("save {}", counted(tensors.len(), "array"))).bytes(bytes)
     });
     let path = file_path(how.path);
-    check_target(&path).map_err(|error| unwritten(&path, error))?;
+    let path = target(&path).map_err(|error| unwritten(&path, error))?;
     check_names(tensors)?;
     let (tensors, ties) = ties::split(tensors);
     ties::check(how.metadata, &tensors, &ties)?;
@@ -265,6 +265,7 @@ impl Drafts {
         let written = OpenOptions::new().write(true).create_new(true).open(&draft);
         let written = written.and_then(|mut file| {
             self.0.push((path.into(), draft));
+            keep_permissions(&file, path)?;
             write(&mut file)?;
             close(file)
         });

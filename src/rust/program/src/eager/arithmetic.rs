@@ -30,7 +30,11 @@ pub(super) fn one_shape<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) 
 /// `+`, `-`, `*`: of the dtype that both promote to, of pred as i32. Integers wrap around.
 pub(super) fn ring<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Result<Value<'b>> {
     let dtype = counted(promote(x.dtype, y.dtype));
+    // Compilers would select zero where a truth value is false, also of NaN.
+    let is_mask = [x, y].map(|value| operation == Operation::Multiply && value.dtype == DType::Pred);
     let (x, y) = meet(operation, x, y, dtype)?;
+    let x = if is_mask[0] { x.hidden() } else { x };
+    let y = if is_mask[1] { y.hidden() } else { y };
     let result = match operation {
         Operation::Add => x + y,
         Operation::Subtract => x - y,
@@ -155,7 +159,10 @@ pub(super) fn extreme<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) ->
     let dtype = counted(promote(x.dtype, y.dtype));
     let (x, y) = meet(operation, x, y, dtype)?;
     real(operation, dtype)?;
-    let result = x.with(if operation == Operation::Pmax { "maximum" } else { "minimum" }, y);
+    let result = x.with(if operation == Operation::Pmax { "maximum" } else { "minimum" }, &y);
+    // Beside a converted integer, which is not NaN, compilers may drop R's NA, a signalling NaN.
+    let or = |x: &Value<'b>, result: &Value<'b>| x.compare("NE", x).select(x, result);
+    let result = if dtype.is_float() { or(&x, &or(&y, &result)) } else { result };
     Ok(result.convert(dtype))
 }
 
