@@ -68,8 +68,9 @@ run_plugin_parts <- function(parts, path) {
   do.call(rbind, lapply(parts, run_plugin_part, path = path, folder = folder))
 }
 
-# How many seconds a part may take.
-plugin_part_limit <- 120
+# How many seconds a part may take: a plugin that compiles the operations in half a minute may need minutes on a busy
+# machine.
+plugin_part_limit <- 600
 
 # Runs the checks of a part in a new process and returns their results.
 run_plugin_part <- function(part, path, folder) {
@@ -114,8 +115,7 @@ ended_text <- function(status, log) {
 }
 
 # In the new process: runs the checks of a part, and writes the results after each, so that the one that ends the
-# process
-# is known.
+# process is known.
 check_plugin_part <- function(arguments = commandArgs(trailingOnly = TRUE)) {
   part <- arguments[[1L]]
   path <- arguments[[2L]]
