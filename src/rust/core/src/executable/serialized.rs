@@ -122,7 +122,8 @@ impl Executable {
 /// # Errors
 /// `Io`.
 pub fn write(path: &Path, container: &[u8]) -> Result<()> {
-    trusted_fs::save(path, container).map_err(|error| Error::new(Kind::Io, format!("Cannot write '{}': {error}.", path.display())))
+    trusted_fs::save(path, container)
+        .map_err(|error| Error::new(Kind::Io, format!("Cannot write '{}': {error}.", path.display())))
 }
 
 #[cold]
