@@ -8,7 +8,7 @@
 #'
 #' `which.max()`, `which.min()`, `which()`, `pmax()`, `pmin()`, `var()`, `cov()`, `cor()`, `match()`, `%in%`,
 #' `is.element()`, `setdiff()` and `intersect()` have no methods: they take buffers where this package is attached, as
-#' by `library(pjrt)`.
+#' by `library(pjrt)`. Attach it after bit64, whose `match()` and `%in%` refuse buffers.
 #'
 #' @param x A `PJRTBuffer`.
 #' @param incomparables,na.rm,breaks As for R's functions. What computes on the device takes no `na.rm = TRUE`.

@@ -73,7 +73,8 @@
 #' @return
 #' * `pjrt_load_safetensors()`: a named list of `PJRTBuffer`s, in the order of `names` or of the file; or a nested list,
 #'   see below. If the file has metadata, they are the attribute `"metadata"`, a named character vector.
-#' * `pjrt_save_safetensors()`: a string, the path to load from, invisibly: the file, or the index.
+#' * `pjrt_save_safetensors()`: a string, the path to load from, invisibly: the file, or the index. If `path` is a
+#'   symbolic link, this is where it leads.
 #' * `safetensors_info()`: a data frame with a row for each tensor: `name`, `dtype` (the format's name for types that
 #'   PJRT lacks), `shape` (a list of integer vectors), `bytes`, `offset` (the position of the first byte in the file,
 #'   from 0) and, for an index, `file`. Metadata are an attribute, as above.
