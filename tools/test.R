@@ -84,8 +84,9 @@ run_files <- function(names, sessions) {
   on.exit(unlink(folder, recursive = TRUE))
   running <- list()
   results <- list()
-  while (length(running) > 0L || !all(dir.exists(file.path(folder, names)))) {
-    while (length(running) < sessions && !all(dir.exists(file.path(folder, names)))) {
+  is_any_left <- function() !all(dir.exists(file.path(folder, names)))
+  while (length(running) > 0L || is_any_left()) {
+    while (length(running) < sessions && is_any_left()) {
       running <- c(running, list(start_session(folder, names)))
     }
     processx::poll(lapply(running, `[[`, "process"), 1000)
@@ -105,14 +106,14 @@ start_session <- function(folder, names) {
   session
 }
 
-# Returns the results of a session. If it died, that is one failure.
+# Returns the results of a session. If it died, or ended within a file, that is one failure.
 end_session <- function(session, folder) {
   pid <- sprintf("^%d$", session$process$get_pid())
   own <- list.files(folder, pid, full.names = TRUE, recursive = TRUE)
   is_done <- file.size(own) > 0
   results <- unlist(lapply(own[is_done], readRDS), recursive = FALSE)
   status <- session$process$get_exit_status()
-  died <- !identical(status, 0L)
+  died <- !identical(status, 0L) || !all(is_done)
   if (died || any(vapply(results, test_state, "") == "failed")) {
     writeLines(readLines(session$log, warn = FALSE))
   }
