@@ -135,15 +135,6 @@ as.vector.PJRTBuffer <- function(x, mode = "any") {
   )
 }
 
-# The values; integer64 as doubles if these are exact, or if it cannot hold the numbers.
-number_values <- function(x) {
-  values <- exact_values(x)
-  if (inherits(values, "integer64") && is_beyond_long(values, x)) rounded(values, "ui64") else values
-}
-
-# Whether numbers of a buffer are beyond the integer64 in which R has read them.
-is_beyond_long <- function(values, x) elt_type(x) == "ui64" && (anyNA(values) || any(values < 0))
-
 # The doubles nearest to 64-bit integers. Unsigned ones of 2^63 and more are negative as integer64.
 rounded <- function(values, dtype) {
   doubles <- as.double(values)
@@ -257,7 +248,7 @@ dead_buffer <- function(x) {
 #' @rdname buffer-methods
 #' @export
 summary.PJRTBuffer <- function(object, ...) {
-  values <- summary(number_values(object), ...)
+  values <- summary(exact_or_rounded(object), ...)
   structure(values, class = c("summary.PJRTBuffer", class(values)), buffer = format(object))
 }
 

@@ -59,14 +59,14 @@ duplicated.PJRTBuffer <- function(x, incomparables = FALSE, ...) {
 #' @importFrom stats median
 #' @export
 median.PJRTBuffer <- function(x, na.rm = FALSE, ...) {
-  median(number_values(x), na.rm, ...)
+  median(exact_or_rounded(x), na.rm, ...)
 }
 
 #' @rdname vectors
 #' @importFrom stats quantile
 #' @export
 quantile.PJRTBuffer <- function(x, ...) {
-  quantile(number_values(x), ...)
+  quantile(exact_or_rounded(x), ...)
 }
 
 #' @rdname vectors
@@ -127,6 +127,15 @@ exact_values <- function(x) {
   doubles <- suppressWarnings(rounded(values, if (is_buffer(x)) elt_type(x) else "i64"))
   if (all(abs(doubles) < 2^53, na.rm = TRUE)) doubles else values
 }
+
+# The same; those that integer64 cannot hold are rounded.
+exact_or_rounded <- function(x) {
+  values <- exact_values(x)
+  if (inherits(values, "integer64") && is_beyond_long(values, x)) rounded(values, elt_type(x)) else values
+}
+
+# Whether numbers of a buffer are beyond the integer64 in which R has read them.
+is_beyond_long <- function(values, x) elt_type(x) == "ui64" && (anyNA(values) || any(values < 0))
 
 # Numbers as text with all digits, which is equal for equal numbers of all types.
 exact_text <- function(x) {

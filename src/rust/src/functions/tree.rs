@@ -113,9 +113,9 @@ pub fn tree_path(tree: SEXP, i: SEXP) -> Result<SEXP> {
         Some(path) => Ok(sexp::new_string(&path)),
         None => bail!(
             InvalidInput,
-            "The tree has no leaf with index {}: it has {} leaves.",
+            "The tree has no leaf with index {}: it has {}.",
             describe::number(index),
-            tree.size()
+            leaves_in_words(tree.size())
         ),
     }
 }

@@ -58,14 +58,13 @@ pub(super) fn of_pair(pair: &Tree, known: &[Option<String>], last: Option<(&str,
     let (positional, named) = parts(pair);
     // The names of keywords are fixed, and names in Python come before those that are made up.
     let keywords: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
-    let known = || (0..positional.len()).map(|i| known.get(i).cloned().flatten());
-    let real = unique_names(known().flatten().collect(), &keywords);
-    let numbered = (1..).zip(known()).filter(|(_, name)| name.is_none()).map(|(number, _)| format!("x{number}"));
-    let others: Vec<&str> = real.iter().map(String::as_str).chain(keywords.iter().copied()).collect();
-    let mut numbered = unique_names(numbered.collect(), &others).into_iter();
-    let mut real = real.iter().cloned();
-    let each = known().filter_map(|name| if name.is_some() { real.next() } else { numbered.next() });
-    let mut names: Vec<String> = each.collect();
+    let known = |i: usize| known.get(i).cloned().flatten();
+    let mut order: Vec<usize> = (0..positional.len()).collect();
+    order.sort_by_key(|&i| known(i).is_none());
+    let name = |&i: &usize| known(i).unwrap_or_else(|| format!("x{}", i + 1));
+    let unique = unique_names(order.iter().map(name).collect(), &keywords);
+    let mut names = vec![String::new(); positional.len()];
+    order.into_iter().zip(unique).for_each(|(i, name)| names[i] = name);
     names.extend(keywords.iter().map(|&name| name.to_owned()));
     let mut arguments: Vec<&Tree> = positional.iter().chain(named.iter().map(|(_, tree)| tree)).collect();
     if let Some((name, tree)) = &last {
