@@ -127,7 +127,7 @@ with_arguments <- function(executable, program) {
 #'
 #' Ctrl-C ends a wait, not the compile, so you can call `value()` again. If you drop the promise, its separate compiler
 #' ends (see [pjrt_options]); a compiler in R's process finishes, and its result is discarded. At the end of the
-#' session, R waits at most 10 seconds for compiles in its own process.
+#' session, R waits at most 10 seconds for compiles in its own process, or until Ctrl-C.
 #'
 #' @inheritParams pjrt_compile
 #' @return A `PJRTExecutablePromise`. `value()` returns a `PJRTLoadedExecutable`, as [pjrt_compile()] does; every call

@@ -85,7 +85,13 @@ close.PJRTClient <- function(con, ...) {
 
 # The elements of a nested list. Anything else is the only element.
 flat_list <- function(x) {
-  if (is.list(x) && !is.object(x)) do.call(c, lapply(unname(x), flat_list)) else list(x)
+  x <- list(x)
+  # by levels: a list may be nested deeper than R's stack
+  while (any(is_nested <- vapply(x, function(part) is.list(part) && !is.object(part), NA))) {
+    x[!is_nested] <- lapply(x[!is_nested], list)
+    x <- do.call(c, lapply(x, unname))
+  }
+  x
 }
 
 # Why objects cannot be used any more, as their texts end.

@@ -52,6 +52,10 @@ test_that("buffers can be deleted twice, in lists and after a donation", {
     vapply(list(buffers[[1L]], buffers$a[[1L]], buffers$a[[2L]][[1L]]), is_deleted, NA), c(TRUE, TRUE, TRUE)
   )
   expect_identical(pjrt_delete(list()), list())
+  # deeper than R's stack
+  x <- pjrt_scalar(1)
+  pjrt_delete(Reduce(function(nested, i) list(nested), seq_len(20000), x))
+  expect_true(is_deleted(x))
   y <- pjrt_buffer(c(1, 2))
   z <- pjrt_execute(compile(add_program("2xf32", donates)), y, pjrt_buffer(c(1, 2)))
   expect_true(is_deleted(y))

@@ -145,3 +145,20 @@ test_that("a session can end while a program runs forever", {
   }))
   expect_clean(child, "leaving")
 })
+
+test_that("Ctrl-C ends the wait at the end of a session", {
+  child <- start_child(helpers = c("programs", "custom-calls"), quote({
+    y <- pjrt_execute(compile(waiting_program()), pjrt_scalar(1, "f64"))
+    invisible(reg.finalizer(globalenv(), function(e) cat("ending\n"), onexit = TRUE))
+  }))
+  withr::defer(child$kill())
+  expect_identical(line_reader(child)(), "ending")
+  took <- system.time(while (child$is_alive()) {
+    # R itself does not look for the first ones any more
+    child$interrupt()
+    child$wait(100)
+  })[["elapsed"]]
+  # without Ctrl-C, it waits for ten seconds
+  expect_lt(took, 8)
+  expect_identical(child$get_exit_status(), 0L)
+})

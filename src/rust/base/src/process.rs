@@ -7,7 +7,7 @@ use crate::reason::Reason;
 use crate::sync::Unpoisoned;
 use crate::trace;
 use std::cell::Cell;
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg(unix)]
 use std::ffi::c_int;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -166,6 +166,23 @@ pub struct ExitDeadline(Instant);
 impl ExitDeadline {
     pub fn start() -> Self {
         ExitDeadline(Instant::now())
+    }
+
+    /// The same for the end of the process, where the host looks for interrupts no longer.
+    pub fn at_end() -> Self {
+        #[cfg(unix)]
+        {
+            extern "C" fn note(_: c_int) {
+                IS_UNWANTED.store(true, Ordering::Relaxed);
+            }
+            // SAFETY: the handler only touches an atomic. A process that ignores the signal goes on to do so.
+            unsafe {
+                if libc::signal(libc::SIGINT, note as *const () as libc::sighandler_t) == libc::SIG_IGN {
+                    libc::signal(libc::SIGINT, libc::SIG_IGN);
+                }
+            }
+        }
+        Self::start()
     }
 
     /// Calls `is_over` with a waiting time until it returns true or the time is up. Returns whether it returned true.

@@ -1,8 +1,8 @@
-//! Whether the system lets the process have more threads: plugins end the process if it does not.
+//! Starts threads, and finds out whether the system lets the process have more: plugins end the process if it does not.
 
 use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use std::sync::{Arc, Mutex};
-use std::thread::Builder;
+use std::thread::{Builder, JoinHandle};
 
 /// A limit above this leaves room for any plugin.
 const MANY: u64 = 4096;
@@ -39,6 +39,23 @@ pub fn of_client() -> usize {
     3 * given().unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).min(1024) + 4
 }
 
+/// The stack of a thread whose work needs no more.
+pub const STACK: usize = 2 << 20;
+
+/// Starts a thread with a name and a stack of so many bytes. `purpose` completes "Cannot start a thread", as in "to compile".
+///
+/// # Errors
+/// The code of `RESOURCE_EXHAUSTED`, with the limits.
+pub fn start<T: Send + 'static>(
+    name: &str,
+    stack: usize,
+    purpose: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>> {
+    let started = Builder::new().name(name.into()).stack_size(stack).spawn(work);
+    started.map_err(|error| refused(format!("Cannot start a thread {purpose}: {error}."), limits()))
+}
+
 /// Checks that so many threads can start, where their number is limited: starts them, and ends them.
 ///
 /// # Errors
@@ -48,9 +65,12 @@ pub fn check(count: usize, purpose: &str) -> Result<()> {
     if limits.is_empty() || can_start(count) {
         return Ok(());
     }
-    let message = format!("Not enough threads {purpose}: {count} needed, and the system starts no more.");
+    Err(refused(format!("Not enough threads {purpose}: {count} needed, and the system starts no more."), limits))
+}
+
+fn refused(message: String, limits: Vec<String>) -> Error {
     let error = Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message);
-    Err(limits.into_iter().fold(error, Error::hint))
+    limits.into_iter().fold(error, Error::hint).hint("End other processes, or raise the limit of the system.")
 }
 
 /// Whether so many threads can run at the same time.

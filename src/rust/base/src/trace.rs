@@ -471,11 +471,6 @@ impl Drop for Cause {
     }
 }
 
-/// Dimensions as text, as in "2x3"; that of a scalar is empty.
-pub fn shape(dims: &[impl Display]) -> String {
-    dims.iter().map(ToString::to_string).collect::<Vec<_>>().join("x")
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

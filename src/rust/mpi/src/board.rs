@@ -5,7 +5,8 @@ use crate::rounds::{Round, Rounds};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::mmap::SignalStacks;
 use pjrt_base::sync::Unpoisoned;
-use pjrt_store::{Patience, Store, DEADLINE_EXCEEDED, INTERNAL, INVALID_ARGUMENT, MAX_VALUE, UNAVAILABLE};
+use pjrt_base::threads;
+use pjrt_store::{Patience, Store, DEADLINE_EXCEEDED, INVALID_ARGUMENT, MAX_VALUE, UNAVAILABLE};
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -143,16 +144,11 @@ impl Board {
     pub(crate) fn start(mut rounds: Box<dyn Rounds>, rank: usize) -> Result<Arc<Board>> {
         let board = Arc::new(Board::default());
         let shared = board.clone();
-        let started = std::thread::Builder::new().name("pjrt-mpi-store".into()).spawn(move || {
+        threads::start("pjrt-mpi-store", threads::STACK, "for the store", move || {
             let _stacks = SignalStacks::of_this_thread();
             shared.run(&mut *rounds, rank);
-        });
-        match started {
-            Ok(_) => Ok(board),
-            Err(error) => {
-                Err(Error::new(Kind::Pjrt(INTERNAL), format!("No thread could be started for the store: {error}.")))
-            }
-        }
+        })?;
+        Ok(board)
     }
 
     fn run(&self, rounds: &mut dyn Rounds, rank: usize) {

@@ -15,6 +15,7 @@ use pjrt_base::mmap::SignalStacks;
 use pjrt_base::process;
 use pjrt_base::spin;
 use pjrt_base::sync::Unpoisoned;
+use pjrt_base::threads;
 use pjrt_store::Patience;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, SendError, Sender, TryRecvError};
@@ -89,17 +90,14 @@ pub fn start(named: Option<&Path>) -> Result<(Facts, PathBuf)> {
 fn start_thread(mut mpi: Box<dyn Communicator>) -> Result<(Facts, Place, Keys)> {
     let (sender, jobs) = channel::<MpiJob>();
     let (report, outcome) = channel();
-    let started = std::thread::Builder::new().name("pjrt-mpi".into()).spawn(move || {
+    threads::start("pjrt-mpi", threads::STACK, "for MPI", move || {
         let _stacks = SignalStacks::of_this_thread();
         let facts = mpi.start().map(|facts| (facts, mpi.rounds()));
         let is_open = facts.is_ok();
         if report.send(facts).is_ok() && is_open {
             run(&mut *mpi, &jobs);
         }
-    });
-    if let Err(error) = started {
-        bail!(Io, "No thread could be started for MPI: {error}.");
-    }
+    })?;
     let Ok(facts) = outcome.recv() else { bail!(Internal, "The thread for MPI has ended.") };
     let (facts, rounds) = facts?;
     Ok((facts, Place::Thread(sender), rounds.map_or(Keys::Unsupported, Keys::Closed)))

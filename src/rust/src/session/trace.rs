@@ -8,6 +8,7 @@ use extendr_ffi::SEXP;
 use pjrt_base::trace::{self as record, Activity, Details, Event, Lane, Record, Site};
 use pjrt_core::executable::serialized;
 use pjrt_core::runtime::profiler;
+use pjrt_data::layout::format_dims;
 use serde_json::{json, Map, Value};
 use std::cell::RefCell;
 use std::path::Path;
@@ -95,7 +96,7 @@ fn columns(record: &Record, failures: Vec<String>) -> Robj {
         name = texts(&|event| Some(event.details.name.clone())),
         bytes = numbers(&|event| event.details.bytes.map(|bytes| bytes as f64)),
         dtype = texts(&|event| Some(event.details.dtype.to_owned())),
-        shape = texts(&|event| event.details.dims.as_ref().map(|dims| format!("[{}]", record::shape(dims)))),
+        shape = texts(&|event| event.details.dims.as_ref().map(|dims| format!("[{}]", format_dims(dims)))),
         program = texts(&|event| Some(event.details.program.clone())),
         call = texts(&|event| site(event).map(|site| site.call.clone())),
         line = numbers(&|event| site(event).filter(|site| site.line > 0).map(|site| f64::from(site.line))),

@@ -3,14 +3,14 @@
 use crate::client::exchange::Cancel;
 use crate::client::Client;
 use crate::runtime::plugin::Plugin;
-use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process::{self, ExitDeadline, ShownWait};
 use pjrt_base::sync::Unpoisoned;
+use pjrt_base::threads;
 use pjrt_ffi::poison;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread::Builder;
 use std::time::Duration;
 
 /// How long the creating thread sleeps between checks for interrupts.
@@ -50,11 +50,7 @@ pub(super) fn on_another_thread(
         }
     };
     // As large as a main thread's.
-    if let Err(error) = Builder::new().name("pjrt-client".into()).stack_size(8 << 20).spawn(work) {
-        end(cancel);
-        let message = format!("Cannot start a thread to create a client: {error}.");
-        return Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message));
-    }
+    threads::start("pjrt-client", 8 << 20, "to create a client", work).inspect_err(|_| end(cancel))?;
     let mut shown = ShownWait::default();
     loop {
         match receiver.recv_timeout(SLICE) {

@@ -461,7 +461,7 @@ static ENDED: AtomicBool = AtomicBool::new(false);
 pub fn close_all() {
     ENDED.store(true, Ordering::Release);
     let clients = std::mem::take(&mut *OPEN.lock().unpoisoned());
-    let patience = ExitDeadline::start();
+    let patience = ExitDeadline::at_end();
     let mut usable = clients.iter().filter(|client| client.is_usable() && !client.is_poisoned());
     let ended = creation::finish(&patience)
         && FINISH_COMPILES.get().is_none_or(|finish| finish(&patience))

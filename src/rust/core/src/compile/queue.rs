@@ -14,7 +14,7 @@ use crate::executable::unloaded::Unloaded;
 use crate::executable::Executable;
 use crate::runtime::event::{OnDrop, Signal};
 use crate::runtime::plugin::Plugin;
-use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::parallel::processors;
 use pjrt_base::process::{self, ExitDeadline};
 use pjrt_base::room;
@@ -28,7 +28,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 
 /// The size in bytes up to which a compiled program loads too quickly for a user to interrupt.
 const QUICKLY_LOADED: u64 = 256 << 10;
@@ -341,12 +341,8 @@ impl Queue {
             return Ok(());
         }
         let poison = job.poison;
-        let thread =
-            Builder::new().name("pjrt-compile".into()).stack_size(STACK).spawn(|| work(job)).map_err(|error| {
-                Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("Cannot start a thread for a compilation: {error}."))
-            })?;
+        self.threads.push(threads::start("pjrt-compile", STACK, "to compile", || work(job))?);
         self.running.push(poison);
-        self.threads.push(thread);
         Ok(())
     }
 

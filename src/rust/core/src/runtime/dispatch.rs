@@ -2,11 +2,12 @@
 
 use crate::runtime::event::{Event, OnDrop, Signal};
 use pjrt_base::callbacks;
-use pjrt_base::error::{Error, Kind, Result, FAILED_PRECONDITION, RESOURCE_EXHAUSTED};
+use pjrt_base::error::{Error, Kind, Result, FAILED_PRECONDITION};
 use pjrt_base::mmap::SignalStacks;
 use pjrt_base::process::{self, ExitDeadline};
 use pjrt_base::spin;
 use pjrt_base::sync::Unpoisoned;
+use pjrt_base::threads;
 use pjrt_base::trace;
 use pjrt_ffi::poison::{self, Poison};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -318,9 +319,7 @@ fn start(name: &str) -> Result<Sender<LaunchJob>> {
         let _stacks = SignalStacks::of_this_thread();
         work(&receiver);
     };
-    std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|error| {
-        Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("Cannot start a dispatch thread: {error}."))
-    })?;
+    threads::start(name, threads::STACK, "to launch programs", run)?;
     Ok(sender)
 }
 
