@@ -7,7 +7,7 @@ use extendr_api::prelude::*;
 use pjrt_base::room;
 use pjrt_core::Executable;
 use pjrt_ir::hlo::OperationCost;
-use pjrt_program::graph::{Graph, View};
+use pjrt_program::graph::Graph;
 
 /// The nodes of a program or an executable, folded to about so many, as columns; `from` and `to` are the edges. Positions
 /// count from 1; the parent of an outermost node is 0.
@@ -19,7 +19,7 @@ pub fn program_graph(x: Robj, max_nodes: f64) -> Result<List> {
         room::check_room(8 * program.code().len(), "to read the program")?;
         Graph::of_program(program)?
     };
-    let View { nodes } = graph.view(max_nodes as usize);
+    let nodes = graph.view(max_nodes as usize);
     let edges = nodes.iter().enumerate().flat_map(|(i, node)| node.inputs.iter().map(move |&input| (input, i)));
     let (from, to): (Vec<i32>, Vec<i32>) = edges.map(|(from, to)| (from as i32 + 1, to as i32 + 1)).unzip();
     Ok(list!(

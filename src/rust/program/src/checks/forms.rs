@@ -39,7 +39,7 @@ pub(crate) fn check_alike(one: &Program, other: &Program, path: &str) {
 /// The nodes of a program's graph: the operations with their types, without the names of inputs.
 fn nodes(program: &Program) -> Vec<String> {
     let view = Graph::of_program(program).unwrap().view(1000);
-    let nodes = view.nodes.iter().map(|node| {
+    let nodes = view.iter().map(|node| {
         let label = if node.role.name() == "input" { "" } else { &node.label };
         let (role, count) = (node.role.name(), node.operations);
         format!("{:?} {label} {} {role} {count} {:?}", node.parent, node.detail, node.inputs)
@@ -166,7 +166,7 @@ fn an_hlo_module_has_the_graph_of_its_instructions() {
     let code = fixture("../../../tests/testthat/fixtures/square.hlo.pb");
     let module = HloModuleProto::decode(code.as_slice()).unwrap();
     let program = Program::new(code, Format::Hlo).unwrap();
-    assert_eq!(Graph::of_hlo(&module).view(50).nodes.len(), nodes(&program).len());
+    assert_eq!(Graph::of_hlo(&module).view(50).len(), nodes(&program).len());
     assert!(
         nodes(&program).iter().any(|node| node.contains("dot") || node.contains("multiply")),
         "{:?}",

@@ -22,7 +22,7 @@ pub(super) fn fold(mut items: Vec<Node>, most: usize) -> Vec<Node> {
 }
 
 fn operations(items: &[Node]) -> usize {
-    items.iter().filter(|item| !item.is_end()).count()
+    items.iter().filter(|item| !item.role.is_end()).count()
 }
 
 /// The group of each item: chains of operations, each of which uses only the previous one and inputs. Stops when there
@@ -37,7 +37,7 @@ fn chains(items: &[Node], room: usize) -> Vec<usize> {
         }
         let mut sources = item.inputs.iter().filter(|&&input| items[input].role != Role::Input);
         if let (Some(&source), None) = (sources.next(), sources.next()) {
-            let is_plain = |item: &Node| !item.is_end() && item.inner.is_empty();
+            let is_plain = |item: &Node| !item.role.is_end() && item.inner.is_empty();
             if consumers[source] == [i] && is_plain(item) && is_plain(&items[source]) {
                 groups[i] = groups[source];
                 left -= 1;
@@ -58,7 +58,7 @@ fn consumers(items: &[Node]) -> Vec<Vec<usize>> {
 
 /// The group of each item: so many stretches of the program.
 fn stretches(items: &[Node], room: usize) -> Vec<usize> {
-    let order: Vec<usize> = (0..items.len()).filter(|&i| !items[i].is_end()).collect();
+    let order: Vec<usize> = (0..items.len()).filter(|&i| !items[i].role.is_end()).collect();
     let is_heavy = |item: &Node| matches!(item.role, Role::Product | Role::Control | Role::Call);
     let heavy: Vec<usize> = (1..order.len()).filter(|&at| is_heavy(&items[order[at]])).collect();
     let step = heavy.len().div_ceil(room.saturating_sub(1).max(1)).max(1);
@@ -135,7 +135,7 @@ fn merged(parts: &[&Node]) -> Node {
     let first = parts[0];
     let operations = parts.iter().map(|part| part.operations).sum();
     let node = Node { operations, place: first.place.clone(), ..Node::default() };
-    if first.is_end() {
+    if first.role.is_end() {
         let what = if first.role == Role::Input { "inputs" } else { "outputs" };
         let count: usize = parts.iter().map(|part| ends(part)).sum();
         let labels: Vec<&str> = parts.iter().map(|part| &*part.label).collect();

@@ -4,7 +4,7 @@ mod fold;
 mod read;
 mod view;
 
-pub use view::{Node, Role, View};
+pub use view::{Node, Role};
 
 use crate::program::Program;
 use pjrt_base::error::Result;
@@ -25,19 +25,10 @@ pub(crate) struct Body {
     pub ops: Vec<Op>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Input,
-    Output,
-    #[default]
-    Plain,
-    /// Passes its operands on: tuples and their elements.
-    Transparent,
-}
-
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Op {
-    pub kind: Kind,
+    /// `None` for what passes its operands on: tuples and their elements.
+    pub role: Option<Role>,
     /// Such as `dot_general`, or the name of an input.
     pub label: String,
     /// The type of the result, such as `f32[2x3]`.

@@ -1,8 +1,11 @@
 //! Reads a graph from the operations of a program.
 
-use super::{short_number, Body, Graph, Kind, Op};
-use pjrt_ir::module::{Attribute, Block, Element, Module, Operation, Type, Value};
+use super::{short_number, Body, Graph, Op, Role};
+use pjrt_ir::module::{is_listed, Attribute, Block, Element, Module, Operation, Type, Value};
 use std::collections::HashMap;
+
+/// Operations that pass their operands on.
+const TRANSPARENT: &str = "tuple get_tuple_element get-tuple-element bitcast opt-barrier";
 
 pub(super) fn read(module: &Module) -> Graph {
     let functions: Vec<&Operation> = module.root.inner().filter(|operation| &*operation.name == "func.func").collect();
@@ -48,7 +51,7 @@ impl<'a> Reader<'a> {
             let name = block.names.get(i).cloned().flatten();
             let label = name.map_or_else(|| format!("arg{i}"), |name| name.to_string());
             scope.values.insert(argument, ops.len());
-            ops.push(Op { kind: Kind::Input, label, detail: self.kind(argument), ..Op::default() });
+            ops.push(Op { role: Some(Role::Input), label, detail: self.kind(argument), ..Op::default() });
         }
         self.scopes.push(scope);
         for operation in &block.operations {
@@ -64,17 +67,17 @@ impl<'a> Reader<'a> {
             for (i, &operand) in operands.iter().enumerate() {
                 let label = if is_function { format!("output {}", i + 1) } else { String::new() };
                 let detail = operation.operands.get(i).map(|&value| self.kind(value)).unwrap_or_default();
-                ops.push(Op { kind: Kind::Output, label, detail, operands: vec![operand], ..Op::default() });
+                let role = Some(Role::Output);
+                ops.push(Op { role, label, detail, operands: vec![operand], ..Op::default() });
             }
             return;
         }
-        let mut op = Op { operands, label: label(operation), ..Op::default() };
+        let label = label(operation);
+        let role = (!is_listed(TRANSPARENT, operation.base())).then(|| Role::of(&label));
+        let mut op = Op { role, operands, label, ..Op::default() };
         op.detail = operation.results.first().map(|&value| self.kind(value)).unwrap_or_default();
         if operation.results.len() > 1 {
             op.detail.push_str(", ...");
-        }
-        if matches!(operation.base(), "tuple" | "get_tuple_element" | "get-tuple-element" | "bitcast" | "opt-barrier") {
-            op.kind = Kind::Transparent;
         }
         op.place = operation.attribute("place").and_then(Attribute::as_text).unwrap_or_default().to_owned();
         if operation.base() == "constant" {

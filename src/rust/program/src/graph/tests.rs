@@ -7,19 +7,19 @@ fn graph(text: &str) -> Graph {
 }
 
 /// Nodes as `label:detail<-inputs`, those inside of others indented.
-fn shown(view: &View) -> Vec<String> {
+fn shown(view: &[Node]) -> Vec<String> {
     let depth = |node: &Node| {
         let (mut parent, mut depth) = (node.parent, 0);
         while let Some(outer) = parent {
-            (parent, depth) = (view.nodes[outer].parent, depth + 1);
+            (parent, depth) = (view[outer].parent, depth + 1);
         }
         depth
     };
     let text = |node: &Node| {
-        let inputs: Vec<_> = node.inputs.iter().map(|&i| view.nodes[i].label.as_str()).collect();
+        let inputs: Vec<_> = node.inputs.iter().map(|&i| view[i].label.as_str()).collect();
         format!("{}{}:{}<-{}", " ".repeat(depth(node)), node.label, node.detail, inputs.join("+"))
     };
-    view.nodes.iter().map(text).collect()
+    view.iter().map(text).collect()
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn loops_and_functions_are_shown_inside_of_their_operations_if_they_fit() {
     );
     assert_eq!(shown(&graph.view(7)), text[..7]);
     assert_eq!(shown(&graph.view(4)), text[..4]);
-    assert_eq!(graph.view(4).nodes[2].operations, 7);
+    assert_eq!(graph.view(4)[2].operations, 7);
 }
 
 #[test]
@@ -117,16 +117,16 @@ fn functions_of_one_operation_and_wrapped_programs_are_shown() {
     }
     let view = long.view(40);
     check(&view, 40);
-    let inside: Vec<_> = view.nodes.iter().filter(|node| node.parent == Some(1)).collect();
+    let inside: Vec<_> = view.iter().filter(|node| node.parent == Some(1)).collect();
     assert!(inside.len() > 10);
     assert_eq!(inside.iter().map(|node| node.operations).sum::<usize>(), 1000);
 }
 
 /// Every input comes before, and has the same parent.
-fn check(view: &View, most: usize) {
-    assert!(view.nodes.len() <= most, "{} > {most}", view.nodes.len());
-    for (i, node) in view.nodes.iter().enumerate() {
-        assert!(node.inputs.iter().all(|&input| input < i && view.nodes[input].parent == node.parent), "{node:?}");
+fn check(view: &[Node], most: usize) {
+    assert!(view.len() <= most, "{} > {most}", view.len());
+    for (i, node) in view.iter().enumerate() {
+        assert!(node.inputs.iter().all(|&input| input < i && view[input].parent == node.parent), "{node:?}");
         assert!(node.parent.is_none_or(|parent| parent < i));
     }
 }
@@ -148,11 +148,11 @@ fn long_functions_are_folded_into_chains_and_stretches() {
     for most in [5, 20, 60, 1000] {
         let view = graph.view(most);
         check(&view, most.max(7));
-        let operations: usize = view.nodes.iter().map(|node| node.operations).sum();
+        let operations: usize = view.iter().map(|node| node.operations).sum();
         assert_eq!(operations, 597, "{most}");
     }
-    assert_eq!(graph.view(1000).nodes.len(), 798);
-    assert!(graph.view(60).nodes.len() > 30);
+    assert_eq!(graph.view(1000).len(), 798);
+    assert!(graph.view(60).len() > 30);
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn damaged_text_is_read_as_far_as_possible() {
     {
         read::read(&text::module(text.as_bytes())).view(10);
     }
-    assert_eq!(graph("module {}").view(10).nodes.len(), 0);
+    assert_eq!(graph("module {}").view(10).len(), 0);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! fit.
 
 use super::fold::fold;
-use super::{Graph, Kind};
+use super::{Graph, Op};
+use pjrt_ir::module::is_listed;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
@@ -36,29 +37,23 @@ pub enum Role {
 }
 
 impl Role {
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::Input => "input",
-            Role::Output => "output",
-            Role::Constant => "constant",
-            Role::Product => "product",
-            Role::Elementwise => "elementwise",
-            Role::Reduction => "reduction",
-            Role::Movement => "movement",
-            Role::Control => "control",
-            Role::Call => "call",
-            Role::Group => "group",
-        }
+    /// That of its variant, in lower case.
+    pub fn name(self) -> String {
+        format!("{self:?}").to_ascii_lowercase()
     }
 
-    fn of(label: &str) -> Role {
+    pub(super) fn is_end(self) -> bool {
+        matches!(self, Role::Input | Role::Output)
+    }
+
+    pub(super) fn of(label: &str) -> Role {
         let word = label.split(' ').next().unwrap_or_default().replace('-', "_");
         match word.as_str() {
             "constant" | "iota" => Role::Constant,
             "dot_general" | "dot" | "convolution" | "ragged_dot" | "scaled_dot" => Role::Product,
             "reduce" | "reduce_window" | "sort" | "select_and_scatter" | "topk" | "top_k" | "fft" | "cholesky"
             | "triangular_solve" => Role::Reduction,
-            name if MOVEMENTS.split(' ').any(|known| known == name) => Role::Movement,
+            name if is_listed(MOVEMENTS, name) => Role::Movement,
             "while" | "if" | "case" | "conditional" | "call" | "fusion" | "map" | "composite" | "async_start"
             | "manual_computation" => Role::Control,
             "custom_call" | "infeed" | "outfeed" | "send" | "recv" | "rng" | "rng_bit_generator" => Role::Call,
@@ -88,21 +83,17 @@ pub struct Node {
     pub(super) parts: Vec<String>,
 }
 
-/// The nodes that are shown. A node comes after the one that contains it and after its inputs.
-#[derive(Debug, Clone, Default)]
-pub struct View {
-    pub nodes: Vec<Node>,
-}
-
-impl Node {
-    pub(super) fn is_end(&self) -> bool {
-        matches!(self.role, Role::Input | Role::Output)
+impl Op {
+    /// Whether it is shown as an operation.
+    fn is_counted(&self) -> bool {
+        self.value.is_none() && self.role.is_some_and(|role| !role.is_end())
     }
 }
 
 impl Graph {
-    /// The graph with at most about so many nodes; regions and functions that fit are shown inside of their operations.
-    pub fn view(&self, max_nodes: usize) -> View {
+    /// The nodes of the graph, at most about so many; regions and functions that fit are shown inside of their operations. A
+    /// node comes after the one that contains it and after its inputs.
+    pub fn view(&self, max_nodes: usize) -> Vec<Node> {
         let max_nodes = max_nodes.clamp(1, MOST);
         let mut builder =
             Builder { graph: self, levels: HashMap::new(), sizes: HashMap::new(), nodes: Vec::new(), edges: MAX_EDGES };
@@ -121,7 +112,7 @@ impl Graph {
                 }
             }
         }
-        View { nodes: builder.nodes }
+        builder.nodes
     }
 }
 
@@ -185,7 +176,7 @@ impl Builder<'_> {
         let mut places = vec![None; items.len()];
         let mut kept = Vec::new();
         for (i, mut item) in items.into_iter().enumerate() {
-            if !item.is_end() {
+            if !item.role.is_end() {
                 places[i] = Some(kept.len());
                 item.inputs = item.inputs.iter().filter_map(|&input| places[input]).collect();
                 kept.push(item);
@@ -202,7 +193,7 @@ impl Builder<'_> {
         self.sizes.insert(body, 0);
         let Some(found) = self.graph.bodies.get(body).filter(|_| depth < 1000) else { return 0 };
         let mut size = 0usize;
-        for op in found.ops.iter().filter(|op| op.kind == Kind::Plain && op.value.is_none()) {
+        for op in found.ops.iter().filter(|op| op.is_counted()) {
             size = size.saturating_add(1);
             for &inner in &op.inner {
                 size = size.saturating_add(self.size(inner, depth + 1));
@@ -235,28 +226,24 @@ impl Builder<'_> {
             let mut inputs: Vec<usize> = operands.iter().filter_map(|o| o.as_deref().ok()).flatten().copied().collect();
             inputs.sort_unstable();
             inputs.dedup();
-            if op.kind == Kind::Transparent {
+            let Some(role) = op.role else {
                 match self.edges.checked_sub(inputs.len()) {
                     Some(left) => self.edges = left,
                     None => inputs.clear(),
                 }
                 found.push(Ok(inputs));
                 continue;
-            }
+            };
             let mut item = Node {
                 label: op.label.clone(),
                 detail: op.detail.clone(),
-                role: match op.kind {
-                    Kind::Input => Role::Input,
-                    Kind::Output => Role::Output,
-                    _ => Role::of(&op.label),
-                },
-                operations: usize::from(op.kind == Kind::Plain),
+                role,
+                operations: usize::from(!role.is_end()),
                 inputs,
                 place: op.place.clone(),
                 ..Node::default()
             };
-            match (item.role, &operands[..]) {
+            match (role, &operands[..]) {
                 (Role::Elementwise, [_, _] | [_, _, _]) if operands.iter().any(|operand| operand.is_err()) => {
                     let values = operands.iter().map(|operand| operand.as_ref().err().copied().unwrap_or("_"));
                     item.label = format!("{}({})", op.label, values.collect::<Vec<_>>().join(", "));
@@ -267,14 +254,14 @@ impl Builder<'_> {
             for &inner in &op.inner {
                 item.operations = item.operations.saturating_add(self.size(inner, 0));
                 let plain = graph.bodies.get(inner).map(|body| body.ops.as_slice()).unwrap_or_default();
-                let mut plain = plain.iter().filter(|op| op.kind == Kind::Plain && op.value.is_none());
+                let mut plain = plain.iter().filter(|op| op.is_counted());
                 match (plain.next(), plain.next()) {
                     (Some(_), Some(_)) => item.inner.push(inner),
                     (Some(only), None) if op.inner.len() == 1 && !op.label.contains(' ') => {
                         item.label = format!("{} {}", op.label, only.label);
                     }
                     // A function of one operation, whose name the label has already.
-                    (Some(_), None) if op.inner.len() == 1 && item.role == Role::Control => item.inner.push(inner),
+                    (Some(_), None) if op.inner.len() == 1 && role == Role::Control => item.inner.push(inner),
                     _ => {}
                 }
             }
