@@ -1,6 +1,6 @@
 //! Operators of two arrays, and of one: arithmetic, comparisons, logic.
 
-use super::body::{wide, Value};
+use super::body::Value;
 use super::math::{is_finite, working};
 use super::Operation;
 use pjrt_base::error::{Error, Kind, Result};
@@ -45,10 +45,9 @@ pub(super) fn ring<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Re
 
 /// The dtype, but for pred i32: counts of truths are integers.
 pub(super) fn counted(dtype: DType) -> DType {
-    if dtype == DType::Pred {
-        DType::I32
-    } else {
-        dtype
+    match dtype {
+        DType::Pred => DType::I32,
+        other => other,
     }
 }
 
@@ -178,11 +177,10 @@ pub(super) fn logic<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> R
 
 /// Unary `+` and `-`; pred becomes i32.
 pub(super) fn sign<'b>(operation: Operation, x: &Value<'b>) -> Value<'b> {
-    let dtype = counted(x.dtype);
-    let x = x.convert(dtype);
+    let x = x.convert(counted(x.dtype));
     match operation {
         Operation::Add => x,
-        _ => x.convert(wide(dtype)).apply("negate").convert(dtype),
+        _ => x.widened().apply("negate").convert(x.dtype),
     }
 }
 

@@ -4,6 +4,7 @@ use super::Operand;
 use pjrt_data::dtype::DType;
 use pjrt_data::layout::format_type;
 use pjrt_data::minifloat::{bf16_from_f64, f16_from_f64};
+use std::borrow::Borrow;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Sub};
@@ -120,15 +121,9 @@ pub(super) trait Part<'b> {
     fn value(self, like: &Value<'b>) -> Value<'b>;
 }
 
-impl<'b> Part<'b> for Value<'b> {
+impl<'b, V: Borrow<Value<'b>>> Part<'b> for V {
     fn value(self, _: &Value<'b>) -> Value<'b> {
-        self
-    }
-}
-
-impl<'b> Part<'b> for &Value<'b> {
-    fn value(self, _: &Value<'b>) -> Value<'b> {
-        self.clone()
+        self.borrow().clone()
     }
 }
 
@@ -140,20 +135,17 @@ impl<'b> Part<'b> for f64 {
 
 macro_rules! operators {
     ($($operator:ident $method:ident $name:literal,)*) => {$(
-        impl<'b, P: Part<'b>> $operator<P> for &Value<'b> {
-            type Output = Value<'b>;
-            fn $method(self, other: P) -> Value<'b> {
-                self.with($name, other)
-            }
-        }
-
-        impl<'b, P: Part<'b>> $operator<P> for Value<'b> {
-            type Output = Value<'b>;
-            fn $method(self, other: P) -> Value<'b> {
-                self.with($name, other)
-            }
-        }
+        operators!($operator $method $name for Value<'b>);
+        operators!($operator $method $name for &Value<'b>);
     )*};
+    ($operator:ident $method:ident $name:literal for $of:ty) => {
+        impl<'b, P: Part<'b>> $operator<P> for $of {
+            type Output = Value<'b>;
+            fn $method(self, other: P) -> Value<'b> {
+                self.with($name, other)
+            }
+        }
+    };
 }
 
 operators! {
@@ -338,8 +330,11 @@ fn number_text(dtype: DType, number: f64) -> String {
     if dtype.is_integer() {
         return format!("{}", number as i128);
     }
+    let digits = format!("{number:e}");
     let text = match dtype {
-        _ if number.is_finite() => finite(number),
+        // MLIR needs a point before the exponent.
+        _ if number.is_finite() && !digits.contains('.') => digits.replace('e', ".0e"),
+        _ if number.is_finite() => digits,
         // An infinity or NaN as its bits.
         DType::F64 | DType::C128 => format!("0x{:016X}", number.to_bits()),
         DType::F16 => format!("0x{:04X}", f16_from_f64(number)),
@@ -350,13 +345,4 @@ fn number_text(dtype: DType, number: f64) -> String {
         return format!("({text}, 0.0)");
     }
     text
-}
-
-/// All digits of a number; MLIR needs a point before the exponent.
-fn finite(number: f64) -> String {
-    let text = format!("{number:e}");
-    match text.find('e') {
-        Some(at) if !text[..at].contains('.') => format!("{}.0{}", &text[..at], &text[at..]),
-        _ => text,
-    }
 }

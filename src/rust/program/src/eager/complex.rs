@@ -9,10 +9,9 @@ use std::f64::consts::PI;
 
 /// The dtype of the parts of complex numbers.
 pub(super) fn part(dtype: DType) -> DType {
-    if dtype == DType::C64 {
-        DType::F32
-    } else {
-        DType::F64
+    match dtype {
+        DType::C64 => DType::F32,
+        _ => DType::F64,
     }
 }
 

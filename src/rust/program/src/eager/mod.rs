@@ -96,65 +96,53 @@ pub fn program(operation: Operation, operands: &[Operand], parameters: &[i64], f
 
 /// Writes the operation, and returns its result.
 fn build<'b>(operation: Operation, values: &[Value<'b>], parameters: &[i64]) -> Result<Value<'b>> {
-    match values {
-        parts if matches!(operation, Operation::Cbind | Operation::Rbind) => shape::bind(operation, parts),
-        [x, indices @ ..] if operation == Operation::Take => shape::take(x, indices, parameters),
-        [x] => of_one(operation, x, parameters),
-        [x, y] => of_two(operation, x, y),
-        [condition, yes, no] if operation == Operation::Ifelse => shape::choose(condition, yes, no),
+    use Operation as Op;
+    match (operation, values) {
+        (Op::Cbind | Op::Rbind, parts) => shape::bind(operation, parts),
+        (Op::Take, [x, indices @ ..]) => shape::take(x, indices, parameters),
+        (Op::Add | Op::Subtract, [x]) => Ok(arithmetic::sign(operation, x)),
+        (Op::Not, [x]) => Ok(x.convert(DType::Pred).apply("not")),
+        (Op::Abs | Op::Sign | Op::Floor | Op::Ceiling | Op::Trunc, [x]) => math::whole(operation, x),
+        (Op::Round, [x]) => math::round(x, parameters),
+        (Op::Signif, [x]) => math::signif(x, parameters),
+        (Op::Re | Op::Im | Op::Mod | Op::Arg | Op::Conj, [x]) => complex::function(operation, x),
+        (Op::IsNan | Op::IsFinite | Op::IsInfinite, [x]) => math::kind_of_number(operation, x),
+        (Op::Sum | Op::Prod | Op::Mean | Op::Max | Op::Min | Op::Any | Op::All, [x]) => {
+            reduce::summary(operation, x, parameters)
+        }
+        (Op::Range, [x]) => reduce::range(x, parameters),
+        (Op::RowSums | Op::ColSums | Op::RowMeans | Op::ColMeans, [x]) => {
+            reduce::rows_or_columns(operation, x, parameters)
+        }
+        (Op::Cumsum | Op::Cumprod | Op::Cummax | Op::Cummin, [x]) => reduce::cumulative(operation, x),
+        (Op::Transpose, [x]) => shape::transpose(x),
+        (Op::Aperm, [x]) => shape::permute(x, parameters),
+        (Op::Dim, [x]) => shape::reshape(x, parameters),
+        (Op::Rev, [x]) => Ok(shape::reverse(x)),
+        (Op::Diag, [x]) => shape::diagonal(x, parameters),
+        (Op::Sort, [x]) => order::sort(x, parameters),
+        (Op::Order, [x]) => order::order(x, parameters),
+        (Op::WhichMax | Op::WhichMin, [x]) => order::place(operation, x),
+        (Op::Crossprod | Op::Tcrossprod, [x]) => linear::product(operation, x, x),
+        (_, [x]) => math::function(operation, x),
+        (Op::Add | Op::Subtract | Op::Multiply, [x, y]) => arithmetic::ring(operation, x, y),
+        (Op::Divide | Op::Power, [x, y]) => arithmetic::floating(operation, x, y),
+        (Op::Modulo | Op::Quotient, [x, y]) => arithmetic::modulo(operation, x, y),
+        (Op::Equal | Op::NotEqual | Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual, [x, y]) => {
+            arithmetic::comparison(operation, x, y)
+        }
+        (Op::And | Op::Or | Op::Xor, [x, y]) => arithmetic::logic(operation, x, y),
+        (Op::Pmax | Op::Pmin, [x, y]) => arithmetic::extreme(operation, x, y),
+        (Op::Log | Op::Atan2, [x, y]) => math::pair(operation, x, y),
+        (Op::Matmul | Op::Crossprod | Op::Tcrossprod, [x, y]) => linear::product(operation, x, y),
+        (Op::Outer, [x, y]) => linear::outer(x, y),
+        (Op::Ifelse, [condition, yes, no]) => shape::choose(condition, yes, no),
         _ => Err(wrong_count(operation, values.len())),
     }
 }
 
 fn wrong_count(operation: Operation, count: usize) -> Error {
     Error::new(Kind::ArgumentCount, format!("`{operation}` does not take {count} arrays."))
-}
-
-fn of_one<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
-    use Operation as Op;
-    match operation {
-        Op::Add | Op::Subtract => Ok(arithmetic::sign(operation, x)),
-        Op::Not => Ok(x.convert(DType::Pred).apply("not")),
-        Op::Abs | Op::Sign | Op::Floor | Op::Ceiling | Op::Trunc => math::whole(operation, x),
-        Op::Round => math::round(x, parameters),
-        Op::Signif => math::signif(x, parameters),
-        Op::Re | Op::Im | Op::Mod | Op::Arg | Op::Conj => complex::function(operation, x),
-        Op::IsNan | Op::IsFinite | Op::IsInfinite => math::kind_of_number(operation, x),
-        Op::Sum | Op::Prod | Op::Mean | Op::Max | Op::Min | Op::Any | Op::All => {
-            reduce::summary(operation, x, parameters)
-        }
-        Op::Range => reduce::range(x, parameters),
-        Op::RowSums | Op::ColSums | Op::RowMeans | Op::ColMeans => reduce::rows_or_columns(operation, x, parameters),
-        Op::Cumsum | Op::Cumprod | Op::Cummax | Op::Cummin => reduce::cumulative(operation, x),
-        Op::Transpose => shape::transpose(x),
-        Op::Aperm => shape::permute(x, parameters),
-        Op::Dim => shape::reshape(x, parameters),
-        Op::Rev => Ok(shape::reverse(x)),
-        Op::Diag => shape::diagonal(x, parameters),
-        Op::Sort => order::sort(x, parameters),
-        Op::Order => order::order(x, parameters),
-        Op::WhichMax | Op::WhichMin => order::place(operation, x),
-        Op::Crossprod | Op::Tcrossprod => linear::product(operation, x, x),
-        _ => math::function(operation, x),
-    }
-}
-
-fn of_two<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Result<Value<'b>> {
-    use Operation as Op;
-    match operation {
-        Op::Add | Op::Subtract | Op::Multiply => arithmetic::ring(operation, x, y),
-        Op::Divide | Op::Power => arithmetic::floating(operation, x, y),
-        Op::Modulo | Op::Quotient => arithmetic::modulo(operation, x, y),
-        Op::Equal | Op::NotEqual | Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual => {
-            arithmetic::comparison(operation, x, y)
-        }
-        Op::And | Op::Or | Op::Xor => arithmetic::logic(operation, x, y),
-        Op::Pmax | Op::Pmin => arithmetic::extreme(operation, x, y),
-        Op::Log | Op::Atan2 => math::pair(operation, x, y),
-        Op::Matmul | Op::Crossprod | Op::Tcrossprod => linear::product(operation, x, y),
-        Op::Outer => linear::outer(x, y),
-        _ => Err(wrong_count(operation, 2)),
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::arithmetic::{counted, real};
 use super::body::{tensor, wide, Value};
 use super::math::working;
-use super::reduce::{fold, limit, Fold};
+use super::reduce::{fold, limit, region_of, Fold};
 use super::shape::flat;
 use super::Operation;
 use pjrt_base::error::{Error, Kind, Result};
@@ -75,28 +75,19 @@ fn places<'b>(x: &Value<'b>) -> Value<'b> {
 fn comparator(dtype: DType, has_places: bool, is_decreasing: bool) -> String {
     let (of, truth) = (tensor(dtype, &[]), tensor(DType::Pred, &[]));
     let places = if has_places { ", %i: tensor<i32>, %j: tensor<i32>" } else { "" };
-    let compare = |name: &str, direction: &str, x: &str, y: &str| {
-        format!(
-            "    %{name} = \"stablehlo.compare\"(%{x}, %{y}) {{comparison_direction = \
-             #stablehlo<comparison_direction {direction}>}} : ({of}, {of}) -> {truth}\n"
-        )
-    };
-    let mut text = format!("({{\n  ^bb0(%a: {of}, %b: {of}{places}):\n");
-    text += &compare("c", if is_decreasing { "GT" } else { "LT" }, "a", "b");
-    let mut last = "c";
-    if dtype.is_float() {
+    let before = if is_decreasing { "GT" } else { "LT" };
+    let lines = match dtype.is_float() {
         // A number comes before NaN.
-        text += &compare("d", "EQ", "a", "a");
-        text += &compare("e", "NE", "b", "b");
-        let logic = |name: &str, operation: &str, x: &str, y: &str| {
-            format!("    %{name} = \"stablehlo.{operation}\"(%{x}, %{y}) : ({truth}, {truth}) -> {truth}\n")
-        };
-        text += &logic("f", "and", "d", "e");
-        text += &logic("g", "or", "c", "f");
-        last = "g";
-    }
-    text += &format!("    \"stablehlo.return\"(%{last}) : ({truth}) -> ()\n  }})");
-    text
+        true => format!(
+            "%before = stablehlo.compare {before}, %a, %b : ({of}, {of}) -> {truth}\n    \
+             %is_number = stablehlo.compare EQ, %a, %a : ({of}, {of}) -> {truth}\n    \
+             %is_nan = stablehlo.compare NE, %b, %b : ({of}, {of}) -> {truth}\n    \
+             %nan_last = stablehlo.and %is_number, %is_nan : {truth}\n    \
+             %c = stablehlo.or %before, %nan_last : {truth}"
+        ),
+        false => format!("%c = stablehlo.compare {before}, %a, %b : ({of}, {of}) -> {truth}"),
+    };
+    region_of(dtype, places, &lines, DType::Pred)
 }
 
 /// `which.max` and `which.min`: the first place, counted from 1 as i32, of the largest or smallest element other than NaN.

@@ -22,12 +22,12 @@ pub(super) enum Fold {
 impl Fold {
     fn operation(self) -> &'static str {
         match self {
-            Fold::Sum => "stablehlo.add",
-            Fold::Product => "stablehlo.multiply",
-            Fold::Maximum => "stablehlo.maximum",
-            Fold::Minimum => "stablehlo.minimum",
-            Fold::And => "stablehlo.and",
-            Fold::Or => "stablehlo.or",
+            Fold::Sum => "add",
+            Fold::Product => "multiply",
+            Fold::Maximum => "maximum",
+            Fold::Minimum => "minimum",
+            Fold::And => "and",
+            Fold::Or => "or",
         }
     }
 
@@ -46,14 +46,16 @@ impl Fold {
     /// The region of a reduction.
     fn region(self, dtype: DType) -> String {
         let of = tensor(dtype, &[]);
-        region_of(dtype, &format!("%c = \"{}\"(%a, %b) : ({of}, {of}) -> {of}", self.operation()))
+        let line = format!("%c = \"stablehlo.{}\"(%a, %b) : ({of}, {of}) -> {of}", self.operation());
+        region_of(dtype, "", &line, dtype)
     }
 }
 
-/// A region that computes `%c` from the elements `%a` and `%b`.
-fn region_of(dtype: DType, lines: &str) -> String {
-    let of = tensor(dtype, &[]);
-    format!("({{\n  ^bb0(%a: {of}, %b: {of}):\n    {lines}\n    \"stablehlo.return\"(%c) : ({of}) -> ()\n  }})")
+/// A region that computes `%c`, of the dtype `result`, from the elements `%a` and `%b`, and further arguments.
+pub(super) fn region_of(dtype: DType, further: &str, lines: &str, result: DType) -> String {
+    let (of, result) = (tensor(dtype, &[]), tensor(result, &[]));
+    let last = format!("\"stablehlo.return\"(%c) : ({result}) -> ()");
+    format!("({{\n  ^bb0(%a: {of}, %b: {of}{further}):\n    {lines}\n    {last}\n  }})")
 }
 
 /// The largest or smallest integer of a dtype.
@@ -79,7 +81,7 @@ fn region_with_nan(kind: Fold, dtype: DType) -> String {
          %is_first = \"stablehlo.or\"(%is_more, %is_nan) : ({truth}, {truth}) -> {truth}\n    \
          %c = \"stablehlo.select\"(%is_first, %a, %b) : ({truth}, {of}, {of}) -> {of}"
     );
-    region_of(dtype, &lines)
+    region_of(dtype, "", &lines, dtype)
 }
 
 /// `x` without some of its axes.
