@@ -1,73 +1,66 @@
 //! What a user may have meant: operations, types of elements and values by a name that the compiler does not know.
 
 use pjrt_data::dtype::DType;
+use pjrt_ir::module::is_listed;
 
 /// StableHLO's operations.
-#[rustfmt::skip]
-const OPERATIONS: [&str; 116] = [
-    "abs", "add", "after_all", "all_gather", "all_reduce", "all_to_all", "and", "atan2", "batch_norm_grad",
-    "batch_norm_inference", "batch_norm_training", "bitcast_convert", "broadcast", "broadcast_in_dim", "case", "cbrt",
-    "ceil", "cholesky", "clamp", "collective_broadcast", "collective_permute", "compare", "complex", "composite",
-    "concatenate", "constant", "convert", "convolution", "cosine", "count_leading_zeros", "create_token",
-    "cross-replica-sum", "custom_call", "divide", "dot", "dot_general", "dynamic_broadcast_in_dim", "dynamic_conv",
-    "dynamic_gather", "dynamic_iota", "dynamic_pad", "dynamic_reshape", "dynamic_slice", "dynamic_update_slice",
-    "einsum", "exponential", "exponential_minus_one", "fft", "floor", "gather", "get_dimension_size",
-    "get_tuple_element", "if", "imag", "infeed", "iota", "is_finite", "log", "log_plus_one", "logistic", "map",
-    "maximum", "minimum", "multiply", "negate", "not", "optimization_barrier", "or", "outfeed", "pad", "partition_id",
-    "popcnt", "power", "real", "real_dynamic_slice", "recv", "reduce", "reduce_precision", "reduce_scatter",
-    "reduce_window", "remainder", "replica_id", "reshape", "return", "reverse", "rng", "rng_bit_generator",
-    "round_nearest_afz", "round_nearest_even", "rsqrt", "scatter", "select", "select_and_scatter", "send",
-    "set_dimension_size", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sine", "slice",
-    "sort", "sqrt", "subtract", "tan", "tanh", "torch_index_select", "trace", "transpose", "triangular_solve", "tuple",
-    "uniform_dequantize", "uniform_quantize", "unary_einsum", "while", "xor",
-];
+const OPERATIONS: &str =
+    "abs add after_all all_gather all_reduce all_to_all and atan2 batch_norm_grad batch_norm_inference \
+     batch_norm_training bitcast_convert broadcast broadcast_in_dim case cbrt ceil cholesky clamp \
+     collective_broadcast collective_permute compare complex composite concatenate constant convert convolution \
+     cosine count_leading_zeros create_token cross-replica-sum custom_call divide dot dot_general \
+     dynamic_broadcast_in_dim dynamic_conv dynamic_gather dynamic_iota dynamic_pad dynamic_reshape dynamic_slice \
+     dynamic_update_slice einsum exponential exponential_minus_one fft floor gather get_dimension_size \
+     get_tuple_element if imag infeed iota is_finite log log_plus_one logistic map maximum minimum multiply negate \
+     not optimization_barrier or outfeed pad partition_id popcnt power real real_dynamic_slice recv reduce \
+     reduce_precision reduce_scatter reduce_window remainder replica_id reshape return reverse rng rng_bit_generator \
+     round_nearest_afz round_nearest_even rsqrt scatter select select_and_scatter send set_dimension_size shift_left \
+     shift_right_arithmetic shift_right_logical sign sine slice sort sqrt subtract tan tanh torch_index_select trace \
+     transpose triangular_solve tuple uniform_dequantize uniform_quantize unary_einsum while xor";
 
 /// Operations of CHLO, which compilers accept next to StableHLO's.
-#[rustfmt::skip]
-const CHLO: [&str; 20] = [
-    "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "conj", "cosh", "digamma", "erf", "erf_inv",
-    "erfc", "lgamma", "next_after", "polygamma", "sinh", "square", "top_k", "zeta",
-];
+const CHLO: &str =
+    "acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erf_inv erfc lgamma next_after polygamma sinh \
+     square top_k zeta";
 
 /// Operations by their names in other languages and libraries, in lower case and without underscores.
 #[rustfmt::skip]
-const SYNONYMS: [(&str, &[&str]); 65] = [
-    ("abs", &["absolute", "fabs"]), ("add", &["plus"]), ("and", &["logicaland"]), ("bitcast_convert", &["bitcast"]),
-    ("broadcast_in_dim", &["broadcastto", "expand", "expanddims", "rep"]), ("ceil", &["ceiling"]),
-    ("clamp", &["clip"]), ("compare", &["eq", "equal", "ge", "greater", "gt", "isnan", "le", "less", "lt", "ne"]),
-    ("concatenate", &["append", "c", "cbind", "concat", "rbind", "stack"]),
-    ("constant", &["const", "fill", "full", "literal", "ones", "zeros"]),
-    ("convert", &["as", "astype", "cast", "convertelementtype"]), ("convolution", &["conv", "conv1d", "conv2d"]),
-    ("cosine", &["cos"]), ("divide", &["div", "truediv"]), ("dot_general", &["crossprod", "matmul", "mm"]),
-    ("dynamic_slice", &["dynslice"]), ("exponential", &["exp"]), ("exponential_minus_one", &["expm1"]),
-    ("gather", &["getitem", "index", "take"]), ("if", &["cond"]), ("imag", &["im"]),
-    ("iota", &["arange", "linspace", "range", "seq", "seqlen"]), ("is_finite", &["isfinite"]), ("log", &["ln"]),
-    ("log_plus_one", &["log1p"]), ("logistic", &["expit", "plogis", "sigmoid"]), ("maximum", &["max", "pmax", "relu"]),
-    ("minimum", &["min", "pmin"]), ("multiply", &["mul", "times"]), ("negate", &["minus", "neg", "negative"]),
-    ("not", &["logicalnot"]), ("or", &["logicalor"]), ("popcnt", &["bitcount", "populationcount"]),
-    ("power", &["pow"]), ("real", &["re"]),
-    ("reduce", &["all", "any", "argmax", "argmin", "mean", "prod", "reducemax", "reducemin", "reducesum", "sum"]),
-    ("reduce_window", &["avgpool", "cumprod", "cumsum", "maxpool"]), ("remainder", &["fmod", "mod", "rem"]),
-    ("reshape", &["dim", "ravel", "squeeze", "view"]), ("return", &["ret", "yield"]), ("reverse", &["flip", "rev"]),
-    ("rng", &["normal", "rand", "randn", "random", "rnorm", "runif", "uniform"]),
-    ("round_nearest_even", &["round", "rint"]), ("scatter", &["scatteradd", "setitem"]),
-    ("select", &["ifelse", "where"]), ("shift_left", &["shl"]), ("shift_right_arithmetic", &["sar"]),
-    ("shift_right_logical", &["shr"]), ("sign", &["sgn"]), ("sine", &["sin"]), ("slice", &["head", "narrow"]),
-    ("sort", &["argsort", "order"]), ("subtract", &["sub"]), ("transpose", &["aperm", "permute", "swapaxes", "t"]),
-    ("triangular_solve", &["backsolve", "forwardsolve", "solvetriangular"]), ("while", &["for", "whileloop"]),
-    ("xor", &["logicalxor"]), ("custom_call", &["ffi"]), ("cholesky", &["chol", "potrf"]),
-    ("tan", &["tg"]), ("fft", &["ifft", "irfft", "rfft"]), ("dynamic_update_slice", &["updateslice"]),
-    ("all_reduce", &["allreduce", "psum"]), ("create_token", &["token"]), ("get_tuple_element", &["gte"]),
+const SYNONYMS: [(&str, &str); 65] = [
+    ("abs", "absolute fabs"), ("add", "plus"), ("and", "logicaland"), ("bitcast_convert", "bitcast"),
+    ("broadcast_in_dim", "broadcastto expand expanddims rep"), ("ceil", "ceiling"), ("clamp", "clip"),
+    ("compare", "eq equal ge greater gt isnan le less lt ne"), ("concatenate", "append c cbind concat rbind stack"),
+    ("constant", "const fill full literal ones zeros"), ("convert", "as astype cast convertelementtype"),
+    ("convolution", "conv conv1d conv2d"), ("cosine", "cos"), ("divide", "div truediv"),
+    ("dot_general", "crossprod matmul mm"), ("dynamic_slice", "dynslice"), ("exponential", "exp"),
+    ("exponential_minus_one", "expm1"), ("gather", "getitem index take"), ("if", "cond"), ("imag", "im"),
+    ("iota", "arange linspace range seq seqlen"), ("is_finite", "isfinite"), ("log", "ln"), ("log_plus_one", "log1p"),
+    ("logistic", "expit plogis sigmoid"), ("maximum", "max pmax relu"), ("minimum", "min pmin"),
+    ("multiply", "mul times"), ("negate", "minus neg negative"), ("not", "logicalnot"), ("or", "logicalor"),
+    ("popcnt", "bitcount populationcount"), ("power", "pow"), ("real", "re"),
+    ("reduce", "all any argmax argmin mean prod reducemax reducemin reducesum sum"),
+    ("reduce_window", "avgpool cumprod cumsum maxpool"), ("remainder", "fmod mod rem"),
+    ("reshape", "dim ravel squeeze view"), ("return", "ret yield"), ("reverse", "flip rev"),
+    ("rng", "normal rand randn random rnorm runif uniform"), ("round_nearest_even", "round rint"),
+    ("scatter", "scatteradd setitem"), ("select", "ifelse where"), ("shift_left", "shl"),
+    ("shift_right_arithmetic", "sar"), ("shift_right_logical", "shr"), ("sign", "sgn"), ("sine", "sin"),
+    ("slice", "head narrow"), ("sort", "argsort order"), ("subtract", "sub"), ("transpose", "aperm permute swapaxes t"),
+    ("triangular_solve", "backsolve forwardsolve solvetriangular"), ("while", "for whileloop"), ("xor", "logicalxor"),
+    ("custom_call", "ffi"), ("cholesky", "chol potrf"), ("tan", "tg"), ("fft", "ifft irfft rfft"),
+    ("dynamic_update_slice", "updateslice"), ("all_reduce", "allreduce psum"), ("create_token", "token"),
+    ("get_tuple_element", "gte"),
 ];
 
 /// The types of elements by further names, in lower case.
 #[rustfmt::skip]
-const TYPES: [(DType, &[&str]); 11] = [
-    (DType::Pred, &["boolean", "logical"]), (DType::I16, &["short"]), (DType::I32, &["int", "integer"]),
-    (DType::I64, &["integer64", "long"]), (DType::U8, &["byte"]), (DType::U32, &["uint"]), (DType::BF16, &["bfloat"]),
-    (DType::F32, &["single"]), (DType::F64, &["numeric", "real"]), (DType::C64, &["cfloat"]),
-    (DType::C128, &["cdouble", "complex"]),
+const TYPES: [(DType, &str); 11] = [
+    (DType::Pred, "boolean logical"), (DType::I16, "short"), (DType::I32, "int integer"),
+    (DType::I64, "integer64 long"), (DType::U8, "byte"), (DType::U32, "uint"), (DType::BF16, "bfloat"),
+    (DType::F32, "single"), (DType::F64, "numeric real"), (DType::C64, "cfloat"), (DType::C128, "cdouble complex"),
 ];
+
+fn operations() -> impl Iterator<Item = &'static str> {
+    OPERATIONS.split_ascii_whitespace()
+}
 
 /// The operation that a program may mean by a name, with or without a dialect: `stablehlo.exponential` for `mhlo.exp`.
 pub fn operation(name: &str) -> Option<String> {
@@ -75,20 +68,20 @@ pub fn operation(name: &str) -> Option<String> {
     if matches!(bare.as_str(), "func" | "call") {
         return Some(format!("func.{bare}"));
     }
-    if CHLO.contains(&bare.as_str()) {
+    if is_listed(CHLO, &bare) {
         return Some(format!("chlo.{bare}"));
     }
     let plain = bare.replace('_', "");
-    let synonym = SYNONYMS.iter().find(|(_, names)| names.contains(&plain.as_str())).map(|(operation, _)| *operation);
-    let same = || OPERATIONS.into_iter().find(|operation| operation.replace('_', "") == plain);
-    let similar = || closest(&bare, OPERATIONS).or_else(|| only_start(&bare));
+    let synonym = SYNONYMS.iter().find(|(_, names)| is_listed(names, &plain)).map(|(operation, _)| *operation);
+    let same = || operations().find(|operation| operation.replace('_', "") == plain);
+    let similar = || closest(&bare, operations()).or_else(|| only_start(&bare));
     synonym.or_else(same).or_else(similar).map(|operation| format!("stablehlo.{operation}"))
 }
 
 /// The type of elements that a program may mean by a name: `f32` for `float32`.
 pub fn element_type(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
-    let found = || TYPES.iter().find(|(_, names)| names.contains(&&*name)).map(|&(dtype, _)| dtype);
+    let found = || TYPES.iter().find(|(_, names)| is_listed(names, &name)).map(|&(dtype, _)| dtype);
     DType::parse(&name).ok().or_else(found).map(|dtype| dtype.info().mlir)
 }
 
@@ -103,7 +96,7 @@ pub fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 /// The only operation that starts with a name.
 fn only_start(name: &str) -> Option<&'static str> {
     const SHORTEST: usize = 3;
-    let mut found = OPERATIONS.into_iter().filter(|operation| operation.starts_with(name));
+    let mut found = operations().filter(|operation| operation.starts_with(name));
     let first = found.next().filter(|_| name.len() >= SHORTEST)?;
     found.next().is_none().then_some(first)
 }
@@ -160,14 +153,15 @@ mod tests {
 
     #[test]
     fn every_name_stands_for_a_known_operation_and_only_one() {
-        let mut names: Vec<&str> = SYNONYMS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let mut names: Vec<&str> = SYNONYMS.iter().flat_map(|(_, names)| names.split(' ')).collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count);
-        assert!(SYNONYMS.iter().all(|(operation, _)| OPERATIONS.contains(operation)));
-        OPERATIONS.iter().for_each(|name| assert_eq!(operation(name), Some(format!("stablehlo.{name}"))));
-        assert!(names.iter().all(|name| !name.contains('_') && !OPERATIONS.contains(name) && !CHLO.contains(name)));
+        assert!(SYNONYMS.iter().all(|(operation, _)| is_listed(OPERATIONS, operation)));
+        operations().for_each(|name| assert_eq!(operation(name), Some(format!("stablehlo.{name}"))));
+        let is_known = |name: &str| is_listed(OPERATIONS, name) || is_listed(CHLO, name);
+        assert!(names.iter().all(|name| !name.contains('_') && !is_known(name)));
     }
 
     #[test]
