@@ -4,6 +4,7 @@ use crate::host::memory::HostMemory;
 use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Kind, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
 use pjrt_ffi::api::{Api, Args};
+use pjrt_ir::bytecode::MAGIC;
 use pjrt_plugins::cuda;
 use pjrt_program::narrow;
 use pjrt_program::program::{Format, Program};
@@ -151,7 +152,7 @@ impl<'a> Code<'a> {
     /// # Errors
     /// The code of `RESOURCE_EXHAUSTED`.
     pub fn new(code: &'a [u8], format: &'a str) -> Result<Code<'a>> {
-        let aligned = if Program::is_bytecode(code) && !HostMemory::is_aligned(code.as_ptr()) {
+        let aligned = if code.starts_with(MAGIC) && !HostMemory::is_aligned(code.as_ptr()) {
             let memory = HostMemory::new(code.len())?;
             // SAFETY: the new memory is as long.
             unsafe { memory.data().copy_from_nonoverlapping(code.as_ptr(), code.len()) };

@@ -2,9 +2,9 @@
 
 use super::arguments::unique_names;
 use super::{is_below, quoted_list, Callable, Nested, State};
-use crate::names::{normal, SLASH};
+use crate::names::{invalid, normal, SLASH};
 use pjrt_base::counted::counted;
-use pjrt_base::error::{Error, Kind as ErrorKind, Result};
+use pjrt_base::error::Result;
 use pjrt_data::tree::{add_step, Kind};
 use std::collections::{HashMap, HashSet};
 
@@ -260,9 +260,4 @@ impl Nested {
         let tree = pjrt_data::tree::Tree::of_nodes(nodes)?;
         Nested { tree, rows: replaced }.checked()
     }
-}
-
-#[cold]
-fn invalid(message: String) -> Error {
-    Error::new(ErrorKind::InvalidInput, message)
 }

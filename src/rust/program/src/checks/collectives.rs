@@ -26,14 +26,12 @@ pub fn check(program: &Program, replicas: i64, partitions: i64) -> Result<()> {
     if needed == i64::MAX {
         bail!(InvalidInput, "The program's collective operations have groups of devices that cannot be.");
     }
-    Err(Error::new(
-        Kind::InvalidInput,
-        format!(
-            "The program's collective operations need {needed} devices, but it is compiled for {devices}: \
-             `num_replicas` is {replicas}, and `num_partitions` is {partitions}."
-        ),
-    )
-    .hint(format!("Set `num_replicas` or `num_partitions` in the compile options, to {needed} in all.")))
+    let message = format!(
+        "The program's collective operations need {needed} devices, but it is compiled for {devices}: `num_replicas` is \
+         {replicas}, and `num_partitions` is {partitions}."
+    );
+    let hint = format!("Set `num_replicas` or `num_partitions` in the compile options, to {needed} in all.");
+    Err(Error::new(Kind::InvalidInput, message).hint(hint))
 }
 
 /// The highest number of a device; `None` without any.

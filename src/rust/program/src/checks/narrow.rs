@@ -117,38 +117,24 @@ impl Findings {
     }
 
     fn verdict(self) -> Result<()> {
-        let error = |message: String, hint: &str| {
-            Err(Error::new(Kind::UnsupportedDtype, message).hint(hint).on_platform("cpu"))
+        const SEPARATE: &str =
+            "Convert that result to i8 (f4e2m1fn: to f32) in the program, or return it from a separate program.";
+        let (what, hint) = if let Some((name, dtype)) = self.breaks {
+            (format!("cannot {name} arrays of {dtype}"), format!("Convert to i8, {name}, and convert back."))
+        } else if let (Some(dtype), Some(name)) = (self.result, self.moves) {
+            (format!("cannot return {dtype} as one of several results of a program with `{name}`"), SEPARATE.into())
+        } else if let (Some((name, dtype)), true) = (self.moves_narrow, self.has_regions) {
+            let steps = format!("{name}, apply stablehlo.optimization_barrier, and convert back.");
+            let what = format!("cannot {name} arrays of {dtype} in a program with loops or branches");
+            (what, format!("Convert to i8 (f4e2m1fn: to f32), {steps}"))
+        } else if let Some(dtype) = self.ordered {
+            let what = format!("does not support `mhlo.layout_mode` for {dtype}");
+            (what, "Leave the attribute out, or use i8.".into())
+        } else {
+            return Ok(());
         };
-        if let Some((name, dtype)) = self.breaks {
-            return error(
-                format!("XLA's CPU compiler cannot {name} arrays of {dtype}."),
-                &format!("Convert to i8, {name}, and convert back."),
-            );
-        }
-        if let (Some(dtype), Some(name)) = (self.result, self.moves) {
-            return error(
-                format!(
-                    "XLA's CPU compiler cannot return {dtype} as one of several results of a program with `{name}`."
-                ),
-                "Convert that result to i8 (f4e2m1fn: to f32) in the program, or return it from a separate program.",
-            );
-        }
-        if let (Some((name, dtype)), true) = (self.moves_narrow, self.has_regions) {
-            return error(
-                format!("XLA's CPU compiler cannot {name} arrays of {dtype} in a program with loops or branches."),
-                &format!(
-                    "Convert to i8 (f4e2m1fn: to f32), {name}, apply stablehlo.optimization_barrier, and convert back."
-                ),
-            );
-        }
-        if let Some(dtype) = self.ordered {
-            return error(
-                format!("XLA's CPU compiler does not support `mhlo.layout_mode` for {dtype}."),
-                "Leave the attribute out, or use i8.",
-            );
-        }
-        Ok(())
+        let error = Error::new(Kind::UnsupportedDtype, format!("XLA's CPU compiler {what}."));
+        Err(error.hint(hint).on_platform("cpu"))
     }
 }
 

@@ -4,7 +4,7 @@
 mod expression;
 
 use super::damaged;
-use crate::names::{listed, normal};
+use crate::names::{invalid, listed, normal};
 use expression::Expression;
 use pjrt_base::error::{Error, Kind, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -178,12 +178,11 @@ fn contradiction(equation: &Equation<'_>, values: &Values, instead: Option<i64>)
     let known: Values =
         values.iter().filter(|(name, _)| equation.expression.has(name)).map(|(n, v)| (n.clone(), *v)).collect();
     let given = if known.is_empty() { String::new() } else { format!(" with {}", shown(&known)) };
-    match instead {
-        Some(instead) => {
-            mismatch(format!("Dimension {dimension} of `{input}` is `{text}`, which is {instead}{given}, not {size}."))
-        }
-        None => mismatch(format!("Dimension {dimension} of `{input}` is `{text}`, which cannot be {size}{given}.")),
-    }
+    let which = match instead {
+        Some(instead) => format!("is {instead}{given}, not {size}"),
+        None => format!("cannot be {size}{given}"),
+    };
+    mismatch(format!("Dimension {dimension} of `{input}` is `{text}`, which {which}."))
 }
 
 /// Values in words: "b = 2, n = 3".
@@ -194,11 +193,8 @@ fn shown(values: &Values) -> String {
 #[cold]
 fn unknown_names(inputs: &[Input<'_>], variables: &BTreeSet<String>, unknown: Vec<String>) -> Error {
     let names = inputs.iter().map(|input| format!("`{}`", input.name)).collect();
-    let error = Error::new(
-        Kind::InvalidInput,
-        format!("The function has no input and no symbolic dimension named {}.", listed(unknown)),
-    )
-    .hint(format!("Its inputs are {}.", listed(names)));
+    let message = format!("The function has no input and no symbolic dimension named {}.", listed(unknown));
+    let error = invalid(message).hint(format!("Its inputs are {}.", listed(names)));
     match variables.is_empty() {
         true => error,
         false => error.hint(format!("Its symbolic dimensions are {}.", quoted(variables.iter()))),
@@ -212,11 +208,8 @@ fn undetermined(inputs: &[Input<'_>], missing: &[&String]) -> Error {
     let shapes = inputs.iter().filter(|input| input.shape.iter().any(is_missing));
     let shapes = shapes.map(|input| format!("`{}` ({})", input.name, input.shape.join(", "))).collect();
     let sizes = if missing.len() == 1 { "dimension" } else { "dimensions" };
-    Error::new(
-        Kind::InvalidInput,
-        format!("The size of the symbolic {sizes} {} is not known.", quoted(missing.iter().copied())),
-    )
-    .hint(format!("Give it, or the shape of an input that has it: {}.", listed(shapes)))
+    invalid(format!("The size of the symbolic {sizes} {} is not known.", quoted(missing.iter().copied())))
+        .hint(format!("Give it, or the shape of an input that has it: {}.", listed(shapes)))
 }
 
 fn quoted<'a>(names: impl Iterator<Item = &'a String>) -> String {

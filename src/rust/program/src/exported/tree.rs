@@ -119,10 +119,8 @@ impl Tree {
         if depth > MAX_NESTING {
             return Err(damaged("a tree is nested too deeply"));
         }
-        let mut children = Vec::new();
-        for child in table.tables(CHILDREN)? {
-            children.push(Self::node(child, leaves, depth + 1)?);
-        }
+        let children = table.tables(CHILDREN)?.into_iter().map(|child| Self::node(child, leaves, depth + 1));
+        let children: Vec<Tree> = children.collect::<Result<_>>()?;
         let kind = table.byte(KIND)?;
         Ok(match kind {
             0 | 1 if !children.is_empty() => return Err(damaged("a leaf of a tree has children")),
@@ -225,11 +223,7 @@ impl Tree {
     /// The same for the pair of positional and named arguments.
     pub fn argument_paths(&self) -> Vec<String> {
         match self {
-            Tree::Tuple(pair) if pair.len() == 2 => {
-                let mut paths = pair[0].paths("args");
-                pair[1].collect("kwargs", &mut paths);
-                paths
-            }
+            Tree::Tuple(pair) if pair.len() == 2 => [pair[0].paths("args"), pair[1].paths("kwargs")].concat(),
             other => other.paths("args"),
         }
     }

@@ -187,39 +187,32 @@ fn match_names(table: &Table, arguments: &[&str], inputs: &Inputs) -> Result<Vec
             .hint("Pass the inputs in the program's order, without names."));
     }
     if !repeated.is_empty() {
-        return Err(invalid(format!("More than one input is given for {}.", named("argument", repeated))));
+        bail!(InvalidInput, "More than one input is given for {}.", named("argument", repeated));
     }
-    let open: Vec<&str> =
-        arguments.iter().zip(&order).filter(|(_, input)| input.is_none()).map(|(name, _)| *name).collect();
-    check_order(&open)?;
+    let open = arguments.iter().zip(&order).filter(|(_, input)| input.is_none());
+    check_order(&open.map(|(name, _)| *name).collect::<Vec<_>>())?;
     let mut unnamed = inputs.iter().enumerate().filter(|(_, path)| path.is_none()).map(|(input, _)| input);
     for place in order.iter_mut().filter(|place| place.is_none()) {
         *place = unnamed.next();
     }
     let surplus = unnamed.count();
+    let all = || counted(arguments.len(), "argument");
     if surplus > 0 {
-        return Err(invalid(format!(
-            "The program takes {}, but got {} inputs: {surplus} too many without a name.",
-            counted(arguments.len(), "argument"),
-            arguments.len() + surplus
-        )));
+        let (all, given) = (all(), arguments.len() + surplus);
+        bail!(InvalidInput, "The program takes {all}, but got {given} inputs: {surplus} too many without a name.");
     }
-    let missing = order.iter().enumerate().filter(|(_, input)| input.is_none());
-    let missing: Vec<_> = missing.map(|(index, _)| described(index, arguments[index])).collect();
+    let missing = arguments.iter().zip(1..).zip(&order).filter(|(_, input)| input.is_none());
+    let missing: Vec<_> = missing.map(|((name, number), _)| described(number, name)).collect();
     if !missing.is_empty() {
-        let count = missing.len();
-        return Err(invalid(format!(
-            "The program takes {}, but {count} of them {} no input: {}.",
-            counted(arguments.len(), "argument"),
-            if count == 1 { "has" } else { "have" },
-            listed(missing)
-        )));
+        let (all, count) = (all(), missing.len());
+        let has = if count == 1 { "has" } else { "have" };
+        bail!(InvalidInput, "The program takes {all}, but {count} of them {has} no input: {}.", listed(missing));
     }
     Ok(order.into_iter().flatten().collect())
 }
 
 #[cold]
-fn invalid(message: String) -> Error {
+pub(crate) fn invalid(message: String) -> Error {
     Error::new(Kind::InvalidInput, message)
 }
 
@@ -239,12 +232,9 @@ fn check_order(open: &[&str]) -> Result<()> {
         .hint("Pass them by name: `args = list(x, y)` are the first and the second."))
 }
 
-fn described(index: usize, name: &str) -> String {
-    if name.is_empty() {
-        format!("number {}", index + 1)
-    } else {
-        format!("number {} ({})", index + 1, quoted(name))
-    }
+fn described(number: usize, name: &str) -> String {
+    let name = if name.is_empty() { String::new() } else { format!(" ({})", quoted(name)) };
+    format!("number {number}{name}")
 }
 
 /// A name in backticks, cut short if it is long.

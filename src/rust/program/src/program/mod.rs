@@ -92,11 +92,9 @@ impl Program {
                 }
                 module.check_sizes()?;
                 if !module.has_consistent_shape() {
-                    return Err(Error::new(
-                        Kind::InvalidFile,
-                        "The HLO module is damaged: its inputs and result do not match its entry computation.",
-                    )
-                    .hint("Export or copy it again."));
+                    let message =
+                        "The HLO module is damaged: its inputs and result do not match its entry computation.";
+                    return Err(Error::new(Kind::InvalidFile, message).hint("Export or copy it again."));
                 }
                 if let Some(ordered) = pjrt_ir::hlo::with_order(&code, &module)? {
                     code = ordered;
@@ -136,11 +134,6 @@ impl Program {
 
     pub fn format(&self) -> Format {
         self.format
-    }
-
-    /// Whether code is MLIR bytecode.
-    pub fn is_bytecode(code: &[u8]) -> bool {
-        code.starts_with(MAGIC)
     }
 
     /// The name of its module; `None` without one, and for bytecode that cannot be decoded.
@@ -304,22 +297,18 @@ impl Program {
     /// # Errors
     /// `UnsupportedProgram` for bytecode that cannot be decoded.
     pub fn whole_text(&self) -> Result<String> {
-        match self.bytecode() {
-            Some(_) => {
-                let mut module = Module::decode(&self.code)?;
-                module.root.without_regions_of_composites();
-                module.text()
-            }
-            None => Ok(self.text()),
+        if self.bytecode().is_none() {
+            return Ok(self.text());
         }
+        let mut module = Module::decode(&self.code)?;
+        module.root.without_regions_of_composites();
+        module.text()
     }
 
     /// The program for a reader: MLIR text as it is, an HLO module as its proto's text form.
     pub fn text(&self) -> String {
         match self.format {
-            Format::Mlir if self.bytecode().is_some() => {
-                format!("<MLIR bytecode, {} bytes>\n", self.code.len())
-            }
+            Format::Mlir if self.bytecode().is_some() => format!("<MLIR bytecode, {} bytes>\n", self.code.len()),
             // A NUL character is a space in MLIR.
             Format::Mlir => String::from_utf8_lossy(&self.code).replace('\0', " "),
             Format::Hlo => self.hlo().map(|module| module.debug_text()).unwrap_or_default().replace('\0', "\u{fffd}"),
