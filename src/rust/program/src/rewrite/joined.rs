@@ -31,7 +31,7 @@ impl Joined {
 
     fn operation(&mut self, operation: &mut Operation) {
         operation.operands.iter_mut().for_each(|operand| *operand = self.current(*operand));
-        for block in operation.regions.iter_mut().flat_map(|region| &mut region.blocks) {
+        for block in operation.blocks_mut() {
             let mut left = VecDeque::from(std::mem::take(&mut block.operations));
             while let Some(mut operation) = left.pop_front() {
                 if self.ends(&operation) {

@@ -18,7 +18,7 @@ use crate::program::{Format, Program};
 use memchr::memmem;
 use older::{MESH_AXES, NEWER};
 use pjrt_base::error::{Error, Kind, Result, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
-use pjrt_ir::module::annotations::is_dynamic;
+use pjrt_ir::module::annotations::{is_dynamic, Array};
 use pjrt_ir::module::mesh;
 use pjrt_ir::module::{Module, Operation};
 use pjrt_ir::text::{self, end_of_brackets};
@@ -69,13 +69,11 @@ impl Program {
 
     /// The names of its arguments, without `%`; as decoded code names them, where they have none: `arg0`.
     pub fn argument_names(&self) -> Vec<String> {
-        let inputs = self.annotations().inputs.iter().flatten().enumerate();
-        inputs
-            .map(|(i, input)| match &input.name {
-                Some(name) => name.trim_start_matches('%').to_owned(),
-                None => format!("arg{i}"),
-            })
-            .collect()
+        let name = |(i, input): (usize, &Array)| match &input.name {
+            Some(name) => name.trim_start_matches('%').to_owned(),
+            None => format!("arg{i}"),
+        };
+        self.annotations().inputs.iter().flatten().enumerate().map(name).collect()
     }
 
     /// The program for arguments of these shapes. Those of fixed shapes may be left out.
@@ -85,8 +83,7 @@ impl Program {
     /// if sizes cannot be fixed or some are missing.
     pub fn with_shapes(&self, given: &[Given<'_>]) -> Result<Program> {
         if self.format() != Format::Mlir {
-            let message = "An HLO module has fixed shapes: no others can be given.";
-            return Err(Error::new(Kind::InvalidInput, message));
+            bail!(InvalidInput, "An HLO module has fixed shapes: no others can be given.");
         }
         let mut sizes: Vec<_> = self.annotations().inputs.iter().flatten().map(|input| input.dims.clone()).collect();
         let names = self.argument_names();
@@ -126,7 +123,7 @@ impl Program {
 
 /// Replaces each operation in the regions of another one, the innermost first, by those that `replace` adds to its block.
 fn replace_each(operation: &mut Operation, replace: &mut impl FnMut(Operation, &mut Vec<Operation>)) {
-    for block in operation.regions.iter_mut().flat_map(|region| &mut region.blocks) {
+    for block in operation.blocks_mut() {
         for mut operation in std::mem::take(&mut block.operations) {
             replace_each(&mut operation, replace);
             replace(operation, &mut block.operations);

@@ -50,7 +50,7 @@ fn without_shardings(operation: &mut Operation, sources: &mut HashMap<Value, Val
         let items = items.iter().map(item).collect();
         operation.set(key, Attribute::Array(items));
     }
-    for block in operation.regions.iter_mut().flat_map(|region| &mut region.blocks) {
+    for block in operation.blocks_mut() {
         block.operations.retain_mut(|operation| {
             for operand in &mut operation.operands {
                 *operand = sources.get(operand).copied().unwrap_or(*operand);

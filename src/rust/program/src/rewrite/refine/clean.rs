@@ -1,6 +1,6 @@
 //! Removes unused operations.
 
-use pjrt_ir::module::{Attribute, Name, Operation, Value};
+use pjrt_ir::module::{is_listed, Attribute, Name, Operation, Value};
 use std::collections::HashSet;
 
 /// Leaves out operations whose results are not used, and functions that are not called.
@@ -11,13 +11,9 @@ pub(super) fn clean(root: &mut Operation) {
     // Functions come after those that they call, but for main, which is the first.
     let (main, others): (Vec<_>, Vec<_>) = block.operations.iter_mut().partition(|operation| is_main(operation));
     for function in others.into_iter().chain(main).filter(|operation| &*operation.name == "func.func") {
-        let mut used = HashSet::new();
-        clean_inner(function, &mut used, &pure);
-        if function.inner().all(|operation| is_pure(operation, &pure)) {
-            if let Some(name) = function.symbol() {
-                pure.insert(Name::from(name));
-            }
-        }
+        clean_inner(function, &mut HashSet::new(), &pure);
+        let is_pure = function.inner().all(|operation| is_pure(operation, &pure));
+        pure.extend(function.symbol().filter(|_| is_pure).map(Name::from));
     }
     let mut called = HashSet::from([Name::from("main")]);
     let (main, others): (Vec<_>, Vec<_>) = block.operations.iter().partition(|operation| is_main(operation));
@@ -45,7 +41,7 @@ fn calls(operation: &Operation, found: &mut HashSet<Name>) {
 
 /// From the last operation to the first: uses come after definitions.
 fn clean_inner(operation: &mut Operation, used: &mut HashSet<Value>, pure: &HashSet<Name>) {
-    for block in operation.regions.iter_mut().flat_map(|region| &mut region.blocks) {
+    for block in operation.blocks_mut() {
         let mut kept = Vec::new();
         let last = block.operations.len().saturating_sub(1);
         for (i, mut operation) in std::mem::take(&mut block.operations).into_iter().enumerate().rev() {
@@ -76,7 +72,7 @@ fn is_pure(operation: &Operation, pure: &HashSet<Name>) -> bool {
                 "after_all all_gather all_reduce all_to_all async_done async_start collective_broadcast \
                 collective_permute create_token infeed outfeed recv reduce_scatter rng send";
             let kind = operation.kind();
-            !kind.is_empty() && WITH_EFFECTS.split(' ').all(|name| name != kind)
+            !kind.is_empty() && !is_listed(WITH_EFFECTS, kind)
         }
     };
     only_computes && operation.inner().all(|operation| is_pure(operation, pure))

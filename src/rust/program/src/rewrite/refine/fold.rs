@@ -2,7 +2,7 @@
 
 use super::{Known, Refiner, MAX_KNOWN};
 use pjrt_data::dtype::DType;
-use pjrt_ir::module::{Attribute, Element, Operation, Tensor, Type};
+use pjrt_ir::module::{is_listed, Attribute, Element, Operation, Tensor, Type};
 
 type Folded = (Element, Vec<i64>, Vec<i64>);
 
@@ -18,8 +18,7 @@ impl Refiner<'_> {
         let known = operands.iter().map(|&operand| self.known(operand)).collect::<Option<Vec<_>>>()?;
         let dims = if result.is_static() {
             tensor.dims.clone()
-        } else if "concatenate slice broadcast_in_dim iota reshape dynamic_slice".split(' ').any(|known| known == kind)
-        {
+        } else if is_listed("concatenate slice broadcast_in_dim iota reshape dynamic_slice", kind) {
             return None;
         } else {
             self.dims(*operands.iter().max_by_key(|&&operand| self.dims(operand).len())?).to_vec()

@@ -65,11 +65,9 @@ pub fn refine(source: &Module, dims: &[Vec<i64>], constants: &[(usize, i32)]) ->
     let content = source.root.block(0).ok_or_else(|| strange("a module without content"))?;
     let (all, others): (Vec<_>, Vec<_>) =
         content.operations.iter().partition(|operation| &*operation.name == "func.func");
-    let mut functions = HashMap::new();
-    for function in all {
-        let name = function.symbol().ok_or_else(|| strange("a function without a name"))?;
-        functions.insert(name, function);
-    }
+    let functions = all.into_iter().map(|function| Some((function.symbol()?, function)));
+    let functions: Option<HashMap<_, _>> = functions.collect();
+    let functions = functions.ok_or_else(|| strange("a function without a name"))?;
     let Some(&main) = functions.get("main") else {
         bail!(InvalidInput, "The program has no function `main`.");
     };
