@@ -188,10 +188,7 @@ fn read_event(plane: &Plane, origin: i64, event: &RawEvent) -> Option<Event> {
     // the compiler names most kernels after their operation
     if read.name.is_empty() {
         read.name = operation;
-    } else if !operation.is_empty()
-        && !read.name.contains(&operation.replace(['.', '-'], "_"))
-        && read.name != operation
-    {
+    } else if read.name != operation && !read.name.contains(&operation.replace(['.', '-'], "_")) {
         read.name = format!("{operation}: {}", read.name);
     }
     read.name = shortened(&read.name, LONGEST);
@@ -203,18 +200,15 @@ fn stat_text(plane: &Plane, stat: &Stat) -> String {
         Some(Value::Text(found)) => text(found),
         Some(Value::Reference(id)) => {
             let named = i64::try_from(*id).ok().and_then(|id| plane.stat_metadata.get(&id));
-            named.map_or_else(String::new, |named| text(&named.name))
+            named.map(|named| text(&named.name)).unwrap_or_default()
         }
         _ => String::new(),
     }
 }
 
 fn copied_bytes(details: &str) -> Option<u64> {
-    details
-        .split([' ', ','])
-        .find_map(|part| part.strip_prefix("size:").or(part.strip_prefix("num_bytes:")))?
-        .parse()
-        .ok()
+    let mut parts = details.split([' ', ',']);
+    parts.find_map(|part| part.strip_prefix("size:").or(part.strip_prefix("num_bytes:")))?.parse().ok()
 }
 
 fn text(bytes: &[u8]) -> String {
