@@ -120,9 +120,6 @@ fn first(path: &str) -> &str {
 }
 
 /// The nested list of the positions of some paths in normal form. Lists whose elements all have numbers have no names.
-///
-/// # Errors
-/// `InvalidInput` if a path is within another one, or if they are too deep.
 pub(super) fn nest(paths: &[String]) -> Result<Nested> {
     if paths.iter().any(|path| path.split(SLASH).count() > MAX_PARTS) {
         bail!(InvalidInput, "Names of the program lead into too many lists.");

@@ -163,8 +163,7 @@ impl Callable {
     /// # Errors
     /// `InvalidInput` for damage.
     pub fn of_text(text: &str) -> Result<Callable> {
-        let found: std::result::Result<Callable, _> = serde_json::from_str(text);
-        found.map_err(|error| damaged(&error.to_string()))?.checked()
+        serde_json::from_str(text).map_err(|error| damaged(&error.to_string())).and_then(Callable::checked)
     }
 
     /// The function, if its parts fit together.
@@ -179,9 +178,7 @@ impl Callable {
                 && state.names.iter().all(|name| self.names().contains(&name.as_str()))
         });
         let result = self.result.iter().all(|result| result.rows.iter().all(|&row| row < outputs));
-        if !rows.into_iter().eq(0..inputs) || !result || !fits {
-            return Err(damaged("its arrays do not fit its lists"));
-        }
+        ensure!(rows.into_iter().eq(0..inputs) && result && fits, damaged("its arrays do not fit its lists"));
         Ok(self)
     }
 

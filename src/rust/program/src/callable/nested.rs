@@ -65,12 +65,8 @@ impl Nested {
     }
 
     pub(super) fn checked(self) -> Result<Nested> {
-        if self.tree.size() != self.rows.len() {
-            return Err(damaged("its arrays do not fit its lists"));
-        }
-        if self.tree.depth() > MAX_NESTING {
-            return Err(damaged("its lists are nested too deeply"));
-        }
+        ensure!(self.tree.size() == self.rows.len(), damaged("its arrays do not fit its lists"));
+        ensure!(self.tree.depth() <= MAX_NESTING, damaged("its lists are nested too deeply"));
         Ok(self)
     }
 

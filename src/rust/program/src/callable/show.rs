@@ -78,18 +78,14 @@ impl Item {
         }
     }
 
-    /// The number of lines if lists at this depth are folded.
+    /// The number of lines if lists at this depth are folded. A list of one element has the line of this.
     fn height(&self, depth: usize) -> usize {
         if depth == 0 {
             return 1;
         }
         let shown = self.children.iter().take(MOST_ELEMENTS);
         let below: usize = shown.map(|child| child.height(depth - 1)).sum();
-        if self.children.len() == 1 && below > 0 {
-            below
-        } else {
-            1 + below
-        }
+        below + usize::from(self.children.len() != 1)
     }
 
     fn depth(&self) -> usize {

@@ -59,10 +59,8 @@ fn findings(program: &Program) -> Result<Option<Findings>> {
         (Format::Mlir, Some(code)) => bytecode::has_narrow_arrays(code)?,
         (Format::Hlo, _) => true,
     };
-    if !has_any {
-        return Ok(None);
-    }
-    Ok(program.module().ok().map(|module| Findings::of(&module)))
+    let module = has_any.then(|| program.module().ok()).flatten();
+    Ok(module.map(|module| Findings::of(&module)))
 }
 
 impl Findings {

@@ -53,7 +53,7 @@ pub(super) fn counted(dtype: DType) -> DType {
 
 /// `/` and `^`: integers and pred become the default float.
 pub(super) fn floating<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Result<Value<'b>> {
-    let dtype = x.body().floating(promote(x.dtype, y.dtype));
+    let dtype = x.body.floating(promote(x.dtype, y.dtype));
     let (x, y) = meet(operation, x, y, dtype)?;
     // Half floats are rounded once, after the power.
     let work = working(x.dtype);
@@ -184,8 +184,7 @@ pub(super) fn sign<'b>(operation: Operation, x: &Value<'b>) -> Value<'b> {
     }
 }
 
-/// # Errors
-/// `UnsupportedDtype` for complex numbers, which have no order.
+/// Refuses complex numbers, which have no order.
 pub(super) fn real(operation: Operation, dtype: DType) -> Result<()> {
     if dtype.is_complex() {
         let message = format!("`{operation}` is not defined for complex numbers ({dtype}).");

@@ -12,7 +12,7 @@ use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Sub};
 /// A value of the program.
 #[derive(Clone)]
 pub(super) struct Value<'b> {
-    body: &'b Body,
+    pub body: &'b Body,
     name: String,
     pub dtype: DType,
     pub dims: Vec<i64>,
@@ -166,10 +166,6 @@ impl fmt::Display for Value<'_> {
 }
 
 impl<'b> Value<'b> {
-    pub fn body(&self) -> &'b Body {
-        self.body
-    }
-
     fn uniform(self, is_uniform: bool) -> Value<'b> {
         Value { is_uniform, ..self }
     }

@@ -27,11 +27,11 @@ pub(super) fn function<'b>(operation: Operation, x: &Value<'b>) -> Result<Value<
         Op::Arg if is_complex => part("imag").with("atan2", part("real")),
         Op::Conj if is_complex => {
             let (re, im) = (part("real"), part("imag").apply("negate"));
-            x.body().emit("complex", &[&re, &im], "", "", x.dtype, &x.dims)
+            x.body.emit("complex", &[&re, &im], "", "", x.dtype, &x.dims)
         }
         Op::Im => x.constant(0.0),
         Op::Arg => {
-            let dtype = x.body().floating(x.dtype);
+            let dtype = x.body.floating(x.dtype);
             let work = x.convert(wide(dtype));
             let angle = work.compare("LT", 0.0).select(PI, &work.constant(0.0));
             work.compare("NE", &work).select(&work, &angle).convert(dtype)

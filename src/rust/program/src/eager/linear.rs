@@ -9,7 +9,7 @@ use pjrt_data::promote::promote;
 /// `%*%`, `crossprod` (the first operand transposed) and `tcrossprod` (the second one): of the dtype that both promote to, of
 /// integers and pred as the default float.
 pub(super) fn product<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Result<Value<'b>> {
-    let dtype = x.body().floating(promote(x.dtype, y.dtype));
+    let dtype = x.body.floating(promote(x.dtype, y.dtype));
     // The dimensions that go.
     let (of_x, of_y) = match operation {
         Operation::Matmul => (1, 0),
@@ -39,7 +39,7 @@ pub(super) fn product<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) ->
          rhs_contracting_dimensions = [{of_y}]>, \
          precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}}"
     );
-    Ok(x.body().emit("dot_general", &[&x, &y], "", &attributes, sum, &dims).convert(dtype))
+    Ok(x.body.emit("dot_general", &[&x, &y], "", &attributes, sum, &dims).convert(dtype))
 }
 
 /// The shapes of the operands as matrices that fit in these dimensions, if there is a way.

@@ -19,7 +19,7 @@ pub(super) fn sort<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
     // Compilers sort by a single comparison several times as fast as by any other function.
     let keys = if dtype.is_float() { keys(&x, is_decreasing) } else { x.clone() };
     let region = comparator(keys.dtype, false, is_decreasing);
-    let sorted = x.body().emit("sort", &[&keys], &region, SORT, keys.dtype, &keys.dims);
+    let sorted = x.body.emit("sort", &[&keys], &region, SORT, keys.dtype, &keys.dims);
     // The largest and the smallest integer are NaN.
     let result = if dtype.is_float() { turned(&sorted).apply_as("bitcast_convert", x.dtype) } else { sorted };
     Ok(result.convert(dtype))
@@ -30,13 +30,13 @@ pub(super) fn sort<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
 fn keys<'b>(x: &Value<'b>, is_decreasing: bool) -> Value<'b> {
     let dtype = if x.dtype == DType::F64 { DType::I64 } else { DType::I32 };
     let keys = turned(&x.apply_as("bitcast_convert", dtype));
-    let last = x.body().literal(dtype, &limit(dtype, !is_decreasing)).spread(&x.dims);
+    let last = x.body.literal(dtype, &limit(dtype, !is_decreasing)).spread(&x.dims);
     x.compare("NE", x).select(last, &keys)
 }
 
 /// Turns all bits of negative integers but the sign.
 fn turned<'b>(bits: &Value<'b>) -> Value<'b> {
-    let most = bits.body().literal(bits.dtype, &limit(bits.dtype, true)).spread(&bits.dims);
+    let most = bits.body.literal(bits.dtype, &limit(bits.dtype, true)).spread(&bits.dims);
     bits.compare("LT", 0.0).select(bits ^ most, bits)
 }
 
@@ -56,8 +56,7 @@ pub(super) fn order<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> 
     Ok(x.second("sort", &places(&x), &region, SORT))
 }
 
-/// # Errors
-/// `InvalidInput` for more elements than i32 counts.
+/// Places are counted in i32.
 fn check_count(operation: Operation, x: &Value) -> Result<()> {
     if x.len() < i64::from(i32::MAX) {
         return Ok(());
@@ -68,7 +67,7 @@ fn check_count(operation: Operation, x: &Value) -> Result<()> {
 
 /// Numbers from 1.
 fn places<'b>(x: &Value<'b>) -> Value<'b> {
-    x.body().iota(DType::I32, &x.dims, 0) + 1.0
+    x.body.iota(DType::I32, &x.dims, 0) + 1.0
 }
 
 /// The region that says whether `%a` comes before `%b`; with the places of both in two further arguments.
@@ -92,20 +91,15 @@ fn comparator(dtype: DType, has_places: bool, is_decreasing: bool) -> String {
 
 /// `which.max` and `which.min`: the first place, counted from 1 as i32, of the largest or smallest element other than NaN.
 /// If all are NaN, the smallest i32, which stands for a missing value.
-///
-/// # Errors
-/// `InvalidInput` for no elements.
 pub(super) fn place<'b>(operation: Operation, x: &Value<'b>) -> Result<Value<'b>> {
     real(operation, x.dtype)?;
-    if x.len() == 0 {
-        bail!(InvalidInput, "`{operation}` needs at least one element.");
-    }
+    ensure!(x.len() > 0, InvalidInput, "`{operation}` needs at least one element.");
     check_count(operation, x)?;
     let kind = if operation == Operation::WhichMax { Fold::Maximum } else { Fold::Minimum };
     let dtype = wide(counted(x.dtype));
     let x = flat(x).convert(dtype);
     let numbers = if dtype.is_float() {
-        x.compare("NE", &x).select(kind.neutral(x.body(), dtype).spread(&x.dims), &x)
+        x.compare("NE", &x).select(kind.neutral(x.body, dtype).spread(&x.dims), &x)
     } else {
         x.clone()
     };

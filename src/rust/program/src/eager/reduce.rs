@@ -86,14 +86,14 @@ fn region_with_nan(kind: Fold, dtype: DType) -> String {
 
 /// `x` without some of its axes.
 pub(super) fn fold<'b>(fold: Fold, x: &Value<'b>, axes: &[i64]) -> Value<'b> {
-    let start = fold.neutral(x.body(), x.dtype);
+    let start = fold.neutral(x.body, x.dtype);
     let dims: Vec<i64> = (0..).zip(&x.dims).filter(|(i, _)| !axes.contains(i)).map(|(_, &dim)| dim).collect();
     let attributes = format!("{{dimensions = {}}}", integers(axes));
     let region = match fold {
         Fold::Maximum | Fold::Minimum if x.dtype.is_float() => region_with_nan(fold, x.dtype),
         _ => fold.region(x.dtype),
     };
-    x.body().emit("reduce", &[x, &start], &region, &attributes, x.dtype, &dims)
+    x.body.emit("reduce", &[x, &start], &region, &attributes, x.dtype, &dims)
 }
 
 /// The axes that parameters name, or all.
@@ -126,7 +126,7 @@ fn without_mark(parameters: &[i64]) -> (&[i64], bool) {
 fn known<'b>(x: &Value<'b>) -> Option<Value<'b>> {
     match x.dtype {
         DType::I32 | DType::I64 => {
-            let missing = x.body().literal(x.dtype, &limit(x.dtype, false)).spread(&x.dims);
+            let missing = x.body.literal(x.dtype, &limit(x.dtype, false)).spread(&x.dims);
             Some(x.compare("NE", &missing))
         }
         dtype if dtype.is_float() || dtype.is_complex() => Some(x.compare("EQ", x)),
@@ -138,7 +138,7 @@ fn known<'b>(x: &Value<'b>) -> Option<Value<'b>> {
 fn without_missing<'b>(x: &Value<'b>, kind: Fold) -> Value<'b> {
     let wide = x.widened();
     let Some(known) = known(&wide) else { return x.clone() };
-    let neutral = kind.neutral(wide.body(), wide.dtype).spread(&wide.dims);
+    let neutral = kind.neutral(wide.body, wide.dtype).spread(&wide.dims);
     known.select(&wide, &neutral)
 }
 
@@ -175,7 +175,7 @@ fn most<'b>(operation: Operation, kind: Fold, x: &Value<'b>, axes: &[i64], skips
     }
     // Integers have no infinities: the least of none is missing, as the largest of none is.
     let Some(known) = known(x) else { return Ok(found) };
-    let none = x.body().literal(x.dtype, &limit(x.dtype, false)).spread(&found.dims);
+    let none = x.body.literal(x.dtype, &limit(x.dtype, false)).spread(&found.dims);
     Ok(fold(Fold::Or, &known, axes).select(found, &none))
 }
 
@@ -197,7 +197,7 @@ fn summed(dtype: DType) -> DType {
 
 /// The sum over the number of elements, of those that are not missing if these are skipped; integers add up exactly.
 fn mean<'b>(x: &Value<'b>, axes: &[i64], skips_missing: bool) -> Value<'b> {
-    let dtype = x.body().floating(x.dtype);
+    let dtype = x.body.floating(x.dtype);
     let exact = match x.dtype {
         of if of.is_float() || of.is_complex() => working(of),
         DType::U64 => DType::U64,
@@ -214,10 +214,7 @@ fn mean<'b>(x: &Value<'b>, axes: &[i64], skips_missing: bool) -> Value<'b> {
     (sum / count).convert(dtype)
 }
 
-/// The largest or smallest element, NaN if there is one. Of no elements, an infinity.
-///
-/// # Errors
-/// `InvalidInput` for no integers, and `UnsupportedDtype` for complex numbers.
+/// The largest or smallest element, NaN if there is one. Of no elements, an infinity, which integers lack.
 fn extreme<'b>(operation: Operation, kind: Fold, x: &Value<'b>, axes: &[i64]) -> Result<Value<'b>> {
     let dtype = counted(x.dtype);
     let is_empty = axes.iter().any(|&axis| x.dims[axis as usize] == 0);
@@ -236,7 +233,7 @@ pub(super) fn range<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> 
     let (_, skips_missing) = without_mark(parameters);
     let low = most(Operation::Range, Fold::Minimum, x, &axes, skips_missing)?;
     let high = most(Operation::Range, Fold::Maximum, x, &axes, skips_missing)?;
-    Ok(x.body().concatenate(&[&low.reshape(&[1]), &high.reshape(&[1])], 0))
+    Ok(x.body.concatenate(&[&low.reshape(&[1]), &high.reshape(&[1])], 0))
 }
 
 /// `rowSums` and its kin: the first `dims` dimensions stay, or go; without what is missing if -1
@@ -271,7 +268,7 @@ pub(super) fn cumulative<'b>(operation: Operation, x: &Value<'b>) -> Result<Valu
         real(operation, x.dtype)?;
     }
     let dtype = match kind {
-        Fold::Product => x.body().floating(x.dtype),
+        Fold::Product => x.body.floating(x.dtype),
         Fold::Sum => summed(x.dtype),
         _ => counted(x.dtype),
     };
@@ -280,10 +277,10 @@ pub(super) fn cumulative<'b>(operation: Operation, x: &Value<'b>) -> Result<Valu
     if n == 0 {
         return Ok(x.convert(dtype));
     }
-    let start = kind.neutral(x.body(), x.dtype);
+    let start = kind.neutral(x.body, x.dtype);
     let attributes =
         format!("{{window_dimensions = array<i64: {n}>, padding = dense<[[{}, 0]]> : tensor<1x2xi64>}}", n - 1);
     let region = kind.region(x.dtype);
-    let result = x.body().emit("reduce_window", &[&x, &start], &region, &attributes, x.dtype, &[n]);
+    let result = x.body.emit("reduce_window", &[&x, &start], &region, &attributes, x.dtype, &[n]);
     Ok(result.convert(dtype))
 }

@@ -65,9 +65,7 @@ pub(super) fn take<'b>(x: &Value<'b>, indices: &[Value<'b>], parameters: &[i64])
     }
     let are_valid = parameters.iter().all(|axis| (0..rank).contains(axis))
         && indices.iter().all(|index| index.dims.len() == 1 && index.dtype.is_integer());
-    if !are_valid {
-        bail!(InvalidInput, "`[` takes whole numbers for dimensions of {x}.");
-    }
+    ensure!(are_valid, InvalidInput, "`[` takes whole numbers for dimensions of {x}.");
     let dtype = x.dtype;
     let mut x = x.widened();
     for (&axis, index) in parameters.iter().zip(indices) {
@@ -81,7 +79,7 @@ pub(super) fn take<'b>(x: &Value<'b>, indices: &[Value<'b>], parameters: &[i64])
             others.join(", "),
             integers(&sizes)
         );
-        x = x.body().emit("gather", &[&x, index], "", &attributes, x.dtype, &dims);
+        x = x.body.emit("gather", &[&x, index], "", &attributes, x.dtype, &dims);
     }
     Ok(x.convert(dtype))
 }
@@ -109,7 +107,7 @@ pub(super) fn in_layout(x: &Value, parameters: &[i64]) -> Result<String> {
 /// `rev`: all elements in the opposite order, in one dimension.
 pub(super) fn reverse<'b>(x: &Value<'b>) -> Value<'b> {
     let x = flat(x);
-    x.body().emit("reverse", &[&x], "", "{dimensions = array<i64: 0>}", x.dtype, &x.dims)
+    x.body.emit("reverse", &[&x], "", "{dimensions = array<i64: 0>}", x.dtype, &x.dims)
 }
 
 /// `cbind` and `rbind`: matrices side by side. Vectors are one column or row, scalars are repeated. All of them promote to
@@ -148,7 +146,7 @@ pub(super) fn bind<'b>(operation: Operation, parts: &[Value<'b>]) -> Result<Valu
         pieces.push(piece);
     }
     let pieces: Vec<&Value> = pieces.iter().collect();
-    Ok(parts[0].body().concatenate(&pieces, along as i64))
+    Ok(parts[0].body.concatenate(&pieces, along as i64))
 }
 
 /// `diag` of a matrix is its diagonal; of a vector or scalar, the matrix with this diagonal, of `parameters` rows and columns
@@ -167,7 +165,7 @@ pub(super) fn diagonal<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b
 
 /// `x` with zeros but where row and column are the same.
 fn masked<'b>(x: &Value<'b>) -> Value<'b> {
-    let index = |dimension| x.body().iota(DType::I64, &x.dims, dimension);
+    let index = |dimension| x.body.iota(DType::I64, &x.dims, dimension);
     index(0).compare("EQ", index(1)).select(x, &x.constant(0.0))
 }
 

@@ -67,9 +67,7 @@ pub fn solve<'a>(inputs: &[Input<'_>], given: &[Given<'_>], needed: impl Iterato
             unknown.push(format!("`{}`", one.name));
         }
     }
-    if !unknown.is_empty() {
-        return Err(unknown_names(inputs, &variables, unknown));
-    }
+    ensure!(unknown.is_empty(), unknown_names(inputs, &variables, unknown));
     propagate(&equations, &mut values)?;
     for equation in &equations {
         if let Some(size) = equation.expression.value(&values).filter(|&size| size != equation.size) {
@@ -79,16 +77,14 @@ pub fn solve<'a>(inputs: &[Input<'_>], given: &[Given<'_>], needed: impl Iterato
     let is_missing = |variable: &&String| variables.contains(*variable) && !values.contains_key(*variable);
     let needed = self::variables(needed)?;
     let missing: Vec<_> = needed.iter().filter(is_missing).collect();
-    if !missing.is_empty() {
-        return Err(undetermined(inputs, &missing));
-    }
+    ensure!(missing.is_empty(), undetermined(inputs, &missing));
     Ok(values)
 }
 
 /// A shape with the values of its variables.
 ///
 /// # Errors
-/// `InvalidInput` for damaged expressions, and `ShapeMismatch` for sizes below 0.
+/// `InvalidFile` for damaged expressions, and `ShapeMismatch` for sizes below 0.
 pub fn evaluate(shape: &Shape, values: &Values) -> Result<Vec<i64>> {
     let size = |text: &String| {
         let size = Expression::parse(text)?.value(values).filter(|&size| size >= 0);
@@ -100,14 +96,12 @@ pub fn evaluate(shape: &Shape, values: &Values) -> Result<Vec<i64>> {
 /// The variables in shapes.
 ///
 /// # Errors
-/// `InvalidInput` for damaged expressions, and more variables than a function has.
+/// `InvalidFile` for damaged expressions, and more variables than a function has.
 pub fn variables<'a>(shapes: impl Iterator<Item = &'a Shape>) -> Result<BTreeSet<String>> {
     let mut variables = BTreeSet::new();
     for text in shapes.flatten() {
         Expression::parse(text)?.note_variables(&mut variables);
-        if variables.len() > MAX_VARIABLES {
-            return Err(damaged("it has too many symbolic dimensions"));
-        }
+        ensure!(variables.len() <= MAX_VARIABLES, damaged("it has too many symbolic dimensions"));
     }
     Ok(variables)
 }

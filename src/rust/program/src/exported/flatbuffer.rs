@@ -1,4 +1,5 @@
-//! FlatBuffers: tables whose fields are found by offsets. Every offset is checked before it is followed.
+//! FlatBuffers: tables whose fields are found by offsets. Every offset is checked before it is followed: what is outside of
+//! the file is damage, of the kind `InvalidFile`.
 
 use super::damaged;
 use pjrt_base::error::Result;
@@ -20,9 +21,6 @@ impl<'a> Buffer<'a> {
     }
 
     /// The table that all others belong to.
-    ///
-    /// # Errors
-    /// `InvalidFile` if it is not within the file.
     pub fn root<'b>(&'b self) -> Result<Table<'a, 'b>> {
         Table::at(self, self.target(0)?)
     }
@@ -71,9 +69,7 @@ impl<'a> Buffer<'a> {
         let (start, len) = self.elements(at, 1)?;
         self.spend(len + 4)?;
         let text = std::str::from_utf8(self.bytes(start, len)?).map_err(|_| damaged("a text is not UTF-8"))?;
-        if text.contains('\0') {
-            return Err(damaged("a text has a NUL character"));
-        }
+        ensure!(!text.contains('\0'), damaged("a text has a NUL character"));
         Ok(text)
     }
 }
@@ -93,9 +89,7 @@ impl<'a, 'b> Table<'a, 'b> {
         let back = i64::from(i32::from_le_bytes(buffer.array(at)?));
         let start = usize::try_from(at as i64 - back).map_err(|_| outside())?;
         let (len, size) = (usize::from(buffer.u16(start)?), usize::from(buffer.u16(start + 2)?));
-        if len < 4 || len % 2 != 0 || size < 4 {
-            return Err(damaged("a table has an impossible size"));
-        }
+        ensure!(len >= 4 && len % 2 == 0 && size >= 4, damaged("a table has an impossible size"));
         let fields = &buffer.bytes(start, len)?[4..];
         buffer.bytes(at, size)?;
         buffer.spend(4)?;
@@ -118,9 +112,6 @@ impl<'a, 'b> Table<'a, 'b> {
     }
 
     /// A number; 0 if it is missing.
-    ///
-    /// # Errors
-    /// `InvalidFile` if any part of it is outside of the file, as for the other kinds of fields.
     pub fn byte(&self, number: usize) -> Result<u8> {
         self.number(number).map(|[byte]| byte)
     }

@@ -142,9 +142,7 @@ impl Exported {
     /// `InvalidFile` for damage and other formats; `InvalidInput` without such a derivative. The program itself is not
     /// checked.
     pub fn read(content: &[u8], order: usize) -> Result<Exported> {
-        if content.starts_with(MAGIC) {
-            return Err(not_exported("it is MLIR bytecode").hint(Reason::ProgramNotExported));
-        }
+        ensure!(!content.starts_with(MAGIC), not_exported("it is MLIR bytecode").hint(Reason::ProgramNotExported));
         // Pickles of the protocols 2 to 5 begin with their number.
         if matches!(content, [0x80, 2..=5, ..]) && module_of(content, 0).is_none() {
             return Err(not_exported("it is a Python pickle, which only Python can read").hint(EXPORT));
@@ -162,9 +160,7 @@ impl Exported {
 
     fn of(root: Table<'_, '_>) -> Result<Exported> {
         let program = root.bytes(field::PROGRAM)?;
-        if !program.starts_with(MAGIC) {
-            return Err(damaged("it does not contain a program").hint(EXPORT));
-        }
+        ensure!(program.starts_with(MAGIC), damaged("it does not contain a program").hint(EXPORT));
         let (mut in_tree, inputs) = arrays(root, field::IN_TREE, field::INPUTS, field::INPUT_INDICES)?;
         let (mut out_tree, outputs) = arrays(root, field::OUT_TREE, field::OUTPUTS, field::OUTPUT_INDICES)?;
         let kept: Vec<usize> = root.u16s(field::KEPT)?.into_iter().map(usize::from).collect();
@@ -176,9 +172,7 @@ impl Exported {
             number => number,
         };
         let platforms = root.strings(field::PLATFORMS)?;
-        if num_devices == 0 || platforms.is_empty() {
-            return Err(damaged("it is not for any device"));
-        }
+        ensure!(num_devices > 0 && !platforms.is_empty(), damaged("it is not for any device"));
         let names = |number| {
             let effects = root.tables(number)?.into_iter();
             effects.map(|effect| Ok(effect.string(0)?.unwrap_or_default().to_owned())).collect::<Result<Vec<_>>>()
@@ -187,9 +181,7 @@ impl Exported {
         let mut symbols = bytecode::symbols(&program[MAGIC.len()..]).unwrap_or_default();
         let in_program = Names::new(&symbols, inputs.len(), &kept, outputs.len());
         let (argument_names, collected) = name_parts(&mut in_tree, &mut out_tree, &in_program);
-        if !in_tree.has_short_paths() || !out_tree.has_short_paths() {
-            return Err(damaged("the names in a tree are too long"));
-        }
+        ensure!(in_tree.has_short_paths() && out_tree.has_short_paths(), damaged("the names in a tree are too long"));
         let input_names = in_program.of_inputs(&in_tree.argument_paths());
         let output_names = out_tree.paths(RESULT);
         Ok(Exported {
@@ -270,10 +262,9 @@ impl Exported {
     /// The result; that of a derivative, the cotangents of the arguments, with their names.
     pub fn result(&self) -> Tree {
         let result = self.out_tree.clone();
-        if self.order > 0 {
-            result.with_argument_names()
-        } else {
-            result
+        match self.order {
+            0 => result,
+            _ => result.with_argument_names(),
         }
     }
 
@@ -312,10 +303,9 @@ impl Exported {
 
     /// The path of each output, as Python would access it. Those of a derivative are the arguments' paths.
     pub fn output_paths(&self) -> Vec<String> {
-        if self.order > 0 {
-            self.out_tree.argument_paths()
-        } else {
-            self.out_tree.paths(RESULT)
+        match self.order {
+            0 => self.out_tree.paths(RESULT),
+            _ => self.out_tree.argument_paths(),
         }
     }
 }
@@ -407,9 +397,7 @@ fn arrays(root: Table<'_, '_>, tree: usize, values: usize, indices: usize) -> Re
         let at = |index: u32| unique.get(index as usize).cloned();
         indices.into_iter().map(at).collect::<Option<_>>().ok_or_else(|| damaged("an index is too large"))?
     };
-    if values.len() != leaves {
-        return Err(damaged("its trees do not match its arrays"));
-    }
+    ensure!(values.len() == leaves, damaged("its trees do not match its arrays"));
     Ok((tree, values))
 }
 
@@ -422,9 +410,7 @@ fn value(table: Table<'_, '_>) -> Result<Arc<Value>> {
     let dtype =
         DTYPES.split(' ').nth(usize::from(table.byte(2)?)).ok_or_else(|| damaged("an element type is unknown"))?;
     let shape = table.strings(1)?;
-    if shape.len() > MAX_RANK {
-        return Err(damaged("an array has too many dimensions"));
-    }
+    ensure!(shape.len() <= MAX_RANK, damaged("an array has too many dimensions"));
     Ok(Arc::new(Value { dtype: dtype.into(), shape, is_token }))
 }
 

@@ -116,9 +116,7 @@ impl Tree {
     }
 
     fn node(table: Table<'_, '_>, leaves: &mut usize, depth: usize) -> Result<Tree> {
-        if depth > MAX_NESTING {
-            return Err(damaged("a tree is nested too deeply"));
-        }
+        ensure!(depth <= MAX_NESTING, damaged("a tree is nested too deeply"));
         let children = table.tables(CHILDREN)?.into_iter().map(|child| Self::node(child, leaves, depth + 1));
         let children: Vec<Tree> = children.collect::<Result<_>>()?;
         let kind = table.byte(KIND)?;
@@ -133,9 +131,7 @@ impl Tree {
             3 => Tree::List(children),
             4 => {
                 let names = table.strings(NAMES)?;
-                if names.len() != children.len() {
-                    return Err(damaged("a dictionary's keys do not match its values"));
-                }
+                ensure!(names.len() == children.len(), damaged("a dictionary's keys do not match its values"));
                 Tree::Dict(names.into_iter().zip(children).collect())
             }
             5 => Tree::custom(table.string(CUSTOM_NAME)?.unwrap_or_default().to_owned(), children),

@@ -101,10 +101,13 @@ impl Graph {
         let items = if items.len() > max_nodes { fold(items, max_nodes) } else { items };
         let mut waiting = BinaryHeap::new();
         builder.add(items, None, 0, &mut waiting);
+        let half = builder.size(self.entry, 0) / 2;
         while let Some(Reverse((size, node, depth, inner))) = waiting.pop() {
+            // Such as a call of the function that a wrapper is for.
+            let is_most = builder.nodes[node].operations > half;
             if builder.nodes.len() + size <= max_nodes {
                 builder.expand(node, depth, &inner, &mut waiting);
-            } else if let ([body], true) = (&inner[..], builder.is_most(node)) {
+            } else if let ([body], true) = (&inner[..], is_most) {
                 let room = max_nodes.saturating_sub(builder.nodes.len());
                 let items = builder.inside(*body);
                 if room > 1 {
@@ -163,11 +166,6 @@ impl Builder<'_> {
             let items = self.inside(body);
             self.add(items, Some(number), depth + 1, waiting);
         }
-    }
-
-    /// Whether a node has most of the program's operations, such as a call of the function that a wrapper is for.
-    fn is_most(&mut self, node: usize) -> bool {
-        self.nodes[node].operations > self.size(self.graph.entry, 0) / 2
     }
 
     /// The items of a body without its inputs and outputs.

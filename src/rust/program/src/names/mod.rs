@@ -186,9 +186,7 @@ fn match_names(table: &Table, arguments: &[&str], inputs: &Inputs) -> Result<Vec
         return Err(invalid(format!("The name {} fits several arguments: {}.", quoted(path), listed(several)))
             .hint("Pass the inputs in the program's order, without names."));
     }
-    if !repeated.is_empty() {
-        bail!(InvalidInput, "More than one input is given for {}.", named("argument", repeated));
-    }
+    ensure!(repeated.is_empty(), InvalidInput, "More than one input is given for {}.", named("argument", repeated));
     let open = arguments.iter().zip(&order).filter(|(_, input)| input.is_none());
     check_order(&open.map(|(name, _)| *name).collect::<Vec<_>>())?;
     let mut unnamed = inputs.iter().enumerate().filter(|(_, path)| path.is_none()).map(|(input, _)| input);

@@ -10,10 +10,7 @@ use prost::Message;
 /// How much is read to recognize a format.
 const START: usize = 1024;
 
-/// Refuses data that are plainly not MLIR.
-///
-/// # Errors
-/// `InvalidFile`, which names the format of the data.
+/// Refuses data that are plainly not MLIR, with the name of their format.
 pub(crate) fn check(code: &[u8]) -> Result<()> {
     if let Some((message, reason)) = recognize(code) {
         return Err(Error::new(Kind::InvalidFile, message).hint(reason));

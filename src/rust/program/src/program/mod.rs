@@ -66,9 +66,7 @@ impl Program {
         if format == Format::Mlir && code.starts_with(BYTE_ORDER_MARK) {
             code.drain(..BYTE_ORDER_MARK.len());
         }
-        if code.is_empty() {
-            bail!(InvalidFile, "The program is empty.");
-        }
+        ensure!(!code.is_empty(), InvalidFile, "The program is empty.");
         if format == Format::Mlir && !code.starts_with(MAGIC) {
             if let Some(module) = exported::plain_module(&code)? {
                 return Program::new(module.to_vec(), format);

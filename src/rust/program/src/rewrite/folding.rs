@@ -19,7 +19,7 @@ pub(crate) fn misread_constants(module: &Module) -> HashSet<Value> {
     for _ in 0..ROUNDS {
         search.risky.clear();
         search.calls.clear();
-        search.operation(&module.root);
+        search.note(&module.root);
         if !search.pass_to_functions(module) {
             break;
         }
@@ -40,14 +40,9 @@ struct Search<'m> {
 }
 
 impl<'m> Search<'m> {
-    fn operation(&mut self, operation: &'m Operation) {
-        for inner in operation.inner() {
-            self.operation(inner);
-            self.note(inner);
-        }
-    }
-
+    /// Notes an operation, after those in it.
     fn note(&mut self, operation: &'m Operation) {
+        operation.inner().for_each(|inner| self.note(inner));
         let base = &*operation.stable_base();
         let is_constant = base == "constant";
         if is_constant {

@@ -82,9 +82,7 @@ impl Program {
     /// `InvalidInput` for a name that no argument has, `ShapeMismatch` for a shape that the program refuses, and `DynamicShape`
     /// if sizes cannot be fixed or some are missing.
     pub fn with_shapes(&self, given: &[Given<'_>]) -> Result<Program> {
-        if self.format() != Format::Mlir {
-            bail!(InvalidInput, "An HLO module has fixed shapes: no others can be given.");
-        }
+        ensure!(self.format() == Format::Mlir, InvalidInput, "An HLO module has fixed shapes: no others can be given.");
         let mut sizes: Vec<_> = self.annotations().inputs.iter().flatten().map(|input| input.dims.clone()).collect();
         let names = self.argument_names();
         let arguments: Vec<_> = names.iter().map(String::as_str).collect();

@@ -42,7 +42,7 @@ pub(super) const NEWER: [&str; 6] = [
 /// unless they may stay. Whether there was something.
 ///
 /// # Errors
-/// `UnsupportedProgram`, which names the operation, for what has no older form.
+/// `ProgramVersion`, which names the operation, for what has no older form.
 pub(super) fn make_older(module: &mut Module, current: Version, keeps_meshes: bool) -> Result<bool> {
     let mut meshes = HashMap::new();
     for operation in module.root.inner().filter(|operation| &*operation.name == "sdy.mesh") {

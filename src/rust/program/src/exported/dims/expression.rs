@@ -37,15 +37,11 @@ pub(super) struct Linear {
 }
 
 impl Expression {
-    /// # Errors
-    /// `InvalidInput`.
     pub fn parse(text: &str) -> Result<Expression> {
         if let Ok(number) = text.parse() {
             return Ok(Expression::Number(number));
         }
-        if text.len() > MAX_LENGTH {
-            return Err(damaged("a dimension is too long"));
-        }
+        ensure!(text.len() <= MAX_LENGTH, damaged("a dimension is too long"));
         let mut parser = Parser { rest: text.trim_start(), depth: 0 };
         match parser.sum() {
             Some(expression) if parser.rest.is_empty() => Ok(expression),

@@ -32,9 +32,7 @@ impl<'m> Refiner<'m> {
             return self.moving_slice(source, operands).map(Some);
         }
         let lists = sizes.iter().map(|size| self.need(source, Some(size))).collect::<Result<Vec<_>>>()?;
-        if lists.len() < attributes.len().max(1) {
-            return Err(strange("an operation with too few operands"));
-        }
+        ensure!(lists.len() >= attributes.len().max(1), strange("an operation with too few operands"));
         let operands = operands.get(..kept).unwrap_or_default().to_vec();
         let mut operation = Operation { name: name.into(), ..like(source, operands) };
         operation.remove("known_expanding_dimensions");
@@ -225,14 +223,10 @@ impl<'m> Refiner<'m> {
     /// Keeps a function that a call names, if it has fixed sizes.
     fn unchanged(&mut self, source: &Operation, name: &Name) -> Result<()> {
         let types = self.called(name)?.regions.first().map(|region| self.region_types(region)).unwrap_or_default();
-        if !types.iter().all(Type::is_static) {
-            return Err(unrefined(source, "calls a function whose sizes are not known"));
-        }
+        ensure!(types.iter().all(Type::is_static), unrefined(source, "calls a function whose sizes are not known"));
         let values: Vec<Value> = types.into_iter().map(|kind| self.value(kind)).collect();
         let special = self.specialized(name, &values)?;
-        if special.name != *name {
-            return Err(unrefined(source, "calls a function that has been changed"));
-        }
+        ensure!(special.name == *name, unrefined(source, "calls a function that has been changed"));
         Ok(())
     }
 }

@@ -177,9 +177,7 @@ impl<'m> Refiner<'m> {
     /// Builds the operations of a block, and returns what its last one returns.
     fn block(&mut self, block: &'m Block) -> Result<Vec<Value>> {
         self.depth += 1;
-        if self.depth > MAX_NESTING {
-            bail!(DynamicShape, "The program nests too deep to fix its sizes.");
-        }
+        ensure!(self.depth <= MAX_NESTING, DynamicShape, "The program nests too deep to fix its sizes.");
         let Some((last, operations)) = block.operations.split_last() else {
             return Err(strange("a block without operations"));
         };
@@ -207,9 +205,7 @@ impl<'m> Refiner<'m> {
                 None => self.plain(source, operands)?,
             },
         };
-        if results.len() != source.results.len() {
-            return Err(strange("an operation with other results than it declares"));
-        }
+        ensure!(results.len() == source.results.len(), strange("an operation with other results than it declares"));
         self.values.extend(source.results.iter().copied().zip(results));
         Ok(())
     }

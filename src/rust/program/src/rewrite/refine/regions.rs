@@ -19,9 +19,7 @@ impl<'m> Refiner<'m> {
         known: &[Option<Known>],
     ) -> Result<(Region, Vec<Value>)> {
         let [source] = region.blocks.as_slice() else { return Err(strange("a region with several blocks")) };
-        if types.len() != source.arguments.len() {
-            return Err(strange("a region with other arguments than it declares"));
-        }
+        ensure!(types.len() == source.arguments.len(), strange("a region with other arguments than it declares"));
         let mut block = self.empty(source, types, known);
         let outer = std::mem::take(&mut self.out);
         let results = self.block(source)?;
@@ -66,9 +64,7 @@ impl<'m> Refiner<'m> {
             let (region, results) = self.region(region, Vec::new(), &[])?;
             operation.regions.push(region);
             let found = self.types_of(&results);
-            if i > 0 && found != types {
-                return Err(strange("branches with results of different types"));
-            }
+            ensure!(i == 0 || found == types, strange("branches with results of different types"));
             types = found;
         }
         self.push(operation, types)
