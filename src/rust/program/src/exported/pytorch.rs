@@ -7,7 +7,7 @@ use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
 use pjrt_data::layout::MAX_RANK;
 use serde::Deserialize;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The folders of weights in a model's folder.
@@ -117,15 +117,17 @@ impl Exported {
         if let Some(twice) = input_names.iter().find(|&name| !seen.insert(name)) {
             return Err(damaged(&format!("the program takes \"{twice}\" twice")));
         }
+        // Of several for one place, the first.
+        let unused = meta.unused_inputs.iter().rev().filter(|_| is_flat);
+        let unused = unused.filter_map(|(location, signature)| Some((location.index().ok()?, signature)));
+        let unused: HashMap<usize, &Signature> = unused.collect();
         for (position, path) in paths.into_iter().enumerate() {
             if rows[position].is_some() {
                 continue;
             }
-            let known = meta.unused_inputs.iter().filter(|_| is_flat);
-            let mut known = known.filter(|(location, _)| location.index().is_ok_and(|index| index == position));
             rows[position] = Some(inputs.len());
-            inputs.push(match known.next() {
-                Some((_, signature)) => signature.value()?,
+            inputs.push(match unused.get(&position) {
+                Some(signature) => signature.value()?,
                 None => Value { dtype: "".into(), shape: Vec::new(), is_token: false },
             });
             input_names.push(path);
@@ -134,9 +136,7 @@ impl Exported {
         let count = meta.output_signature.len();
         let out_tree = meta.output_pytree_spec.as_deref().map_or_else(|| Ok(flat(count)), tree)?;
         let output_names = out_tree.paths("result");
-        if output_names.len() != count {
-            return Err(damaged("its results do not match its outputs"));
-        }
+        ensure!(output_names.len() == count, damaged("its results do not match its outputs"));
         let mut outputs = meta.output_signature.iter().map(Signature::value).collect::<Result<Vec<_>>>()?;
         name_sizes(&mut inputs, &mut outputs);
         Ok(Exported {
@@ -174,9 +174,7 @@ impl Location {
 
 impl Signature {
     fn value(&self) -> Result<Value> {
-        if self.shape.len() > MAX_RANK {
-            return Err(damaged("an array has too many dimensions"));
-        }
+        ensure!(self.shape.len() <= MAX_RANK, damaged("an array has too many dimensions"));
         let dim = |(i, &dim): (usize, &i64)| match dim {
             _ if self.dynamic_dims.contains(&i) => Ok(UNKNOWN.to_owned()),
             0.. => Ok(dim.to_string()),
@@ -209,20 +207,14 @@ fn tree(spec: &str) -> Result<Tree> {
         return Err(damaged(&format!("a tree is written in version {version}, which is unknown")));
     }
     let tree = node(root, &mut 0, 0)?;
-    if !tree.has_short_paths() {
-        return Err(damaged("the names in a tree are too long"));
-    }
+    ensure!(tree.has_short_paths(), damaged("the names in a tree are too long"));
     Ok(tree)
 }
 
 fn node(found: Node, leaves: &mut usize, depth: usize) -> Result<Tree> {
-    if depth > MAX_NESTING {
-        return Err(damaged("a tree is nested too deeply"));
-    }
+    ensure!(depth <= MAX_NESTING, damaged("a tree is nested too deeply"));
     let Some(kind) = found.kind else {
-        if !found.children_spec.is_empty() {
-            return Err(damaged("a leaf of a tree has children"));
-        }
+        ensure!(found.children_spec.is_empty(), damaged("a leaf of a tree has children"));
         *leaves += 1;
         return Ok(Tree::Leaf(*leaves - 1));
     };
