@@ -31,22 +31,19 @@ struct Item {
 }
 
 impl Item {
-    /// The nodes for a list; `facts` are those of its arrays.
-    fn of(label: String, nested: &Nested, facts: &[Facts]) -> Item {
-        let mut item = Item { label, facts: Facts::default(), children: Vec::new(), count: facts.len() };
+    /// The nodes for a list; `facts` are those of an array.
+    fn of(label: String, nested: &Nested, facts: &dyn Fn(usize) -> Facts) -> Item {
+        let mut item = Item { label, facts: Facts::default(), children: Vec::new(), count: nested.rows.len() };
         match nested.tree.root() {
             Kind::Null => item.facts.kind = "NULL".to_owned(),
-            Kind::Leaf => item.facts = facts.first().cloned().unwrap_or_default(),
+            Kind::Leaf => item.facts = nested.rows.first().map(|&row| facts(row)).unwrap_or_default(),
             Kind::List | Kind::NamedList => {
-                let mut at = 0;
                 for (i, (name, element)) in nested.elements().into_iter().enumerate() {
                     let mut label = String::new();
                     add_step(&mut label, name, i);
-                    let end = at + element.rows.len();
-                    let mut child = Item::of(label, &element, &facts[at..end]);
+                    let mut child = Item::of(label, &element, facts);
                     child.gather();
                     item.children.push(child);
-                    at = end;
                 }
                 if item.children.is_empty() {
                     item.facts.kind = "list()".to_owned();
@@ -195,13 +192,12 @@ impl Callable {
             let state = self.state.as_ref()?;
             Some(state.outputs[state.sources[row]?].clone())
         };
-        let facts = |&row: &usize| {
+        let facts = |row: usize| {
             let input = &self.inputs[row];
             let notes = [(input.donated, "donated"), (!input.kept, "not used")];
             let notes = notes.iter().filter(|(holds, _)| *holds).map(|(_, note)| (*note).to_owned()).collect();
             Facts { kind: input.kind.clone(), notes, from: from(row) }
         };
-        let facts: Vec<Facts> = list.rows.iter().map(facts).collect();
         let root = Item::of(String::new(), &list, &facts);
         let mut lines = if root.children.is_empty() { Vec::new() } else { root.lines() };
         // Of a model's weights, only the number matters.
@@ -212,8 +208,7 @@ impl Callable {
     }
 
     fn tree_of(&self, outputs: &Nested) -> Item {
-        let facts = |&row: &usize| Facts { kind: self.outputs[row].clone(), ..Facts::default() };
-        let facts: Vec<Facts> = outputs.rows.iter().map(facts).collect();
+        let facts = |row: usize| Facts { kind: self.outputs[row].clone(), ..Facts::default() };
         Item::of(String::new(), outputs, &facts)
     }
 }

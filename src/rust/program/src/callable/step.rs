@@ -208,15 +208,11 @@ impl Callable {
                     argument.rows.iter().zip(&output.rows).for_each(|(&row, &output)| sources[row] = Some(output));
                 }
                 several => {
-                    let which: Vec<String> = rivals.iter().map(|name| format!("`{name}`")).collect();
-                    let labels: Vec<&str> = several.iter().map(|(label, _)| label.as_str()).collect();
-                    let has = if labels.len() == 1 { "has" } else { "have" };
-                    let message = format!(
-                        "Names do not say which output replaces {}: {} {has} the same structure.",
-                        which.join(" and which "),
-                        labels.join(", ")
-                    );
-                    return Err(invalid(message).hint(choose_outputs(&rivals)));
+                    let which = rivals.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and which ");
+                    let labels = several.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>().join(", ");
+                    let has = if several.len() == 1 { "has" } else { "have" };
+                    let what = format!("which output replaces {which}: {labels} {has} the same structure.");
+                    return Err(invalid(format!("Names do not say {what}")).hint(choose_outputs(&rivals)));
                 }
             }
         }

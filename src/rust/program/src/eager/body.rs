@@ -320,14 +320,10 @@ pub(super) fn integers(numbers: &[i64]) -> String {
 
 /// A number as a constant of a dtype.
 fn number_text(dtype: DType, number: f64) -> String {
-    if dtype == DType::Pred {
-        return (number != 0.0).to_string();
-    }
-    if dtype.is_integer() {
-        return format!("{}", number as i128);
-    }
     let digits = format!("{number:e}");
     let text = match dtype {
+        DType::Pred => return (number != 0.0).to_string(),
+        _ if dtype.is_integer() => return (number as i128).to_string(),
         // MLIR needs a point before the exponent.
         _ if number.is_finite() && !digits.contains('.') => digits.replace('e', ".0e"),
         _ if number.is_finite() => digits,

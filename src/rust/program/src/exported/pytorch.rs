@@ -75,12 +75,11 @@ impl Exported {
         let arguments = meta.input_locations.iter().chain(meta.unused_inputs.iter().map(|(location, _)| location));
         let arguments = arguments.filter(|location| location.type_ == "input_arg").map(Location::index);
         let highest = arguments.collect::<Result<Vec<_>>>()?.into_iter().max();
+        // More arguments than there can be inputs are a mistake that is found later.
+        let count = highest.map_or(0, |highest| highest + 1).min(1 << 16);
         let in_tree = match &meta.input_pytree_spec {
             Some(spec) => tree(spec)?,
-            // More arguments than there can be inputs are a mistake that is found later.
-            None => {
-                Tree::Tuple(vec![flat(highest.map_or(0, |highest| highest + 1).min(1 << 16)), Tree::Dict(Vec::new())])
-            }
+            None => Tree::Tuple(vec![flat(count), Tree::Dict(Vec::new())]),
         };
         let paths = in_tree.argument_paths();
         // The exporter mistakes the positions of unused arguments if some arguments are nested.
@@ -121,11 +120,9 @@ impl Exported {
         let unused = meta.unused_inputs.iter().rev().filter(|_| is_flat);
         let unused = unused.filter_map(|(location, signature)| Some((location.index().ok()?, signature)));
         let unused: HashMap<usize, &Signature> = unused.collect();
-        for (position, path) in paths.into_iter().enumerate() {
-            if rows[position].is_some() {
-                continue;
-            }
-            rows[position] = Some(inputs.len());
+        let open = rows.iter_mut().zip(paths).enumerate().filter(|(_, (place, _))| place.is_none());
+        for (position, (place, path)) in open {
+            *place = Some(inputs.len());
             inputs.push(match unused.get(&position) {
                 Some(signature) => signature.value()?,
                 None => Value { dtype: "".into(), shape: Vec::new(), is_token: false },

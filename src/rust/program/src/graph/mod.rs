@@ -71,10 +71,7 @@ fn short_number(text: &str) -> Option<String> {
         (None, Ok(number)) => number,
         _ => return (text.len() <= LONGEST && !text.contains(['[', '"', '{'])).then(|| text.to_owned()),
     };
-    if number.is_infinite() {
-        return Some(if number < 0.0 { "-Inf" } else { "Inf" }.into());
-    }
-    let plain = format!("{number}");
+    let plain = format!("{number}").replace("inf", "Inf");
     if plain.len() <= LONGEST {
         return Some(plain);
     }

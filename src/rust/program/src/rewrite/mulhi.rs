@@ -22,13 +22,9 @@ fn multiply_out(operation: &Operation, types: &mut Vec<Type>, out: &mut Vec<Oper
     };
     let kind = types[x.0 as usize].clone();
     let tensor = kind.as_tensor().filter(|tensor| tensor.elements().is_some())?;
-    let info = tensor.element.dtype()?.info();
-    let is_unsigned = info.mlir.starts_with('u');
-    if !(is_unsigned || info.mlir.starts_with('i')) || info.mlir == "i1" {
-        return None;
-    }
-    let half = info.bits / 2;
-    let shift = if is_unsigned { "shift_right_logical" } else { "shift_right_arithmetic" };
+    let dtype = tensor.element.dtype().filter(|dtype| dtype.is_integer())?;
+    let half = dtype.info().bits / 2;
+    let shift = if dtype.is_signed() { "shift_right_arithmetic" } else { "shift_right_logical" };
     let mut add = |mut operation: Operation| {
         types.push(kind.clone());
         let value = Value(types.len() as u32 - 1);

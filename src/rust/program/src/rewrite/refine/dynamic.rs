@@ -54,8 +54,8 @@ impl<'m> Refiner<'m> {
             None => self.result_types(source, &operation)?,
         };
         if matches!(operation.kind(), "broadcast_in_dim" | "iota") && source.results.len() == 1 {
-            if let Some((element, dims, integers)) = self.folded(&operation, &types[0]) {
-                return Ok(Some(vec![self.integers(dims, element, integers)]));
+            if let Some(constant) = self.folded(&operation, &types[0]) {
+                return Ok(Some(vec![constant]));
             }
         }
         self.push(operation, types).map(Some)

@@ -2,18 +2,16 @@
 
 use super::{Known, Refiner, MAX_KNOWN};
 use pjrt_data::dtype::DType;
-use pjrt_ir::module::{is_listed, Attribute, Element, Operation, Tensor, Type};
-
-type Folded = (Element, Vec<i64>, Vec<i64>);
+use pjrt_ir::module::{is_listed, Attribute, Element, Operation, Tensor, Type, Value};
 
 impl Refiner<'_> {
-    /// The integers of an operation's result of this type: its element type, sizes and values, if they follow from known ones.
-    pub(super) fn folded(&self, operation: &Operation, result: &Type) -> Option<Folded> {
+    /// A constant instead of an operation whose result has this type, if its integers follow from known ones.
+    pub(super) fn folded(&mut self, operation: &Operation, result: &Type) -> Option<Value> {
         let tensor = result.as_tensor().filter(|tensor| is_integer(&tensor.element))?;
         let element = tensor.element.clone();
         let (kind, operands) = (operation.kind(), &operation.operands[..]);
         if kind == "get_dimension_size" {
-            return self.size(operation).map(|size| (element, Vec::new(), vec![size]));
+            return self.size(operation).map(|size| self.integers(Vec::new(), element, vec![size]));
         }
         let known = operands.iter().map(|&operand| self.known(operand)).collect::<Option<Vec<_>>>()?;
         let dims = if result.is_static() {
@@ -44,7 +42,7 @@ impl Refiner<'_> {
             return None;
         }
         let values = values.into_iter().map(|value| wrapped(value, &tensor.element)).collect();
-        Some((tensor.element, tensor.dims, values))
+        Some(self.integers(tensor.dims, tensor.element, values))
     }
 
     /// The size of a dimension, if it is fixed.

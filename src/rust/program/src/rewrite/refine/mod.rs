@@ -221,8 +221,8 @@ impl<'m> Refiner<'m> {
     fn plain(&mut self, source: &'m Operation, operands: Vec<Value>) -> Result<Vec<Value>> {
         let mut operation = like(source, operands);
         if let [result] = source.results[..] {
-            if let Some((element, dims, integers)) = self.folded(&operation, self.declared(result)) {
-                return Ok(vec![self.integers(dims, element, integers)]);
+            if let Some(constant) = self.folded(&operation, self.declared(result)) {
+                return Ok(vec![constant]);
             }
         }
         for region in &source.regions {
