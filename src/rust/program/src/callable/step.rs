@@ -4,7 +4,7 @@ use super::arguments::unique_names;
 use super::{is_below, quoted_list, Callable, Nested, State};
 use crate::names::{invalid, normal, SLASH};
 use pjrt_base::counted::counted;
-use pjrt_base::error::Result;
+use pjrt_base::error::{Error, Result};
 use pjrt_data::tree::{add_step, Kind};
 use std::collections::{HashMap, HashSet};
 
@@ -54,10 +54,8 @@ impl Callable {
         if !arguments.iter().any(|(_, argument)| is_replaced(argument)) {
             let what = "replaces an argument: neither their names nor their structures match.";
             let error = invalid(format!("No output of `{}` {what}", self.name));
-            return Err(match arguments.first() {
-                Some((first, _)) => error.hint(choose_outputs(&[first])),
-                None => error,
-            });
+            let choice = arguments.first().map(|(first, _)| choose_outputs(&[first]));
+            return Err(choice.into_iter().fold(error, Error::hint));
         }
         let changes = |(name, argument): &(&str, Nested)| match wanted.is_empty() {
             true => is_replaced(argument),

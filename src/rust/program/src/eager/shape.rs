@@ -157,9 +157,7 @@ pub(super) fn diagonal<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b
         (&[n], []) => build(x, n, n),
         ([] | [_], &[n]) => build(x, n, n),
         ([] | [_], &[rows, columns]) => build(x, rows, columns),
-        _ => {
-            bail!(ShapeMismatch, "`diag` needs a matrix, a vector, or a scalar with the number of rows: got {x}.")
-        }
+        _ => bail!(ShapeMismatch, "`diag` needs a matrix, a vector, or a scalar with the number of rows: got {x}."),
     }
 }
 

@@ -28,10 +28,7 @@ impl Exported {
     /// # Errors
     /// `InvalidInput` for a function that no platform can compile.
     pub fn check(&self) -> Result<()> {
-        match self.refusal() {
-            Some((reason, hint)) => Err(self.error(Kind::InvalidInput, &reason).hint(hint)),
-            None => Ok(()),
-        }
+        self.refusal().map_or(Ok(()), |(reason, hint)| Err(self.error(Kind::InvalidInput, &reason).hint(hint)))
     }
 
     /// The number of a platform, from 0, that the program takes; `None` if it takes none.
@@ -116,10 +113,8 @@ impl Exported {
             add_step(&mut name, &self.input_names[i], i);
             error = error.hint(format!("Give the shapes of inputs: shapes = list({name} = c({shape}))."));
         }
-        Ok(match symbolic.first() {
-            Some(first) => error.hint(format!("Give the sizes: shapes = list({first} = 32).")),
-            None => error,
-        })
+        let sizes = symbolic.first().map(|first| format!("Give the sizes: shapes = list({first} = 32)."));
+        Ok(sizes.into_iter().fold(error, Error::hint))
     }
 
     /// The error for a program that cannot be written without what `problem` says.

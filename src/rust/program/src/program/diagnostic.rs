@@ -54,10 +54,8 @@ pub(crate) fn explain(program: &Program, error: Error) -> Error {
     // Programs that were read from text before say that other text's lines.
     let is_own = memchr::memmem::find(text, b"\"-\":").is_none();
     let source = found.place.filter(|_| is_own).and_then(|place| Source::at(text, place));
-    let message = match &source {
-        Some(source) => format!("{}\n{}", found.sentence(), source.excerpt()),
-        None => found.sentence(),
-    };
+    let excerpt = source.as_ref().map(|source| format!("\n{}", source.excerpt())).unwrap_or_default();
+    let message = found.sentence() + &excerpt;
     let advice = advice::on(found.message, source.as_ref(), text).into_iter().chain(found.remarks()).map(Hint::Text);
     let hints: Vec<Hint> = advice.chain(error.hints().to_vec()).collect();
     let detail = error.message().trim_end().to_owned();
@@ -105,10 +103,7 @@ fn shape_of_parameter(said: &str) -> String {
 }
 
 fn called_as(explained: Error, error: &Error) -> Error {
-    match error.call_name() {
-        Some(name) => explained.in_call(name),
-        None => explained,
-    }
+    error.call_name().into_iter().fold(explained, Error::in_call)
 }
 
 impl<'a> Diagnostic<'a> {

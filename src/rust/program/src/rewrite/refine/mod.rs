@@ -68,9 +68,7 @@ pub fn refine(source: &Module, dims: &[Vec<i64>], constants: &[(usize, i32)]) ->
     let functions = all.into_iter().map(|function| Some((function.symbol()?, function)));
     let functions: Option<HashMap<_, _>> = functions.collect();
     let functions = functions.ok_or_else(|| strange("a function without a name"))?;
-    let Some(&main) = functions.get("main") else {
-        bail!(InvalidInput, "The program has no function `main`.");
-    };
+    let Some(&main) = functions.get("main") else { bail!(InvalidInput, "The program has no function `main`.") };
     let body = main.block(0).ok_or_else(|| strange("a function with several blocks"))?;
     let names = functions.keys().map(|&name| Name::from(name)).collect();
     let left = 100_000 + 100 * count(&source.root);
@@ -352,9 +350,7 @@ fn count(operation: &Operation) -> usize {
 
 /// The type of an argument with the sizes that the user gave.
 fn fixed(kind: &Type, dims: Option<&Vec<i64>>, i: usize) -> Result<Type> {
-    let Some(dims) = dims else {
-        bail!(InvalidInput, "There is no shape for argument {} of the program.", i + 1);
-    };
+    let Some(dims) = dims else { bail!(InvalidInput, "There is no shape for argument {} of the program.", i + 1) };
     with_sizes(kind, dims).ok_or_else(|| {
         let message = format!("Argument {} of the program is {}, not of shape {dims:?}.", i + 1, shown(kind));
         Error::new(Kind::ShapeMismatch, message)
