@@ -248,6 +248,21 @@ macro_rules! bail {
     };
 }
 
+/// Returns an error unless something holds: one of a kind with a message, as in `bail!`, or any.
+#[macro_export]
+macro_rules! ensure {
+    ($holds:expr, $kind:ident, $($message:tt)*) => {
+        if !$holds {
+            $crate::bail!($kind, $($message)*);
+        }
+    };
+    ($holds:expr, $error:expr) => {
+        if !$holds {
+            return Err($error.into());
+        }
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -132,13 +132,9 @@ impl MappedFile {
     /// # Errors
     /// `FileChanged`; `Io` if the system cannot tell.
     pub fn check(&self) -> Result<()> {
-        if self.mapped.get().is_some_and(|mapped| mapped.guard.is_damaged()) {
-            return Err(changed(&self.path));
-        }
+        ensure!(!self.mapped.get().is_some_and(|mapped| mapped.guard.is_damaged()), changed(&self.path));
         let metadata = self.file.metadata().map_err(|error| unreadable(&self.path, &error))?;
-        if stamp(&metadata) != self.state {
-            return Err(changed(&self.path));
-        }
+        ensure!(stamp(&metadata) == self.state, changed(&self.path));
         Ok(())
     }
 }

@@ -52,9 +52,7 @@ pub const START: usize = 12;
 /// # Errors
 /// `Problem` for anything but an array file.
 pub fn size(start: &[u8]) -> Parsed<usize> {
-    if !start.starts_with(MAGIC) {
-        return Err(invalid("it does not begin as one"));
-    }
+    ensure!(start.starts_with(MAGIC), invalid("it does not begin as one"));
     let (length, width) = match (start.get(6), start.get(VERSIONED..)) {
         (Some(1), Some([a, b, ..])) => (u32::from(u16::from_le_bytes([*a, *b])), 2),
         (Some(2 | 3), Some(&[a, b, c, d, ..])) => (u32::from_le_bytes([a, b, c, d]), 4),
@@ -82,9 +80,7 @@ impl NpyHeader {
         let Literal::Dict(members) = text.literal()? else {
             return Err(invalid("its header is not a dictionary"));
         };
-        if !text.rest.is_empty() {
-            return Err(invalid("there is more after its header's dictionary"));
-        }
+        ensure!(text.rest.is_empty(), invalid("there is more after its header's dictionary"));
         let (mut descr, mut order, mut shape) = (None, None, None);
         for (key, value) in members {
             let place = match key.as_str() {
@@ -176,9 +172,7 @@ struct Text<'a> {
 impl Text<'_> {
     fn literal(&mut self) -> Parsed<Literal> {
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(invalid("its header is nested too deeply"));
-        }
+        ensure!(self.depth <= DEEPEST, invalid("its header is nested too deeply"));
         let value = match self.next() {
             Some(b'\'' | b'"') => Literal::Str(self.string()?),
             Some(b'{') => Literal::Dict(self.sequence(b'}', |text| {

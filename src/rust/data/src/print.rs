@@ -134,9 +134,7 @@ pub fn render(dtype: DType, dims: &[usize], source: &mut dyn ElementSource, opti
 
 fn check(options: &Options) -> Result<()> {
     for (name, limit) in [("max_rows", options.max_rows), ("max_rows_slice", options.max_rows_slice)] {
-        if limit == Some(0) {
-            bail!(InvalidInput, "`{name}` must be at least 1.");
-        }
+        ensure!(limit != Some(0), InvalidInput, "`{name}` must be at least 1.");
     }
     if let Some(width @ 0..=1) = options.max_width {
         bail!(InvalidInput, "`max_width` must be at least 2, not {width}.");

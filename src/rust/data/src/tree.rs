@@ -176,9 +176,7 @@ fn count(number: usize) -> Result<u32> {
 /// `InvalidInput`.
 #[inline]
 pub fn check_depth(depth: usize) -> Result<()> {
-    if depth > MAX_DEPTH {
-        bail!(InvalidInput, "A list is nested too deep: it may have at most {MAX_DEPTH} levels.");
-    }
+    ensure!(depth <= MAX_DEPTH, InvalidInput, "A list is nested too deep: it may have at most {MAX_DEPTH} levels.");
     Ok(())
 }
 
@@ -188,14 +186,13 @@ impl Tree {
     /// # Errors
     /// `InvalidInput` if the result is too deep or too large, or if there are not as many names as trees.
     pub fn concat(children: &[&Tree], names: Option<&[&str]>) -> Result<Tree> {
-        if names.is_some_and(|names| names.len() != children.len()) {
-            bail!(
-                InvalidInput,
-                "names must match the number of children: got {} names for {} children.",
-                names.map_or(0, <[_]>::len),
-                children.len()
-            );
-        }
+        ensure!(
+            names.is_none_or(|names| names.len() == children.len()),
+            InvalidInput,
+            "names must match the number of children: got {} names for {} children.",
+            names.map_or(0, <[_]>::len),
+            children.len()
+        );
         check_depth(1 + children.iter().map(|child| child.depth()).max().unwrap_or(0))?;
         let mut builder = Builder::default();
         builder.open(names.is_some(), children.len(), "")?;
@@ -216,9 +213,7 @@ impl Tree {
         let mut missing: Vec<usize> = Vec::new();
         let mut is_done = false;
         for node in nodes {
-            if is_done {
-                bail!(InvalidInput, "A tree has nodes that do not belong to it.");
-            }
+            ensure!(!is_done, InvalidInput, "A tree has nodes that do not belong to it.");
             builder.node(node)?;
             if node.kind.is_list() {
                 missing.push(node.arity + 1);
@@ -233,9 +228,7 @@ impl Tree {
             }
             is_done = missing.is_empty();
         }
-        if !is_done {
-            bail!(InvalidInput, "A tree ends too early.");
-        }
+        ensure!(is_done, InvalidInput, "A tree ends too early.");
         Ok(builder.finish())
     }
 

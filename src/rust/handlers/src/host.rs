@@ -156,9 +156,7 @@ fn cancelled(target: &str) -> Failure {
 
 /// The handler: has the host's thread run the function, and returns at once if the plugin has futures.
 pub(super) fn start(frame: &Frame<'_>, function: u64, target: &str) -> Outcome {
-    if callbacks::is_closed() {
-        return Err(cancelled(target));
-    }
+    ensure!(!callbacks::is_closed(), cancelled(target));
     let call = HostCall::new(frame, function, target)?;
     if callbacks::is_host() {
         // No program that calls the host is launched on its thread. If a plugin comes here all the same, nobody else can run

@@ -1,8 +1,8 @@
 //! Checks of arguments: after them LAPACK finds nothing to object to.
 
 use crate::scalar::Scalar;
-use pjrt_base::bail;
 use pjrt_base::error::Result;
+use pjrt_base::{bail, ensure};
 
 /// A dimension as LAPACK takes it.
 pub(crate) fn dimension(name: &str, value: usize) -> Result<i32> {
@@ -19,9 +19,7 @@ pub(crate) fn leading(rows: i32) -> i32 {
 
 /// The length of a vector.
 pub(crate) fn vector(name: &str, length: usize, expected: usize) -> Result<()> {
-    if length != expected {
-        bail!(InvalidInput, "`{name}` must have {expected} elements: got {length}.");
-    }
+    ensure!(length == expected, InvalidInput, "`{name}` must have {expected} elements: got {length}.");
     Ok(())
 }
 

@@ -5,8 +5,8 @@ use crate::letters::Side;
 use crate::routine::{call, Routine};
 use crate::scalar::Scalar;
 use crate::workspace::{widened, Least, Room, Workspace};
-use pjrt_base::bail;
 use pjrt_base::error::Result;
+use pjrt_base::{bail, ensure};
 
 /// QR factorization of the `m` x `n` matrix `a`: R on and above the diagonal, the reflectors below it, with min(m, n)
 /// factors in `tau`.
@@ -133,9 +133,7 @@ pub fn ormqr<T: Scalar>(
     let (rows, columns, reflectors) = (dimension("m", m)?, dimension("n", n)?, dimension("tau", tau.len())?);
     matrix("c", c.len(), m, n)?;
     let (order, other) = if side == Side::Left { (m, n) } else { (n, m) };
-    if tau.len() > order {
-        bail!(InvalidInput, "`tau` has {} elements, more than the {order} rows of `a`.", tau.len());
-    }
+    ensure!(tau.len() <= order, InvalidInput, "`tau` has {} elements, more than the {order} rows of `a`.", tau.len());
     let used = order.saturating_mul(tau.len());
     if a.len() < used || a.len() % order.max(1) != 0 {
         bail!(InvalidInput, "`a` must have {order} x {} elements, or more columns: got {}.", tau.len(), a.len());

@@ -2,6 +2,7 @@
 //! them in the same order: round by round, and in each by rank. So all agree on every value and sum.
 
 use crate::rounds::{Round, Rounds};
+use pjrt_base::ensure;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::mmap::SignalStacks;
 use pjrt_base::sync::Unpoisoned;
@@ -243,9 +244,7 @@ impl BoardStore {
             state.check()?;
             Ok((state.rounds > 0).then_some(()))
         })?;
-        if has_met.is_none() {
-            return Err(late("Some processes of MPI have not opened the store in time.".into()));
-        }
+        ensure!(has_met.is_some(), late("Some processes of MPI have not opened the store in time.".into()));
         Ok(BoardStore { board, prefix: prefix.to_vec() })
     }
 

@@ -5,8 +5,8 @@ use crate::calls::Calls;
 use crate::half_types::{is_half, narrow, widened};
 use crate::library::{check_launcher, Family};
 use crate::rounds::{Broadcasts, Rounds};
-use pjrt_base::bail;
 use pjrt_base::error::Result;
+use pjrt_base::{bail, ensure};
 use pjrt_data::dtype::DType;
 use std::ffi::{c_int, c_void};
 use std::ptr::{null_mut, without_provenance, without_provenance_mut};
@@ -196,9 +196,7 @@ impl<H: Handle> Mpi<H> {
 }
 
 fn same_size(expected: usize, got: usize) -> Result<()> {
-    if expected != got {
-        bail!(ShapeMismatch, "Expected {expected} bytes for this number of processes, got {got}.");
-    }
+    ensure!(expected == got, ShapeMismatch, "Expected {expected} bytes for this number of processes, got {got}.");
     Ok(())
 }
 
@@ -370,9 +368,7 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
 
     fn broadcast(&mut self, group: &[i32], root: usize, data: &mut [u8]) -> Result<()> {
         let (comm, (size, _)) = (self.of(group)?, self.place(group)?);
-        if root >= size {
-            bail!(InvalidInput, "The root must be from 0 to {}, got {root}.", size - 1);
-        }
+        ensure!(root < size, InvalidInput, "The root must be from 0 to {}, got {root}.", size - 1);
         for part in data.chunks_mut(LIMIT) {
             let (count, byte) = (part.len() as c_int, self.constants.byte);
             // SAFETY: the memory has so many bytes.

@@ -3,8 +3,8 @@
 use crate::abi::{self, Constants, Pointer};
 use crate::calls::Calls;
 use crate::communicator::{Communicator, Mpi};
-use pjrt_base::bail;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::{bail, ensure};
 use std::ffi::{c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 
@@ -36,9 +36,7 @@ fn launcher() -> Option<(Family, usize)> {
 /// # Errors
 /// `LibraryMissing`, with what was tried; on systems other than Unix, always.
 pub(crate) fn open(named: Option<&Path>) -> Result<(Box<dyn Communicator>, PathBuf)> {
-    if cfg!(not(unix)) {
-        bail!(LibraryMissing, "{UNSUPPORTED}");
-    }
+    ensure!(cfg!(unix), LibraryMissing, "{UNSUPPORTED}");
     let candidates: Vec<PathBuf> = match loaded().or_else(|| named.map(Path::to_owned)) {
         Some(file) => vec![file],
         None => {

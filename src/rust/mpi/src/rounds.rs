@@ -3,7 +3,7 @@
 
 use crate::abi::Handle;
 use crate::calls::Calls;
-use pjrt_base::bail;
+use pjrt_base::ensure;
 use pjrt_base::error::Result;
 use std::ffi::{c_int, c_void};
 use std::ptr::without_provenance_mut;
@@ -51,9 +51,7 @@ impl<H: Handle> Broadcasts<H> {
         let mut pause = FIRST_PAUSE;
         for request in requests {
             loop {
-                if self.calls.flag(self.calls.finalized) {
-                    bail!(InvalidInput, "MPI has ended in this process.");
-                }
+                ensure!(!self.calls.flag(self.calls.finalized), InvalidInput, "MPI has ended in this process.");
                 let mut flag = 0;
                 let status: *mut c_void = without_provenance_mut(self.ignore_status);
                 // SAFETY: the request is MPI's.

@@ -4,20 +4,6 @@
 #[macro_use]
 extern crate pjrt_base;
 
-/// Returns an error unless something holds: one of a kind with a message, as in `bail!`, or any.
-macro_rules! ensure {
-    ($holds:expr, $kind:ident, $($message:tt)*) => {
-        if !$holds {
-            bail!($kind, $($message)*);
-        }
-    };
-    ($holds:expr, $error:expr) => {
-        if !$holds {
-            return Err($error);
-        }
-    };
-}
-
 pub mod callable;
 mod checks;
 pub mod eager;

@@ -42,9 +42,7 @@ pub fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, check: SEX
 
 /// `buffer_scalar(data, dtype, device, check)`: a buffer of rank 0 from such a vector, which has one value.
 pub fn buffer_scalar(data: SEXP, dtype: SEXP, device: SEXP, check: SEXP) -> Result<SEXP> {
-    if sexp::len(data) != 1 {
-        bail!(InvalidInput, "data must have length 1, not {}.", sexp::len(data));
-    }
+    ensure!(sexp::len(data) == 1, InvalidInput, "data must have length 1, not {}.", sexp::len(data));
     from_vector(data, dtype, device::resolve(device)?, &[], check)
 }
 

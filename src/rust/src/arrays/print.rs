@@ -49,9 +49,7 @@ pub fn buffer_lines(
     let out = Protected::new(sexp::vector(SEXPTYPE::STRSXP, pieces.len()));
     for (i, piece) in pieces.iter().enumerate() {
         check_interrupt_sometimes()?;
-        if !sexp::guarded(|| sexp::set_text(out.sexp(), i, piece))? {
-            return Err(no_memory(spec));
-        }
+        ensure!(sexp::guarded(|| sexp::set_text(out.sexp(), i, piece))?, no_memory(spec));
     }
     Ok(sexp::robj(out.sexp()))
 }
@@ -100,9 +98,7 @@ pub fn buffer_literals(buffer: &Buffer) -> Result<Robj> {
                 sexp::set_text(out.sexp(), i * BATCH + at, &text[start..end]);
             }
         })?;
-        if !made {
-            return Err(no_memory(spec));
-        }
+        ensure!(made, no_memory(spec));
     }
     Ok(sexp::robj(out.sexp()))
 }

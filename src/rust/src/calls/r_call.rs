@@ -295,9 +295,7 @@ fn write(number: usize, count: usize, result: &Operand, x: SEXP) -> pjrt_base::e
     } else {
         dims == *spec.dims || (spec.dims.is_empty() && dims == [1])
     };
-    if !fits {
-        return Err(data(Kind::ShapeMismatch));
-    }
+    ensure!(fits, data(Kind::ShapeMismatch));
     let array = HostArray {
         dims: &spec.dims,
         order: HostOrder::ColumnMajor,

@@ -50,13 +50,12 @@ pub fn executable_execute_sharded(executable: SEXP, inputs: SEXP, options: SEXP,
 
 /// The inputs as a list of lists: an element that is not a list becomes a list of one. Not protected.
 fn input_lists(inputs: SEXP) -> Result<SEXP> {
-    if sexp::kind(inputs) != SEXPTYPE::VECSXP {
-        bail!(
-            InvalidType,
-            "`inputs` must be a list with one list of buffers for each device, not {}.",
-            describe(inputs)
-        );
-    }
+    ensure!(
+        sexp::kind(inputs) == SEXPTYPE::VECSXP,
+        InvalidType,
+        "`inputs` must be a list with one list of buffers for each device, not {}.",
+        describe(inputs)
+    );
     let of_device = |x| if sexp::kind(x) == SEXPTYPE::VECSXP { x } else { sexp::list([x]) };
     Ok(sexp::list(sexp::elements(inputs).map(of_device)))
 }

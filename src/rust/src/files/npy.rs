@@ -52,9 +52,7 @@ pub fn npy_load_files(paths: Vec<String>, device: &Device, show: bool, columns: 
     for (i, paths) in paths.chunks(TOGETHER).enumerate() {
         let array = |path: &String| {
             let file = ArrayFile::open(Path::new(path))?;
-            if file.is_archive() {
-                bail!(NpyInvalid, "'{path}' is an archive, where a single array is expected.");
-            }
+            ensure!(!file.is_archive(), NpyInvalid, "'{path}' is an archive, where a single array is expected.");
             file.array(0, None)
         };
         let arrays = paths.iter().map(array).collect::<error::Result<Vec<_>>>()?;
@@ -74,9 +72,7 @@ fn in_place_if_large(array: &NpyArray) -> Stored<'_> {
 fn positions(file: &ArrayFile, path: &str, names: Option<Vec<&str>>) -> Result<Vec<usize>> {
     let known: Vec<&str> = file.names().collect();
     let Some(names) = names else { return Ok((0..known.len()).collect()) };
-    if !file.is_archive() {
-        bail!(InvalidInput, "`names` must be NULL: '{path}' has one array, without a name.");
-    }
+    ensure!(file.is_archive(), InvalidInput, "`names` must be NULL: '{path}' has one array, without a name.");
     let position = |name: &&str| match known.iter().position(|known| known == name) {
         Some(position) => Ok(position),
         None => Err(unknown(name, &known).into()),

@@ -302,9 +302,7 @@ fn upload(executable: &Executable, device: Option<&Device>, index: usize, x: SEX
     let plain = Protected::new(if is_data { x } else { sexp::call_ours(c"plain_argument", x) });
     let (given, x) = (x, plain.sexp());
     let Ok(host_type) = buffer::r_type_of(x) else { return Err(no_array(executable, index, given, x)) };
-    if !fits(x, &want.dims) {
-        return Err(wrong_shape(executable, index, x));
-    }
+    ensure!(fits(x, &want.dims), wrong_shape(executable, index, x));
     buffer::uploaded(x, host_type, want.dtype, device, &want.dims, Check::All)
         .map_err(|failure| about(&executable.signature().argument(index), failure))
 }

@@ -48,9 +48,7 @@ pub fn tree_unflatten(tree: SEXP, leaves: SEXP) -> Result<SEXP> {
         bail!(InvalidType, "`x` must be a list of leaves, not {}.", describe(leaves));
     }
     let got = sexp::len(leaves);
-    if got != size {
-        bail!(InvalidInput, "unflatten(): got {} but the tree has {size}.", leaves_in_words(got));
-    }
+    ensure!(got == size, InvalidInput, "unflatten(): got {} but the tree has {size}.", leaves_in_words(got));
     let mut next = 0;
     assemble(tree, "tree", || {
         next += 1;
@@ -185,13 +183,12 @@ fn not_a_tree(x: SEXP, argument: &str) -> Failure {
 /// The tree of a handle if it is a list.
 fn get_list<'a>(tree: SEXP, function: &str) -> Result<&'a Tree> {
     let tree = get(tree, "tree")?;
-    if !tree.root().is_list() {
-        bail!(
-            InvalidInput,
-            "{function} requires a tree whose root is a list node, but its root is a {} node.",
-            tree.root().name()
-        );
-    }
+    ensure!(
+        tree.root().is_list(),
+        InvalidInput,
+        "{function} requires a tree whose root is a list node, but its root is a {} node.",
+        tree.root().name()
+    );
     Ok(tree)
 }
 

@@ -79,9 +79,7 @@ fn device_ids(x: SEXP) -> Result<Vec<i32>> {
 }
 
 fn debug_options(list: SEXP) -> Result<Vec<(String, OptionValue)>> {
-    if sexp::kind(list) != SEXPTYPE::VECSXP {
-        bail!(InvalidInput, "`debug_options` must be a named list.");
-    }
+    ensure!(sexp::kind(list) == SEXPTYPE::VECSXP, InvalidInput, "`debug_options` must be a named list.");
     // SAFETY: R protects the argument and its attributes.
     let mut names = unsafe { sexp::texts(sexp::names(list)) };
     let mut options: Vec<(String, OptionValue)> = Vec::with_capacity(sexp::len(list));

@@ -76,9 +76,7 @@ impl Walk {
         let (names, made) = plain_text(names)?;
         self.made.extend(made);
         let len = sexp::len(list);
-        if sexp::len(names) != len {
-            bail!(InvalidInput, "A list of length {len} has {} names.", sexp::len(names));
-        }
+        ensure!(sexp::len(names) == len, InvalidInput, "A list of length {len} has {} names.", sexp::len(names));
         // SAFETY: a character vector, which the list or `made` holds, with more elements.
         let strings = unsafe { STRING_PTR_RO(names) };
         // SAFETY: as above.
@@ -189,9 +187,7 @@ impl PreservedObject {
             made = make();
             sexp::preserve(made);
         })?;
-        if !is_made {
-            bail!(InvalidInput, "A list or its names cannot be read: R raised an error, or had no memory.");
-        }
+        ensure!(is_made, InvalidInput, "A list or its names cannot be read: R raised an error, or had no memory.");
         Ok(PreservedObject(made))
     }
 }

@@ -125,9 +125,7 @@ fn r_routine(body: impl Fn() -> Result<SEXP>) -> SEXP {
 
 /// The value of a handle, which may be a null pointer of C.
 fn get<'a, T: Owned>(x: SEXP, argument: &str) -> Result<&'a T> {
-    if x.is_null() {
-        bail!(InvalidPointer, "`{argument}` is a null pointer.");
-    }
+    ensure!(!x.is_null(), InvalidPointer, "`{argument}` is a null pointer.");
     handle::get(x, argument)
 }
 
@@ -162,9 +160,7 @@ unsafe extern "C-unwind" fn pjrt_c_buffer_dtype(buffer: SEXP) -> c_int {
 unsafe extern "C-unwind" fn pjrt_c_buffer_dims(buffer: SEXP, rank: *mut c_int) -> *const i64 {
     routine(null(), || {
         let dims = get::<Buffer>(buffer, "buffer")?.dims();
-        if rank.is_null() {
-            bail!(InvalidPointer, "`rank` is a null pointer.");
-        }
+        ensure!(!rank.is_null(), InvalidPointer, "`rank` is a null pointer.");
         // SAFETY: the caller's variable.
         unsafe { *rank = dims.len() as c_int };
         Ok(dims.as_ptr())
@@ -207,9 +203,7 @@ unsafe extern "C-unwind" fn pjrt_c_device_canonical(device: SEXP) -> SEXP {
 
 unsafe extern "C-unwind" fn pjrt_c_dtype_from_name(name: *const c_char) -> c_int {
     routine(-1, || {
-        if name.is_null() {
-            bail!(InvalidPointer, "`name` is a null pointer.");
-        }
+        ensure!(!name.is_null(), InvalidPointer, "`name` is a null pointer.");
         // SAFETY: the caller's string, which ends with a zero byte.
         let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
         Ok(DType::parse(&name)?.info().code as c_int)
@@ -265,9 +259,7 @@ unsafe extern "C-unwind" fn pjrt_c_buffer_from_r(
     dtype: c_int,
 ) -> SEXP {
     r_routine(|| {
-        if data.is_null() {
-            bail!(InvalidPointer, "`data` is a null pointer.");
-        }
+        ensure!(!data.is_null(), InvalidPointer, "`data` is a null pointer.");
         let device = Protected::new(device_of(client, device)?);
         // SAFETY: the caller's numbers.
         let shape = Protected::new(unsafe { shape(dims, rank)? });

@@ -107,9 +107,7 @@ fn run_all() -> error::Result<()> {
             let number = sexp::Protected::new(sexp::new_whole_numbers(&[number as i64]));
             is_interrupted = sexp::flag(sexp::call_ours(c"call_on_ready", number.sexp())) == Some(true);
         })?;
-        if is_interrupted {
-            bail!(Interrupted, "Interrupted.");
-        }
+        ensure!(!is_interrupted, Interrupted, "Interrupted.");
     }
     Ok(())
 }

@@ -82,9 +82,7 @@ impl Pool {
             request = request.in_folder(&folder);
         }
         let Some(mut helper) = self.take()? else { return Ok(None) };
-        if !cancel.enter(helper.id()) {
-            return Err(cancelled());
-        }
+        ensure!(cancel.enter(helper.id()), cancelled());
         let answer = helper.ask(&request);
         cancel.leave();
         match answer {

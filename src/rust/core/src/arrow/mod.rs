@@ -103,9 +103,7 @@ unsafe fn find(array: &ArrowArray, schema: &ArrowSchema) -> Result<Found> {
 
 unsafe fn numbers(array: &ArrowArray, dims: &[i64], dtype: DType, first: usize, is_bits: bool) -> Result<Found> {
     let spec = Spec::new(dtype, dims)?;
-    if array.n_buffers != 2 {
-        return Err(broken("an array of numbers must have two buffers"));
-    }
+    ensure!(array.n_buffers == 2, broken("an array of numbers must have two buffers"));
     let missing = missing(array, first, spec.len())?;
     if let (Some((_, count)), None) = (missing, nan(dtype)) {
         let message = format!("The Arrow array has {}, which {dtype} does not have.", counted(count, "missing value"));
@@ -143,16 +141,12 @@ unsafe fn check(array: &ArrowArray, schema: &ArrowSchema) -> Result<()> {
     if array.n_buffers > 0 && array.buffers.is_null() {
         return Err(broken("it has no buffers"));
     }
-    if !schema.dictionary.is_null() {
-        return Err(unsupported("values of a dictionary"));
-    }
+    ensure!(schema.dictionary.is_null(), unsupported("values of a dictionary"));
     Ok(())
 }
 
 unsafe fn format_of(schema: &ArrowSchema) -> Result<Format> {
-    if schema.format.is_null() {
-        return Err(broken("it has no type"));
-    }
+    ensure!(!schema.format.is_null(), broken("it has no type"));
     let format = CStr::from_ptr(schema.format).to_string_lossy();
     Format::parse(&format).map_err(unsupported)
 }

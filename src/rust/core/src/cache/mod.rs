@@ -203,9 +203,7 @@ impl Cache {
 fn load(content: &[u8], key: &Key, destination: &Destination<'_>) -> Result<Executable> {
     let serialized = Serialized::read(content)?;
     // The key covers all of the environment, but a file may have been renamed.
-    if serialized.header.key != key.bytes() {
-        bail!(SerializedMismatch, "It belongs to another program.");
-    }
+    ensure!(serialized.header.key == key.bytes(), SerializedMismatch, "It belongs to another program.");
     serialized.hand_over(destination, destination.devices, Origin::Cache)
 }
 

@@ -63,9 +63,7 @@ impl Client {
         place: &Distributed,
     ) -> Result<Client> {
         let &Distributed { rank, size, .. } = place;
-        if rank >= size {
-            bail!(InvalidInput, "The rank must be less than the number of processes, {size}: got {rank}.");
-        }
+        ensure!(rank < size, InvalidInput, "The rank must be less than the number of processes, {size}: got {rank}.");
         process::watch_forks();
         client::check_generation()?;
         let mut options = options.to_vec();

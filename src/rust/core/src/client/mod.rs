@@ -197,9 +197,7 @@ impl Client {
         let process = where_there(call!(api, PJRT_Client_ProcessIndex { client: handle }))?;
         let memories = memory_space::list(api, handle)?;
         let devices = AllFacts::read(api, handle, &memories)?;
-        if devices.addressable == 0 {
-            bail!(InvalidInput, "The {platform} client has no devices; check its options.");
-        }
+        ensure!(devices.addressable != 0, InvalidInput, "The {platform} client has no devices; check its options.");
         let poison = api.poison();
         let is_tracked = platform == CPU && devices.addressable > 1;
         let work = Work::new(poison, devices.devices.len(), is_tracked);
@@ -320,9 +318,7 @@ impl Client {
         if self.0.generation != process::generation() {
             return Err(process::forked());
         }
-        if self.is_closed() {
-            return Err(closed(&self.0.platform));
-        }
+        ensure!(!self.is_closed(), closed(&self.0.platform));
         Ok(())
     }
 

@@ -20,9 +20,7 @@ pub(crate) const PREFIX: &str = "plugin-";
 pub(crate) fn of_plugin<'a>(plugin: &'a Plugin, kept: Option<&Path>) -> Result<&'a str> {
     let path = plugin.path();
     let hash = plugin.hash.get_or_try_init(|| {
-        if is_replaced(path) {
-            return Err(failure(path, "it was replaced while in use").hint(Reason::PluginReplaced));
-        }
+        ensure!(!is_replaced(path), failure(path, "it was replaced while in use").hint(Reason::PluginReplaced));
         of_file(path, kept)
     });
     hash.map(String::as_str)

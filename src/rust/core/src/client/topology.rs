@@ -132,9 +132,7 @@ impl AbsentTopology {
             }
         )
         .map_err(explain)?;
-        if made.topology.is_null() {
-            bail!(Internal, "The plugin returned no topology.");
-        }
+        ensure!(!made.topology.is_null(), Internal, "The plugin returned no topology.");
         let (handle, generation) = (made.topology, process::generation());
         match Topology::read(plugin.api(), handle) {
             Ok(topology) => Ok(AbsentTopology { plugin, handle, generation, topology, known_flags: KnownFlags::new() }),

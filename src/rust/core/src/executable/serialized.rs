@@ -251,9 +251,7 @@ impl<'a> Serialized<'a> {
         }
         let of_id = |id: i64| destination.client.all_devices().find(|device| i64::from(device.id()) == id).ok_or(id);
         let ids = self.used.device_ids();
-        if ids.is_empty() {
-            return Err(unreadable(Problem::Damaged));
-        }
+        ensure!(!ids.is_empty(), unreadable(Problem::Damaged));
         ids.into_iter().map(of_id).collect::<std::result::Result<_, _>>().map_err(|id| {
             let message = format!("The executable was saved for device {id}, which does not exist here.");
             Error::new(Kind::SerializedMismatch, message)

@@ -97,9 +97,7 @@ impl Executable {
         let _order = client.work().launch_order.lock().unpoisoned();
         client.work().dispatcher(devices[0]).submit(dispatched.clone(), move || {
             for _ in 1..running.len() {
-                if arrivals.recv().is_err() {
-                    bail!(Internal, "A device's dispatch thread cannot be reached.");
-                }
+                ensure!(arrivals.recv().is_ok(), Internal, "A device's dispatch thread cannot be reached.");
             }
             running.iter().filter_map(|&device| executable.client().work().running(device)).for_each(Running::wait);
             let launched = with_retry(|| executable.needs(), || executable.launch_all(&inputs, number, &options));

@@ -100,12 +100,11 @@ impl Mapping {
         }
         let spec = Spec::new(dtype, &dims)?;
         let needed = spec.bytes() as u64;
-        if needed > found {
-            bail!(
-                ShapeMismatch,
-                "An array {spec} has {needed} bytes, but '{path}' has {found} bytes of data from offset {offset} on."
-            );
-        }
+        ensure!(
+            needed <= found,
+            ShapeMismatch,
+            "An array {spec} has {needed} bytes, but '{path}' has {found} bytes of data from offset {offset} on."
+        );
         Ok(Mapping(NpyArray::plain(file, data + offset, spec, is_column_major)))
     }
 

@@ -42,15 +42,9 @@ pub(super) fn members(file: &Arc<MappedFile>) -> Result<Option<(Vec<Member>, Vec
             continue;
         };
         let wrong = |what: &str| invalid(file.path(), Some(name), what);
-        if name.contains('\0') {
-            return Err(invalid(file.path(), None, "the name of an array has a NUL character"));
-        }
-        if !seen.insert(name.to_owned()) {
-            return Err(wrong("there are two of this name"));
-        }
-        if found.encrypted() {
-            return Err(wrong("it is encrypted"));
-        }
+        ensure!(!name.contains('\0'), invalid(file.path(), None, "the name of an array has a NUL character"));
+        ensure!(seen.insert(name.to_owned()), wrong("there are two of this name"));
+        ensure!(!found.encrypted(), wrong("it is encrypted"));
         let (start, stored, len) = (found.data_start(), found.compressed_size(), found.size());
         if start.checked_add(stored).is_none_or(|end| end > file.len()) {
             return Err(wrong("it does not lie within the file: the file is truncated"));

@@ -304,15 +304,11 @@ fn file_path(path: &Path) -> PathBuf {
 fn check_names(tensors: &[(String, Buffer)]) -> Result<()> {
     let mut seen = HashSet::new();
     for (name, _) in tensors {
-        if name.is_empty() {
-            bail!(InvalidInput, "Every tensor must have a name.");
-        }
+        ensure!(!name.is_empty(), InvalidInput, "Every tensor must have a name.");
         if name == METADATA {
             bail!(InvalidInput, "A tensor must not have the name \"{METADATA}\", which the format uses for metadata.");
         }
-        if !seen.insert(name) {
-            bail!(InvalidInput, "There are two tensors \"{name}\".");
-        }
+        ensure!(seen.insert(name), InvalidInput, "There are two tensors \"{name}\".");
     }
     Ok(())
 }

@@ -101,9 +101,7 @@ fn paired(call: &Call) -> Result<impl Iterator<Item = (&Operand, &Operand)> + '_
 
 /// Refuses elements narrower than a byte, which share bytes.
 fn whole_bytes(dtype: DType) -> Result<()> {
-    if dtype.is_packed() {
-        bail!(UnsupportedDtype, "MPI cannot divide arrays of {dtype}, whose elements share bytes.");
-    }
+    ensure!(!dtype.is_packed(), UnsupportedDtype, "MPI cannot divide arrays of {dtype}, whose elements share bytes.");
     Ok(())
 }
 

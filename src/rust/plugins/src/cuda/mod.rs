@@ -108,9 +108,7 @@ fn load(wanted: &'static [Wanted], search: &LibrarySearch, major: Option<u32>) -
     unavailable.extend(preload::load(&found).into_iter().map(|(wanted, why)| (wanted, Some(why))));
     let (needed, optional): (Vec<_>, Vec<_>) =
         unavailable.into_iter().partition(|(wanted, _)| wanted.only_for.is_none());
-    if !needed.is_empty() {
-        return Err(libraries_missing(&needed, major));
-    }
+    ensure!(needed.is_empty(), libraries_missing(&needed, major));
     Ok(optional.into_iter().map(|(wanted, _)| wanted).collect())
 }
 

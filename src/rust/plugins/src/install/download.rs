@@ -98,9 +98,7 @@ impl PartialFile<'_> {
         self.restart()?;
         let found = std::fs::metadata(source).map_err(unreadable)?;
         // Opening a pipe would wait for its other end, and a device may never end.
-        if !found.is_file() {
-            bail!(Io, "\"{}\" is not a file.", source.display());
-        }
+        ensure!(found.is_file(), Io, "\"{}\" is not a file.", source.display());
         let total = found.len();
         let mut from = File::open(source).map_err(unreadable)?;
         let mut block = vec![0; BLOCK];
@@ -136,9 +134,7 @@ impl PartialFile<'_> {
                 Err(other) => return Err(other),
             };
             self.append(chunk.as_ref())?;
-            if self.done > MAX_BYTES {
-                return Err(download_error(url, "the file is larger than any plugin", INDEX_HINT).into());
-            }
+            ensure!(self.done <= MAX_BYTES, download_error(url, "the file is larger than any plugin", INDEX_HINT));
             watch.reach(self.done, total)?;
         }
         match total {

@@ -81,9 +81,7 @@ impl Http {
     pub fn new(machine: &dyn Machine, limits: Limits) -> Result<Self> {
         let internal =
             |e: &dyn std::fmt::Display| Error::new(Kind::Internal, format!("Cannot set up an HTTP client: {e}."));
-        if Handle::try_current().is_ok() {
-            return Err(internal(&"called from asynchronous code"));
-        }
+        ensure!(Handle::try_current().is_err(), internal(&"called from asynchronous code"));
         // An error means that the process already has a provider, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         if limits.proxies {
@@ -205,9 +203,7 @@ impl Http {
             let mut body = Vec::new();
             while let Some(chunk) = self.chunk(&mut response, watch)? {
                 body.extend_from_slice(chunk.as_ref());
-                if body.len() > MAX_PAGE {
-                    return Err(download_error(url, "the page is too large for an index", INDEX_HINT).into());
-                }
+                ensure!(body.len() <= MAX_PAGE, download_error(url, "the page is too large for an index", INDEX_HINT));
             }
             let text = String::from_utf8_lossy(&body).into_owned();
             Ok(Answer { url: response.url().clone(), is_json, text })

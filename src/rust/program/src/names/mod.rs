@@ -161,10 +161,11 @@ fn table(arguments: &[&str]) -> Table {
 }
 
 fn match_names(table: &Table, arguments: &[&str], inputs: &Inputs) -> Result<Vec<usize>> {
-    if table.is_empty() {
-        return Err(invalid("The program has no argument names, so its inputs cannot have names.".into())
-            .hint("Pass the inputs in the program's order, without names: executable_info() shows them."));
-    }
+    ensure!(
+        !table.is_empty(),
+        invalid("The program has no argument names, so its inputs cannot have names.".into())
+            .hint("Pass the inputs in the program's order, without names: executable_info() shows them.")
+    );
     let mut order = vec![None; arguments.len()];
     let (mut unknown, mut ambiguous, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
     for (input, path) in inputs.iter().enumerate() {

@@ -247,13 +247,12 @@ fn input_dtypes(dispatcher: &Dispatcher, request: &Request, given: SEXP) -> Resu
                         "`input_dtypes[[{number}]]` is \"{name}\", which is not a dtype anvl can represent."
                     );
                 };
-                if !can_upload(host_type, dtype) {
-                    bail!(
-                        InvalidInput,
-                        "`input_dtypes[[{number}]]` is \"{name}\", which input {number} cannot be uploaded at: it is {}.",
-                        described(host_type)
-                    );
-                }
+                ensure!(
+                    can_upload(host_type, dtype),
+                    InvalidInput,
+                    "`input_dtypes[[{number}]]` is \"{name}\", which input {number} cannot be uploaded at: it is {}.",
+                    described(host_type)
+                );
                 Some(dtype)
             }
         });
