@@ -1,5 +1,6 @@
 //! The annotations of a program's source: how many devices it is for, the shardings of its arrays, and which it takes over.
 
+use crate::module::types::Size;
 use crate::module::{Attribute, Element, Name, Operation, Tensor, Type};
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
@@ -92,7 +93,7 @@ impl Array {
     /// The shape: numbers, and "?" for dimensions without a size. Empty if it is unknown.
     pub fn shape(&self) -> Vec<String> {
         let dims = self.dims.as_deref().or_else(|| self.dynamic.as_ref()?.dims()).unwrap_or_default();
-        dims.iter().map(size).collect()
+        dims.iter().map(|&dim| Size(dim).to_string()).collect()
     }
 }
 
@@ -127,14 +128,6 @@ fn has_unknown_elements(kind: &Type) -> bool {
 /// The type of an array in words: `f32[?x3]`.
 pub fn shown(kind: &Type) -> Option<String> {
     let tensor = kind.as_tensor()?;
-    let dims = tensor.dims.iter().map(size).collect::<Vec<_>>().join("x");
+    let dims = tensor.dims.iter().map(|&dim| Size(dim).to_string()).collect::<Vec<_>>().join("x");
     Some(format!("{}[{dims}]", tensor.element))
-}
-
-fn size(&dim: &i64) -> String {
-    if dim < 0 {
-        "?".into()
-    } else {
-        dim.to_string()
-    }
 }

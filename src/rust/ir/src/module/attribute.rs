@@ -73,17 +73,15 @@ impl Algorithm {
 
     /// The algorithm with these parts, in this order.
     pub fn of(parts: &[Attribute]) -> Option<Algorithm> {
-        let [lhs, rhs, accumulation, counts @ .., Attribute::Bool(allow_imprecise)] = parts else { return None };
-        let kind = |part: &Attribute| match part {
-            Attribute::Type(kind) => Some(kind.clone()),
-            _ => None,
+        let [types @ .., lhs_count, rhs_count, operations, Attribute::Bool(allow_imprecise)] = parts else {
+            return None;
         };
-        let counts = counts.iter().map(Attribute::as_integer).collect::<Option<Vec<_>>>()?;
+        let [Attribute::Type(lhs), Attribute::Type(rhs), Attribute::Type(accumulation)] = types else { return None };
         Some(Algorithm {
-            lhs_precision: kind(lhs)?,
-            rhs_precision: kind(rhs)?,
-            accumulation: kind(accumulation)?,
-            counts: counts.try_into().ok()?,
+            lhs_precision: lhs.clone(),
+            rhs_precision: rhs.clone(),
+            accumulation: accumulation.clone(),
+            counts: [lhs_count.as_integer()?, rhs_count.as_integer()?, operations.as_integer()?],
             allow_imprecise: *allow_imprecise,
         })
     }
@@ -202,41 +200,31 @@ impl Attribute {
     }
 
     pub fn as_integer(&self) -> Option<i64> {
-        match self {
-            Attribute::Integer(value, _) => Some(*value),
-            _ => None,
-        }
+        let Attribute::Integer(value, _) = self else { return None };
+        Some(*value)
     }
 
     /// The text of a string; `None` if it is not UTF-8.
     pub fn as_text(&self) -> Option<&str> {
-        match self {
-            Attribute::String(bytes) => std::str::from_utf8(bytes).ok(),
-            _ => None,
-        }
+        let Attribute::String(bytes) = self else { return None };
+        std::str::from_utf8(bytes).ok()
     }
 
     /// The name of a symbol that is not nested.
     pub fn as_symbol(&self) -> Option<&Name> {
-        match self {
-            Attribute::Symbol(names) => names.last().filter(|_| names.len() == 1),
-            _ => None,
-        }
+        let Attribute::Symbol(names) = self else { return None };
+        names.last().filter(|_| names.len() == 1)
     }
 
     pub fn as_array(&self) -> Option<&[Attribute]> {
-        match self {
-            Attribute::Array(items) => Some(items),
-            _ => None,
-        }
+        let Attribute::Array(items) = self else { return None };
+        Some(items)
     }
 
     /// The value for a name in a dictionary.
     pub fn item(&self, name: &str) -> Option<&Attribute> {
-        match self {
-            Attribute::Dictionary(items) => items.iter().find(|(key, _)| &**key == name).map(|(_, value)| value),
-            _ => None,
-        }
+        let Attribute::Dictionary(items) = self else { return None };
+        items.iter().find(|(key, _)| &**key == name).map(|(_, value)| value)
     }
 
     /// Integers, of which StableHLO's operations have lists and arrays.

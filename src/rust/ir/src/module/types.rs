@@ -45,10 +45,8 @@ impl Type {
     }
 
     pub fn as_tensor(&self) -> Option<&Tensor> {
-        match self {
-            Type::Tensor(tensor) => Some(tensor),
-            _ => None,
-        }
+        let Type::Tensor(tensor) = self else { return None };
+        Some(tensor)
     }
 
     /// The sizes of an array.
@@ -85,10 +83,8 @@ impl Element {
     }
 
     pub fn dtype(&self) -> Option<DType> {
-        match self {
-            Element::Number(dtype) => Some(*dtype),
-            _ => None,
-        }
+        let Element::Number(dtype) = self else { return None };
+        Some(*dtype)
     }
 
     /// The same, also for an index, which has 64 bits.
@@ -114,6 +110,18 @@ impl fmt::Display for Element {
             Element::Signed(width) => write!(f, "si{width}"),
             Element::Index => f.write_str("index"),
             Element::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+/// A size in text, where one that is not known is negative.
+pub struct Size(pub i64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ..0 => f.write_str("?"),
+            size => write!(f, "{size}"),
         }
     }
 }

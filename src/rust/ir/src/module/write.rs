@@ -114,8 +114,7 @@ impl Writer<'_> {
         self.name_arguments(block);
         let attributes = |name: &str| function.attribute(name).and_then(Attribute::as_array).unwrap_or_default();
         let inputs = attributes("arg_attrs");
-        self.out.push('(');
-        self.list(block.arguments.iter().enumerate(), |this, (i, argument)| {
+        self.list(["(", ")"], block.arguments.iter().enumerate(), |this, (i, argument)| {
             this.value(argument)?;
             this.out.push_str(": ");
             this.kind_of(argument)?;
@@ -127,15 +126,12 @@ impl Writer<'_> {
             }
             Ok(())
         })?;
-        self.out.push(')');
         let results = attributes("res_attrs");
         if !shape.1.is_empty() {
-            self.out.push_str(" -> (");
-            self.list(shape.1.iter().enumerate(), |this, (i, kind)| {
+            self.list([" -> (", ")"], shape.1.iter().enumerate(), |this, (i, kind)| {
                 this.kind(kind)?;
                 this.annotations(results.get(i))
             })?;
-            self.out.push(')');
         }
         const SHOWN: [&str; 5] = ["sym_name", "sym_visibility", "function_type", "arg_attrs", "res_attrs"];
         self.attributes_after(" attributes ", &function.attributes, &SHOWN)?;
@@ -215,13 +211,9 @@ impl Writer<'_> {
             return Ok(());
         }
         string(operation.name.as_bytes(), &mut self.out);
-        self.out.push('(');
-        self.list(&operation.operands, Self::value)?;
-        self.out.push(')');
+        self.list(["(", ")"], &operation.operands, Self::value)?;
         if !operation.regions.is_empty() {
-            self.out.push_str(" (");
-            self.list(&operation.regions, Self::region)?;
-            self.out.push(')');
+            self.list([" (", ")"], &operation.regions, Self::region)?;
         }
         self.attributes_after(" ", &operation.attributes, &[])?;
         self.out.push_str(" : ");
@@ -238,18 +230,14 @@ impl Writer<'_> {
             ("func.return" | "stablehlo.return", []) => {
                 self.out.push_str(operation.name.trim_start_matches("func."));
                 if !operation.operands.is_empty() {
-                    self.out.push(' ');
-                    self.list(&operation.operands, Self::value)?;
-                    self.out.push_str(" : ");
-                    self.list(&operation.operands, Self::kind_of)?;
+                    self.list([" ", " : "], &operation.operands, Self::value)?;
+                    self.list(["", ""], &operation.operands, Self::kind_of)?;
                 }
             }
             ("func.call", [(key, callee)]) if &**key == "callee" => {
                 self.out.push_str("call ");
                 self.attribute(callee)?;
-                self.out.push('(');
-                self.list(&operation.operands, Self::value)?;
-                self.out.push_str(") : ");
+                self.list(["(", ") : "], &operation.operands, Self::value)?;
                 self.signature(&operation.operands, &operation.results)?;
             }
             ("stablehlo.constant", [(_, value @ Attribute::Dense(dense))])
@@ -265,8 +253,7 @@ impl Writer<'_> {
                     return Ok(false);
                 }
                 put!(self.out, "{} ", operation.name);
-                self.list(&operation.operands, Self::value)?;
-                self.out.push_str(" : ");
+                self.list(["", " : "], &operation.operands, Self::value)?;
                 self.kind(kind)?;
             }
             _ => return Ok(false),
@@ -279,15 +266,13 @@ impl Writer<'_> {
         for block in &region.blocks {
             if !block.arguments.is_empty() || region.blocks.len() > 1 {
                 self.indent();
-                self.out.push_str("^bb0(");
-                self.list(&block.arguments, |this, &argument| {
+                self.list(["^bb0(", "):\n"], &block.arguments, |this, &argument| {
                     let number = this.next;
                     this.next += 1;
                     this.name(argument, ValueName::Number(number));
                     put!(this.out, "%{number}: ");
                     this.kind_of(&argument)
                 })?;
-                self.out.push_str("):\n");
             }
             self.operations(block)?;
         }
@@ -297,17 +282,10 @@ impl Writer<'_> {
     }
 
     fn signature(&mut self, operands: &[Value], results: &[Value]) -> Result<()> {
-        self.out.push('(');
-        self.list(operands, Self::kind_of)?;
-        self.out.push_str(") -> ");
+        self.list(["(", ") -> "], operands, Self::kind_of)?;
         match results {
             [result] => self.kind_of(result),
-            _ => {
-                self.out.push('(');
-                self.list(results, Self::kind_of)?;
-                self.out.push(')');
-                Ok(())
-            }
+            _ => self.list(["(", ")"], results, Self::kind_of),
         }
     }
 
@@ -325,18 +303,21 @@ impl Writer<'_> {
         self.kind(&self.types[value.0 as usize])
     }
 
-    /// Items between commas.
+    /// Items between commas, in brackets.
     fn list<T>(
         &mut self,
+        [start, end]: [&str; 2],
         items: impl IntoIterator<Item = T>,
         mut write: impl FnMut(&mut Self, T) -> Result<()>,
     ) -> Result<()> {
+        self.out.push_str(start);
         for (i, item) in items.into_iter().enumerate() {
             if i > 0 {
                 self.out.push_str(", ");
             }
             write(self, item)?;
         }
+        self.out.push_str(end);
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! The text of attributes and types.
 
+use super::super::types::Size;
 use super::super::{constant, known, unknown, Attribute, Name, Type};
 use super::{put, Writer, MAX_NESTING};
 use pjrt_base::error::{Error, Kind, Result};
@@ -57,10 +58,7 @@ impl Writer<'_> {
         match kind {
             Type::Tensor(tensor) => {
                 self.out.push_str("tensor<");
-                for &dim in &tensor.dims {
-                    size(dim, &mut self.out);
-                    self.out.push('x');
-                }
+                tensor.dims.iter().for_each(|&dim| put!(self.out, "{}x", Size(dim)));
                 put!(self.out, "{}", tensor.element);
                 if let Some(encoding) = &tensor.encoding {
                     self.out.push_str(", ");
@@ -70,11 +68,11 @@ impl Writer<'_> {
             }
             Type::Unranked(element) => put!(self.out, "tensor<*x{element}>"),
             Type::Number(element) => put!(self.out, "{element}"),
-            Type::Tuple(parts) => self.types_in("tuple<", parts, ">")?,
-            Type::Future(parts) => self.types_in("!stablehlo.future<", parts, ">")?,
+            Type::Tuple(parts) => self.list(["tuple<", ">"], &**parts, Self::kind)?,
+            Type::Future(parts) => self.list(["!stablehlo.future<", ">"], &**parts, Self::kind)?,
             Type::Function(shape) => {
-                self.types_in("(", &shape.0, ") -> ")?;
-                self.types_in("(", &shape.1, ")")?;
+                self.list(["(", ") -> "], &shape.0, Self::kind)?;
+                self.list(["(", ")"], &shape.1, Self::kind)?;
             }
             Type::Token => self.out.push_str("!stablehlo.token"),
             Type::None => self.out.push_str("none"),
@@ -83,16 +81,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn types_in(&mut self, start: &str, types: &[Type], end: &str) -> Result<()> {
-        self.out.push_str(start);
-        self.list(types, Self::kind)?;
-        self.out.push_str(end);
-        Ok(())
-    }
-
     pub(super) fn dictionary<'a>(&mut self, items: impl Iterator<Item = &'a (Name, Attribute)>) -> Result<()> {
-        self.out.push('{');
-        self.list(items, |this, (name, value)| {
+        self.list(["{", "}"], items, |this, (name, value)| {
             if is_bare(name) && !name.contains('$') {
                 this.out.push_str(name);
             } else {
@@ -103,16 +93,14 @@ impl Writer<'_> {
                 this.attribute(value)?;
             }
             Ok(())
-        })?;
-        self.out.push('}');
-        Ok(())
+        })
     }
 
     /// `#stablehlo.kind<name = [numbers], name = number>`, without the lists that are empty.
     fn fields(&mut self, kind: &str, parts: &[(&str, Attribute)]) -> Result<()> {
         put!(self.out, "#stablehlo.{kind}<");
         let is_empty = |value: &Attribute| matches!(value, Attribute::Numbers(values) if values.is_empty());
-        self.list(parts.iter().filter(|(_, value)| !is_empty(value)), |this, (name, value)| {
+        self.list(["", ">"], parts.iter().filter(|(_, value)| !is_empty(value)), |this, (name, value)| {
             put!(this.out, "{name} = ");
             match value {
                 Attribute::Numbers(values) => put!(this.out, "{values:?}"),
@@ -120,9 +108,7 @@ impl Writer<'_> {
                 value => this.attribute(value)?,
             }
             Ok(())
-        })?;
-        self.out.push('>');
-        Ok(())
+        })
     }
 
     pub(super) fn attribute(&mut self, attribute: &Attribute) -> Result<()> {
@@ -155,11 +141,7 @@ impl Writer<'_> {
                     symbol(name, out);
                 }
             }
-            Attribute::Array(items) => {
-                out.push('[');
-                self.list(items.iter(), Self::attribute)?;
-                self.out.push(']');
-            }
+            Attribute::Array(items) => self.list(["[", "]"], &**items, Self::attribute)?,
             Attribute::Dictionary(items) => self.dictionary(items.iter())?,
             Attribute::Type(kind) => self.kind(kind)?,
             Attribute::Dense(dense) => {
@@ -184,28 +166,15 @@ impl Writer<'_> {
                 dimensions(&[(conv.output_batch, 'b'), (conv.output_feature, 'f')], &conv.output_spatial, out)?;
                 out.push('>');
             }
-            Attribute::Bounds(bounds) => {
-                out.push_str("#stablehlo.bounds<");
-                self.list(bounds.iter(), |this, &bound| {
-                    size(bound, &mut this.out);
-                    Ok(())
-                })?;
-                self.out.push('>');
-            }
+            Attribute::Bounds(bounds) => self.list(["#stablehlo.bounds<", ">"], &**bounds, |this, &bound| {
+                put!(this.out, "{}", Size(bound));
+                Ok(())
+            })?,
             Attribute::Choice(name, value) => put!(out, "#stablehlo<{name} {value}>"),
             Attribute::Location(_) => return Err(unknown("a location as an attribute")),
             Attribute::Other(text) => out.push_str(text),
         }
         Ok(())
-    }
-}
-
-/// A size, which may be unknown.
-fn size(size: i64, out: &mut String) {
-    if size < 0 {
-        out.push('?');
-    } else {
-        put!(out, "{size}");
     }
 }
 
