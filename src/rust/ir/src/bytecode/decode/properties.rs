@@ -395,22 +395,13 @@ pub(in super::super) fn usual(base: &str, key: &str) -> Option<Attribute> {
         "composite_attributes" => Attribute::Dictionary(Arc::new([])),
         "known_expanding_dimensions" | "known_nonexpanding_dimensions" => Attribute::Numbers(Arc::new([])),
         "backend_config" | "infeed_config" | "outfeed_config" | "sym_visibility" => Attribute::string(""),
-        "arg_attrs"
-        | "called_computations"
-        | "layout"
-        | "operand_layouts"
-        | "output_operand_aliases"
-        | "res_attrs"
-        | "result_layouts"
-        | "result_tilings" => Attribute::Array(Arc::new([])),
-        "has_dynamic_root"
-        | "has_side_effect"
-        | "indices_are_sorted"
-        | "is_host_transfer"
-        | "is_stable"
-        | "unique_indices"
-        | "use_global_device_ids" => Attribute::Bool(false),
-        _ => return None,
+        // Operations of linear algebra always have them.
+        "left_side" | "lower" | "unit_diagonal" => return None,
+        key => match KINDS.get(key)?.0 {
+            [ARRAY] => Attribute::Array(Arc::new([])),
+            [BOOLEAN] => Attribute::Bool(false),
+            _ => return None,
+        },
     })
 }
 
