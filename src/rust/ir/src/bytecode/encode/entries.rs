@@ -1,7 +1,7 @@
 //! Attributes and types of the portable form, and the few of MLIR itself.
 
 use super::super::decode::types::number_of_type;
-use super::{number, numbers, signed, signed_list, Dialect, Writer};
+use super::{number, numbers, signed, signed_list, Writer};
 use crate::module::choices;
 use crate::module::{shown, shown_attribute, Attribute, Dense, Element, Name, Type, Value};
 use crate::text;
@@ -11,21 +11,21 @@ use std::borrow::Cow;
 
 impl Writer<'_> {
     /// An entry of a kind with these numbers after it.
-    pub fn entry(&mut self, dialect: Dialect, kind: usize, parts: &[usize]) -> usize {
+    pub fn entry(&mut self, dialect: &'static str, kind: usize, parts: &[usize]) -> usize {
         self.attributes.number((dialect, true, numbers(&[&[kind], parts].concat())))
     }
 
     /// The location of an argument with a name, or an unknown one.
     pub fn location(&mut self, name: Option<&Name>) -> usize {
-        let unknown = self.entry(Dialect::Builtin, 15, &[]);
+        let unknown = self.entry("builtin", 15, &[]);
         let Some(name) = name.map(|name| self.text(name.as_bytes())) else { return unknown };
-        self.entry(Dialect::Builtin, 14, &[name, unknown])
+        self.entry("builtin", 14, &[name, unknown])
     }
 
     /// A string of MLIR itself.
     fn text(&mut self, text: &[u8]) -> usize {
         let string = self.string(text);
-        self.entry(Dialect::Builtin, 2, &[string])
+        self.entry("builtin", 2, &[string])
     }
 
     /// The attributes of an operation: their names and numbers.
@@ -34,7 +34,7 @@ impl Writer<'_> {
         for (name, value) in items {
             parts.extend([self.text(name.as_bytes()), *value]);
         }
-        self.entry(Dialect::Builtin, 1, &parts)
+        self.entry("builtin", 1, &parts)
     }
 
     /// An attribute of MLIR itself or of another dialect, in text except for names.
@@ -43,7 +43,7 @@ impl Writer<'_> {
             return Ok(self.text(bytes));
         }
         let text = shown_attribute(attribute).map_err(|_| self.no_form("an attribute without a portable form"))?;
-        Ok(self.attributes.number((Dialect::Builtin, false, [text.as_bytes(), &[0]].concat())))
+        Ok(self.attributes.number(("builtin", false, [text.as_bytes(), &[0]].concat())))
     }
 
     pub fn type_of(&mut self, value: Value) -> Result<usize> {
@@ -51,14 +51,14 @@ impl Writer<'_> {
         if !self.plain.contains(&value) {
             return self.kind(kind);
         }
-        Ok(self.types.number((Dialect::Builtin, false, [shown(kind).as_bytes(), &[0]].concat())))
+        Ok(self.types.number(("builtin", false, [shown(kind).as_bytes(), &[0]].concat())))
     }
 
     /// What `write` adds, unless it nests too deep.
-    fn deeper<T>(&mut self, write: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub fn deeper<T>(&mut self, what: &str, write: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.depth += 1;
         if self.depth > super::MAX_NESTING {
-            return Err(self.no_form("attributes that nest too deep"));
+            return Err(self.no_form(&format!("{what} that nest too deep")));
         }
         let written = write(self);
         self.depth -= 1;
@@ -67,7 +67,7 @@ impl Writer<'_> {
 
     /// An attribute of the portable form.
     pub fn attribute(&mut self, attribute: &Attribute) -> Result<usize> {
-        self.deeper(|this| this.portable(attribute))
+        self.deeper("attributes", |this| this.portable(attribute))
     }
 
     fn portable(&mut self, attribute: &Attribute) -> Result<usize> {
@@ -113,7 +113,7 @@ impl Writer<'_> {
             },
             _ => return Err(self.no_form("an attribute without a portable form")),
         };
-        Ok(self.attributes.number((Dialect::Vhlo, true, content)))
+        Ok(self.attributes.number(("vhlo", true, content)))
     }
 
     /// A number of a type: its last bits, as a byte or as a number with a sign.
@@ -169,7 +169,7 @@ impl Writer<'_> {
         };
         let (absolute, relative, units, place) =
             parts().ok_or_else(|| self.no_form(&format!("the attribute {text}, which has no portable form")))?;
-        let mode = self.entry(Dialect::Vhlo, 19, &[place]);
+        let mode = self.entry("vhlo", 19, &[place]);
         let mut out = numbers(&[20]);
         [absolute.to_bits() as i64, relative.to_bits() as i64, units].iter().for_each(|&part| signed(part, &mut out));
         number(mode, &mut out);
@@ -178,7 +178,7 @@ impl Writer<'_> {
 
     /// The number of a type.
     pub fn kind(&mut self, kind: &Type) -> Result<usize> {
-        self.deeper(|this| this.kind_entry(kind))
+        self.deeper("attributes", |this| this.kind_entry(kind))
     }
 
     /// A type of types: the number of its kind, and lists.
@@ -211,7 +211,7 @@ impl Writer<'_> {
             Type::None => numbers(&[33]),
             Type::Other(text) => return Err(self.no_form(&format!("the type {text}, which has no portable form"))),
         };
-        Ok(self.types.number((Dialect::Vhlo, true, content)))
+        Ok(self.types.number(("vhlo", true, content)))
     }
 
     pub fn element(&mut self, element: &Element) -> Result<usize> {
@@ -226,7 +226,7 @@ impl Writer<'_> {
                 numbers(&[number_of_type(&name).ok_or_else(unknown)?])
             }
         };
-        Ok(self.types.number((Dialect::Vhlo, true, content)))
+        Ok(self.types.number(("vhlo", true, content)))
     }
 }
 

@@ -19,17 +19,8 @@ const PRODUCER: &[u8] = b"StableHLO_v0.9.0\0";
 /// Regions and attributes nest less deep: this module uses recursion, and so do readers.
 const MAX_NESTING: usize = 90;
 
-/// The dialects, in the order of the file. The last are only there if they are used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Dialect {
-    Builtin,
-    Vhlo,
-    Sdy,
-    Chlo,
-}
-
 /// An attribute or a type: its dialect, whether it is in the dialect's own encoding, and else in text, and its bytes.
-type Entry = (Dialect, bool, Vec<u8>);
+type Entry = (&'static str, bool, Vec<u8>);
 
 impl Module {
     /// The program as a portable artifact.
@@ -77,7 +68,7 @@ struct Writer<'a> {
     module: &'a Module,
     strings: Numbered<Vec<u8>>,
     /// Dialect, and name as the number of a string.
-    names: Numbered<(Dialect, usize)>,
+    names: Numbered<(&'static str, usize)>,
     attributes: Numbered<Entry>,
     types: Numbered<Entry>,
     /// The values that have types of MLIR itself.
@@ -97,19 +88,15 @@ impl Writer<'_> {
     /// Writes an operation, in whose regions values have numbers from `first` on.
     fn operation(&mut self, operation: &Operation, first: usize, out: &mut Vec<u8>) -> Result<()> {
         let outer = std::mem::replace(&mut self.place, operation.name.clone());
-        let dialect = match operation.name.split_once('.') {
-            Some(("builtin", _)) => Dialect::Builtin,
-            Some(("sdy", _)) => Dialect::Sdy,
-            Some(("chlo", _)) => Dialect::Chlo,
-            _ => Dialect::Vhlo,
-        };
+        let prefix = operation.name.split_once('.').map(|(dialect, _)| dialect);
+        let dialect = ["builtin", "sdy", "chlo"].into_iter().find(|own| prefix == Some(*own)).unwrap_or("vhlo");
         let (name, attributes) = match dialect {
-            Dialect::Vhlo => properties::portable(operation).ok_or_else(|| self.no_form("no portable form"))?,
+            "vhlo" => properties::portable(operation).ok_or_else(|| self.no_form("no portable form"))?,
             _ => (operation.base().to_owned(), operation.attributes.clone()),
         };
         let item = |(key, value): (Name, Attribute)| {
             let number = match value {
-                _ if dialect != Dialect::Vhlo => self.plain(&value)?,
+                _ if dialect != "vhlo" => self.plain(&value)?,
                 Attribute::Integer(version @ 0..=127, _) if &*key == "api_version" => {
                     self.entry(dialect, 5, &[version as usize])
                 }
@@ -145,15 +132,11 @@ impl Writer<'_> {
             // Functions and the module do not use values from outside.
             let is_isolated = matches!(&*operation.name, "builtin.module" | "func.func");
             number(operation.regions.len() << 1 | usize::from(is_isolated), out);
-            self.depth += 1;
-            if self.depth > MAX_NESTING {
-                return Err(self.no_form("regions that nest too deep"));
-            }
+            let first = if is_isolated { 0 } else { first };
             let is_function = &*operation.name == "func.func";
-            for region in &operation.regions {
-                self.region(region, if is_isolated { 0 } else { first }, is_function, out)?;
-            }
-            self.depth -= 1;
+            self.deeper("regions", |this| {
+                operation.regions.iter().try_for_each(|region| this.region(region, first, is_function, out))
+            })?;
         }
         self.place = outer;
         Ok(())
@@ -191,12 +174,11 @@ impl Writer<'_> {
 
     /// The whole file.
     fn file(mut self, operations: &[u8]) -> Vec<u8> {
-        let is_used = |dialect| self.names.0.keys().any(|(own, _)| *own == dialect);
-        let mut dialects = vec![(Dialect::Builtin, "builtin"), (Dialect::Vhlo, "vhlo")];
-        dialects
-            .extend([(Dialect::Sdy, "sdy"), (Dialect::Chlo, "chlo")].iter().filter(|(dialect, _)| is_used(*dialect)));
-        let place = |dialect| dialects.iter().position(|(own, _)| *own == dialect).unwrap_or(0);
-        let numbers: Vec<usize> = dialects.iter().map(|(_, name)| self.string(name.as_bytes())).collect();
+        let is_used = |dialect: &&str| self.names.0.keys().any(|(own, _)| own == dialect);
+        let mut dialects = vec!["builtin", "vhlo"];
+        dialects.extend(["sdy", "chlo"].into_iter().filter(is_used));
+        let place = |dialect| dialects.iter().position(|own| *own == dialect).unwrap_or(0);
+        let numbers: Vec<usize> = dialects.iter().map(|name| self.string(name.as_bytes())).collect();
         let mut named = Vec::new();
         list(&numbers, &mut named);
         for run in self.names.in_order().chunk_by(|a, b| a.0 == b.0) {

@@ -1,6 +1,6 @@
 //! Quantized numbers: `!quant.uniform<i8<-127:127>:f32:1, {0.5:-3, 0.25}>`.
 
-use super::{number, numbers, signed, signed_list, Dialect, Writer};
+use super::{number, numbers, signed, signed_list, Writer};
 use crate::module::Element;
 use pjrt_base::error::Result;
 
@@ -68,6 +68,6 @@ impl Writer<'_> {
                 signed_list(zeros.into_iter(), &mut out);
             }
         }
-        Ok(self.types.number((Dialect::Vhlo, true, out)))
+        Ok(self.types.number(("vhlo", true, out)))
     }
 }
