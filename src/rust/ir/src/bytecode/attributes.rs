@@ -2,7 +2,7 @@
 
 use super::kinds::{self, Field};
 use super::reader::Reader;
-use super::{damaged, intact, too_deep, MAX_NESTING};
+use super::{damaged, intact, shallow, MAX_NESTING};
 use crate::module::depth;
 use crate::text;
 use pjrt_base::error::Result;
@@ -53,10 +53,7 @@ impl<'a> Entries<'a> {
     pub fn check(&self, strings: &[&[u8]]) -> Result<()> {
         let cycle = || damaged("an attribute or a type contains itself");
         let depth = depth::deepest(self.entries.len(), |entry| self.references(entry, strings), cycle)?;
-        if depth > MAX_NESTING {
-            return Err(too_deep());
-        }
-        Ok(())
+        shallow(depth <= MAX_NESTING)
     }
 
     /// The entries that an entry refers to, as far as its encoding is known here.

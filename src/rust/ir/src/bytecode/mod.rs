@@ -140,8 +140,8 @@ fn read(code: &[u8]) -> Result<Option<(Tables<'_>, Reader<'_>)>> {
     if version > NEWEST {
         return Ok(None);
     }
-    // The producer.
-    reader.skip_text()?;
+    let producer = memchr::memchr(0, reader.rest).ok_or_else(|| damaged("a string has no end"))?;
+    reader.bytes(producer + 1)?;
     let mut sections = [None; SECTIONS];
     while !reader.is_empty() {
         let (section, content) = reader.section()?;
@@ -168,13 +168,11 @@ fn read(code: &[u8]) -> Result<Option<(Tables<'_>, Reader<'_>)>> {
 
 /// The strings: their sizes from the last to the first, with the zero at the end of each, and then all of them.
 fn strings(mut reader: Reader<'_>) -> Result<Vec<&[u8]>> {
-    let count = reader.count()?;
-    let mut sizes = Vec::with_capacity(count);
-    for _ in 0..count {
+    let sizes = reader.list(|reader| {
         let size = reader.number()?;
         intact(size > 0, "a string has no end")?;
-        sizes.push(reader.bounded(size)?);
-    }
+        reader.bounded(size)
+    })?;
     let strings = sizes.iter().rev().map(|&size| Ok(&reader.bytes(size)?[..size - 1])).collect::<Result<_>>()?;
     intact(reader.is_empty(), "the sizes of its strings are inconsistent")?;
     Ok(strings)
@@ -184,22 +182,21 @@ type Operations<'a> = Vec<(usize, &'a [u8])>;
 
 /// The dialects, and the kinds of operations by dialect.
 fn dialects<'a>(mut reader: Reader<'_>, version: u64, strings: &[&'a [u8]]) -> Result<(Vec<&'a [u8]>, Operations<'a>)> {
-    let count = reader.count()?;
-    let mut dialects = Vec::with_capacity(count);
-    for _ in 0..count {
+    let dialects = reader.list(|reader| {
         let (name, has_version) =
             if version < DIALECT_VERSIONS { (reader.number()?, false) } else { reader.flagged()? };
-        dialects.push(strings[Reader::within(name, strings.len())?]);
+        let name = strings[Reader::within(name, strings.len())?];
         let is_misplaced = has_version && reader.section()?.0 != VERSION_OF_DIALECT;
         intact(!is_misplaced, "a dialect's version is misplaced")?;
-    }
+        Ok(name)
+    })?;
     if version >= OPTIONAL_LOCATIONS {
         // MLIR makes room for this number of names.
         reader.count()?;
     }
     let mut operations = Vec::new();
     while !reader.is_empty() {
-        let dialect = reader.index(count)?;
+        let dialect = reader.index(dialects.len())?;
         for _ in 0..reader.count()? {
             let name = if version < PROPERTIES { reader.number()? } else { reader.flagged()?.0 };
             operations.push((dialect, strings[Reader::within(name, strings.len())?]));
@@ -209,12 +206,10 @@ fn dialects<'a>(mut reader: Reader<'_>, version: u64, strings: &[&'a [u8]]) -> R
 }
 
 fn properties(mut reader: Reader<'_>) -> Result<Vec<Reader<'_>>> {
-    let count = reader.count()?;
-    let one = |_| {
+    reader.list(|reader| {
         let size = reader.count()?;
         Ok(Reader::new(reader.bytes(size)?))
-    };
-    (0..count).map(one).collect()
+    })
 }
 
 /// Resources are groups of named pieces of their section: first external ones, then those of dialects, whose contents
@@ -226,15 +221,13 @@ fn read_resources<'a>(
     dialects: usize,
 ) -> Result<Vec<Option<&'a [u8]>>> {
     let mut group = |offsets: &mut Reader<'_>| {
-        let mut found = Vec::new();
-        for _ in 0..offsets.count()? {
+        offsets.list(|offsets| {
             offsets.index(strings)?;
             let size = offsets.number()?;
             let kind = offsets.byte()?;
             let content = resources.bytes(resources.bounded(size)?)?;
-            found.push(if kind == 0 { block(content) } else { None });
-        }
-        Ok(found)
+            Ok(if kind == 0 { block(content) } else { None })
+        })
     };
     let external = offsets.number()?;
     for _ in 0..offsets.bounded(external)? {
@@ -268,9 +261,10 @@ fn intact(holds: bool, otherwise: &str) -> Result<()> {
     holds.then_some(()).ok_or_else(|| damaged(otherwise))
 }
 
-#[cold]
-fn too_deep() -> Error {
-    Error::new(Kind::InvalidInput, format!("The program's bytecode nests more than {MAX_NESTING} levels deep."))
+/// Refuses bytecode that nests deeper than this module reads.
+fn shallow(holds: bool) -> Result<()> {
+    let message = || format!("The program's bytecode nests more than {MAX_NESTING} levels deep.");
+    holds.then_some(()).ok_or_else(|| Error::new(Kind::InvalidInput, message()))
 }
 
 #[cfg(test)]

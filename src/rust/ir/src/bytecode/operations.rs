@@ -2,9 +2,7 @@
 
 use super::decode::{properties, Decoder};
 use super::reader::Reader;
-use super::{
-    intact, too_deep, Tables, ISOLATED_SECTIONS, MAX_NESTING, OPERATIONS, OPTIONAL_LOCATIONS, USE_LIST_ORDERS,
-};
+use super::{intact, shallow, Tables, ISOLATED_SECTIONS, MAX_NESTING, OPERATIONS, OPTIONAL_LOCATIONS, USE_LIST_ORDERS};
 use pjrt_base::error::Result;
 use smallvec::SmallVec;
 
@@ -112,9 +110,7 @@ pub(super) fn check<'a>(mut reader: Reader<'a>, decoder: &mut Decoder<'_, 'a>, v
         if level.operations > 0 {
             level.operations -= 1;
             if let Some(nested) = operation(&mut reader, decoder, visit)? {
-                if open.len() == MAX_NESTING {
-                    return Err(too_deep());
-                }
+                shallow(open.len() < MAX_NESTING)?;
                 if let Some(apart) = nested.apart {
                     outer.push(reader);
                     reader = apart;

@@ -67,8 +67,13 @@ impl<'a> Reader<'a> {
         Ok(if is_negative { !(number as i64) } else { number as i64 })
     }
 
+    /// A count, and as many items.
+    pub fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        (0..self.count()?).map(|_| item(self)).collect()
+    }
+
     pub fn signed_numbers(&mut self) -> Result<Vec<i64>> {
-        (0..self.count()?).map(|_| self.signed()).collect()
+        self.list(Self::signed)
     }
 
     /// A count of items, each of at least one byte, so it is safe to allocate an array for them.
@@ -96,12 +101,6 @@ impl<'a> Reader<'a> {
             Ok(index) if index < len => Ok(index),
             _ => Err(damaged("it refers to a missing item")),
         }
-    }
-
-    /// Passes the bytes up to a zero, and the zero.
-    pub fn skip_text(&mut self) -> Result<()> {
-        let end = memchr::memchr(0, self.rest).ok_or_else(|| damaged("a string has no end"))?;
-        self.bytes(end + 1).map(|_| ())
     }
 
     pub fn section(&mut self) -> Result<(u8, Reader<'a>)> {

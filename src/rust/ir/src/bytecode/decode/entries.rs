@@ -2,7 +2,7 @@
 
 use super::super::attributes::Entry;
 use super::super::reader::Reader;
-use super::super::{damaged, intact, too_deep, Tables};
+use super::super::{damaged, intact, shallow, Tables};
 use crate::module::sizes;
 use crate::module::{unknown, Attribute, Element, Name, Type};
 use pjrt_base::error::{Error, Kind, Result};
@@ -71,9 +71,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
             self.contains(size)?;
             return Ok(found);
         }
-        if self.depth == MAX_NESTING {
-            return Err(too_deep());
-        }
+        shallow(self.depth < MAX_NESTING)?;
         self.depth += 1;
         let outer = std::mem::replace(&mut self.size, entry.content.len() + 1);
         let found = decode(self, entry);
@@ -117,7 +115,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
     }
 
     pub fn next_attributes(&mut self, reader: &mut Reader<'_>) -> Result<Vec<Attribute>> {
-        (0..reader.count()?).map(|_| self.next_attribute(reader)).collect()
+        reader.list(|reader| self.next_attribute(reader))
     }
 
     pub fn next_type(&mut self, reader: &mut Reader<'_>) -> Result<Type> {
@@ -126,7 +124,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
     }
 
     pub fn next_types(&mut self, reader: &mut Reader<'_>) -> Result<Vec<Type>> {
-        (0..reader.count()?).map(|_| self.next_type(reader)).collect()
+        reader.list(|reader| self.next_type(reader))
     }
 
     /// The type of an element that comes next.

@@ -10,7 +10,7 @@ pub(super) mod types;
 
 use super::operations::{self, Head, Parts};
 use super::reader::Reader;
-use super::{damaged, intact, read, too_deep, Tables};
+use super::{damaged, intact, read, shallow, Tables};
 use crate::module::{known, unknown, Attribute, Attributes, Block, Module, Name, Operation, Region, Type, Value};
 pub(super) use entries::Decoder;
 use pjrt_base::error::Result;
@@ -90,9 +90,7 @@ impl<'a> Builder<'_, 'a> {
         depth: usize,
         in_function: bool,
     ) -> Result<Operation> {
-        if depth > MAX_NESTING {
-            return Err(too_deep());
-        }
+        shallow(depth <= MAX_NESTING)?;
         let parts = Parts::read(reader, self.entries.tables)?;
         let name = self.names[parts.name].clone();
         let found = dictionary(&mut self.entries, parts.attributes)?;
