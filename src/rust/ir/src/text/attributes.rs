@@ -67,10 +67,9 @@ impl Reader<'_> {
         }
         self.expect(":")?;
         let kind = self.kind()?;
-        match super::constant::dense(content, kind.clone()) {
-            Some(dense) => Ok((Attribute::Dense(Arc::new(dense)), kind)),
-            None => self.unknown("a constant that does not match its type"),
-        }
+        let dense = super::constant::dense(content, kind.clone());
+        let Some(dense) = dense else { return self.unknown("a constant that does not match its type") };
+        Ok((Attribute::Dense(Arc::new(dense)), kind))
     }
 
     /// An integer or a float, with or without its type.
@@ -84,10 +83,8 @@ impl Reader<'_> {
         let kind = if self.eat(":") { self.kind()? } else { Type::Number(Element::Number(default)) };
         let Type::Number(element) = kind else { return self.unknown("a number of this type") };
         let Some(dtype) = element.indexed() else { return self.unknown(format_args!("a number of type {element}")) };
-        match super::constant::bits(text, dtype) {
-            Some(bits) => Ok(Attribute::of_bits(bits, element)),
-            None => self.unknown("a number of another type"),
-        }
+        let Some(bits) = super::constant::bits(text, dtype) else { return self.unknown("a number of another type") };
+        Ok(Attribute::of_bits(bits, element))
     }
 
     /// `array<i64: 1, 2>`, without its start.
@@ -154,10 +151,8 @@ impl Reader<'_> {
             this.expect("=")?;
             this.attribute()
         })?;
-        match Algorithm::of(&fields) {
-            Some(algorithm) => Ok(Attribute::Algorithm(Arc::new(algorithm))),
-            None => self.unknown("an algorithm that is something else"),
-        }
+        let algorithm = Algorithm::of(&fields).map(|algorithm| Attribute::Algorithm(Arc::new(algorithm)));
+        algorithm.map_or_else(|| self.unknown("an algorithm that is something else"), Ok)
     }
 
     /// A value of an enumeration.
@@ -167,10 +162,9 @@ impl Reader<'_> {
     }
 
     fn named_choice(&self, name: &str, value: &str) -> Result<Attribute> {
-        match choices::find(name, value) {
-            Some(((name, _, _, values), place)) => Ok(Attribute::Choice(name, values[place])),
-            None => self.unknown(format_args!("'{name} {value}'")),
-        }
+        let found =
+            choices::find(name, value).map(|((name, .., values), place)| Attribute::Choice(name, values[place]));
+        found.map_or_else(|| self.unknown(format_args!("'{name} {value}'")), Ok)
     }
 
     /// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.

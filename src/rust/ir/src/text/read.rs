@@ -328,10 +328,7 @@ impl<'a> Reader<'a> {
     }
 
     pub fn integer(&mut self) -> Result<i64> {
-        match self.word().parse() {
-            Ok(number) => Ok(number),
-            Err(_) => self.unknown("something else than an integer"),
-        }
+        self.word().parse().or_else(|_| self.unknown("something else than an integer"))
     }
 
     pub fn integers(&mut self) -> Result<Vec<i64>> {
@@ -375,10 +372,8 @@ impl<'a> Reader<'a> {
             return Ok((name, 0));
         }
         self.at += 1;
-        match self.word().parse() {
-            Ok(number) => Ok((name, number)),
-            Err(_) => self.unknown("something else than the number of a result"),
-        }
+        let number = self.word().parse().or_else(|_| self.unknown("something else than the number of a result"))?;
+        Ok((name, number))
     }
 
     /// The value of a name, or one of several results.
@@ -508,13 +503,9 @@ impl<'a> Reader<'a> {
             return Ok(None);
         }
         let start = self.at;
-        match end_of_brackets(&self.text[start - 1..]) {
-            Some(len) => {
-                self.at = start - 1 + len;
-                Ok(Some(&self.text[start..self.at - 1]))
-            }
-            None => self.unknown("brackets without end"),
-        }
+        let Some(len) = end_of_brackets(&self.text[start - 1..]) else { return self.unknown("brackets without end") };
+        self.at = start - 1 + len;
+        Ok(Some(&self.text[start..self.at - 1]))
     }
 }
 
