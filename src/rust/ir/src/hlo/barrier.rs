@@ -24,13 +24,13 @@ pub fn with_barriers(code: &[u8], module: &HloModuleProto, constants: &HashSet<V
     let mut own: Vec<_> = module.computations.iter().map(|computation| last(&computation.instructions)).collect();
     let mut next = own.iter().copied().max().unwrap_or(0);
     let mut values = (0..).map(Value);
-    wire::with_instructions(code, |(computation, instruction), content, out| {
+    wire::with_instructions(code, module, |computation, constant, content, out| {
         if !values.next().is_some_and(|value| constants.contains(&value)) {
             return false;
         }
         let number = if own[computation] < OWN_NUMBERS { &mut next } else { &mut own[computation] };
         *number += 1;
-        put_hidden(out, &module.computations[computation].instructions[instruction], content, *number);
+        put_hidden(out, constant, content, *number);
         true
     })
 }

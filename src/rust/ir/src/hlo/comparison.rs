@@ -21,8 +21,8 @@ pub fn with_order(code: &[u8], module: &HloModuleProto) -> Result<Option<Vec<u8>
     if untyped.iter().all(HashSet::is_empty) {
         return Ok(None);
     }
-    let changed = wire::with_instructions(code, |(computation, instruction), content, out| {
-        if !untyped[computation].contains(&module.computations[computation].instructions[instruction].id) {
+    let changed = wire::with_instructions(code, module, |computation, instruction, content, out| {
+        if !untyped[computation].contains(&instruction.id) {
             return false;
         }
         let mut typed = content.to_vec();

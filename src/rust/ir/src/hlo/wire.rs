@@ -1,5 +1,6 @@
 //! Fields of protocol buffers as they are, so that a message can be changed in part and keeps fields that are unknown here.
 
+use super::{HloInstructionProto, HloModuleProto};
 use pjrt_base::error::{Error, Kind, Result};
 use prost::encoding::{decode_key, decode_varint, encode_key, encode_varint, WireType};
 
@@ -48,29 +49,42 @@ pub fn fields(message: &[u8]) -> Result<Vec<Field<'_>>> {
     Ok(found)
 }
 
-/// A module with other instructions. `change` gets the place of each, of its computation and in it, and its content; it writes
+/// The fields of a message, those of a number with their places and with the items that were decoded from them.
+///
+/// # Errors
+/// `InvalidFile` if the bytes are not a message.
+pub fn fields_with<'a, T>(
+    message: &'a [u8],
+    number: u32,
+    items: &'a [T],
+) -> Result<impl Iterator<Item = (Field<'a>, Option<(usize, &'a T)>)>> {
+    let mut items = items.iter().enumerate();
+    let with_item = move |field: Field<'a>| {
+        let item = if field.number == number { items.next() } else { None };
+        (field, item)
+    };
+    Ok(fields(message)?.into_iter().map(with_item))
+}
+
+/// A module with other instructions. `change` gets the place of the computation of each, the instruction and its content; it writes
 /// the fields that stand there instead, or returns `false` to keep it.
 ///
 /// # Errors
 /// `InvalidFile` for a damaged module.
 pub fn with_instructions(
-    module: &[u8],
-    mut change: impl FnMut((usize, usize), &[u8], &mut Vec<u8>) -> bool,
+    code: &[u8],
+    module: &HloModuleProto,
+    mut change: impl FnMut(usize, &HloInstructionProto, &[u8], &mut Vec<u8>) -> bool,
 ) -> Result<Vec<u8>> {
-    let mut out = Vec::with_capacity(module.len());
-    let mut computations = 0..;
-    for field in fields(module)? {
-        let computation = if field.number == field::COMPUTATION { computations.next() } else { None };
-        let Some(computation) = computation else {
+    let mut out = Vec::with_capacity(code.len());
+    for (field, computation) in fields_with(code, field::COMPUTATION, &module.computations)? {
+        let Some((place, computation)) = computation else {
             out.extend_from_slice(field.raw);
             continue;
         };
-        let mut instructions = 0..;
         let mut content = Vec::with_capacity(field.content.len());
-        for part in fields(field.content)? {
-            let instruction = if part.number == field::INSTRUCTION { instructions.next() } else { None };
-            let mut change = |instruction| change((computation, instruction), part.content, &mut content);
-            if !instruction.is_some_and(&mut change) {
+        for (part, instruction) in fields_with(field.content, field::INSTRUCTION, &computation.instructions)? {
+            if !instruction.is_some_and(|(_, of)| change(place, of, part.content, &mut content)) {
                 content.extend_from_slice(part.raw);
             }
         }

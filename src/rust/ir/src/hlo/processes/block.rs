@@ -27,10 +27,8 @@ impl Operand {
 
 pub struct Block<'a> {
     computation: &'a HloComputationProto,
-    /// What is made for an instruction, in order.
-    made: Vec<HloInstructionProto>,
-    /// Instructions of the program with some other fields: the number of each, and its bytes.
-    changed: Vec<(i64, Vec<u8>)>,
+    /// What is made for an instruction, in order, each with the fields that it keeps of one of the program.
+    made: Vec<(HloInstructionProto, Vec<u8>)>,
     next_id: i64,
     /// The instruction that has the current ticket.
     ticket: i64,
@@ -39,7 +37,7 @@ pub struct Block<'a> {
 impl<'a> Block<'a> {
     pub fn new(computation: &'a HloComputationProto) -> Block<'a> {
         let next_id = computation.instructions.iter().map(|instruction| instruction.id).max().unwrap_or(0);
-        Block { computation, made: Vec::new(), changed: Vec::new(), next_id, ticket: 0 }
+        Block { computation, made: Vec::new(), next_id, ticket: 0 }
     }
 
     /// Makes the first ticket, or the parameter that it comes by.
@@ -83,16 +81,13 @@ impl<'a> Block<'a> {
                 }
             }
         }
-        let id = self.add(&of.opcode, with_ticket(&shape), &operands).id;
-        let mut changed = Vec::with_capacity(raw.len() + 64);
+        // The opcode is one of the fields that stay as they are.
+        let (made, kept) = self.push("", with_ticket(&shape), &operands);
+        made.name = format!("{}.with.ticket", of.name);
+        let id = made.id;
         for field in fields(raw)?.iter().filter(|field| ![NAME, SHAPE, ID, OPERANDS].contains(&field.number)) {
-            changed.extend_from_slice(field.raw);
+            kept.extend_from_slice(field.raw);
         }
-        wire::put(&mut changed, NAME, format!("{}.with.ticket", of.name).as_bytes());
-        wire::put(&mut changed, SHAPE, &with_ticket(&shape).encode_to_vec());
-        prost::encoding::int64::encode(ID, &id, &mut changed);
-        prost::encoding::int64::encode_packed(OPERANDS, &operands, &mut changed);
-        self.changed.push((id, changed));
         self.part(id, 0, shape);
         self.name_as(of);
         self.ticket = self.part(id, 1, shape_of_ticket());
@@ -108,16 +103,16 @@ impl<'a> Block<'a> {
 
     /// Writes what was made, and forgets it.
     pub fn write(&mut self, out: &mut Vec<u8>) {
-        for made in self.made.drain(..) {
-            match self.changed.iter().find(|(id, _)| *id == made.id) {
-                Some((_, raw)) => wire::put(out, INSTRUCTION, raw),
-                None => wire::put(out, INSTRUCTION, &made.encode_to_vec()),
-            }
+        for (made, kept) in self.made.drain(..) {
+            wire::put(out, INSTRUCTION, &[kept, made.encode_to_vec()].concat());
         }
-        self.changed.clear();
     }
 
     pub fn add(&mut self, opcode: &str, shape: ShapeProto, operands: &[i64]) -> &mut HloInstructionProto {
+        &mut self.push(opcode, shape, operands).0
+    }
+
+    fn push(&mut self, opcode: &str, shape: ShapeProto, operands: &[i64]) -> &mut (HloInstructionProto, Vec<u8>) {
         self.next_id += 1;
         let instruction = HloInstructionProto {
             name: format!("process.{}.{}", self.computation.id, self.next_id & 0xffff_ffff),
@@ -127,14 +122,14 @@ impl<'a> Block<'a> {
             operand_ids: operands.into(),
             ..Default::default()
         };
-        self.made.push(instruction);
+        self.made.push((instruction, Vec::new()));
         let last = self.made.len() - 1;
         &mut self.made[last]
     }
 
     /// Gives the last instruction the name and number of the one that it replaces.
     pub fn name_as(&mut self, of: &HloInstructionProto) {
-        if let Some(last) = self.made.last_mut() {
+        if let Some((last, _)) = self.made.last_mut() {
             last.id = of.id;
             last.name.clone_from(&of.name);
             last.metadata.clone_from(&of.metadata);

@@ -5,7 +5,7 @@
 //! on: a compiled program waits for what it reads. Loops, branches and functions with calls take a ticket and return it, too.
 
 use super::wire::field::{COMPUTATION, INSTRUCTION, ROOT};
-use super::wire::{self, damage, fields};
+use super::wire::{self, damage, fields, fields_with};
 use super::{HloComputationProto, HloInstructionProto, HloModuleProto};
 use pjrt_base::error::Result;
 use prost::Message;
@@ -44,11 +44,9 @@ impl Process {
         let module = parts.iter().find(|field| field.number == MODULE).ok_or_else(|| damage("it is missing"))?.content;
         let decoded = HloModuleProto::decode(module).map_err(|error| damage(&error.to_string()))?;
         let tickets = Tickets::new(&decoded)?;
-        let mut computations = decoded.computations.iter();
         let mut out = Vec::with_capacity(module.len());
-        for field in fields(module)? {
-            let computation = if field.number == COMPUTATION { computations.next() } else { None };
-            if let Some(computation) = computation {
+        for (field, computation) in fields_with(module, COMPUTATION, &decoded.computations)? {
+            if let Some((_, computation)) = computation {
                 let content = self.computation(field.content, computation, &decoded, &tickets)?;
                 wire::put(&mut out, COMPUTATION, &content);
             } else if !OF_DEVICES.contains(&field.number) {
@@ -70,10 +68,9 @@ impl Process {
         let mut out = Vec::with_capacity(raw.len());
         block.begin(passes, tickets.has_calls(computation.id));
         block.write(&mut out);
-        let (mut instructions, mut others) = (computation.instructions.iter(), Vec::new());
-        for field in fields(raw)? {
-            let instruction = if field.number == INSTRUCTION { instructions.next() } else { None };
-            let Some(instruction) = instruction else {
+        let mut others = Vec::new();
+        for (field, instruction) in fields_with(raw, INSTRUCTION, &computation.instructions)? {
+            let Some((_, instruction)) = instruction else {
                 if field.number != ROOT || !passes.returns() {
                     others.push(field.raw);
                 }
