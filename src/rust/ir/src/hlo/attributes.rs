@@ -133,10 +133,7 @@ impl HloInstructionProto {
             let (output, operand) = (braces(&a.output_shape_index), braces(&a.operand_shape_index));
             format!("{output}: ({}, {operand})", a.operand_index)
         };
-        let aliases: Vec<_> = self.output_operand_aliasing.iter().map(alias).collect();
-        if !aliases.is_empty() {
-            all.add("output_to_operand_aliasing", format!("{{{}}}", aliases.join(", ")));
-        }
+        all.set_if_any("output_to_operand_aliasing", self.output_operand_aliasing.iter().map(alias));
         let versions = ["", "", "STATUS_RETURNING", "STATUS_RETURNING_UNIFIED", "TYPED_FFI"];
         let version = Some(nth(&versions, self.custom_call_api_version)).filter(|v| !v.is_empty());
         all.some("api_version", version.map(|v| format!("API_VERSION_{v}")));
@@ -187,7 +184,6 @@ impl HloInstructionProto {
     fn add_computations(&self, context: &Context, all: &mut Attributes) {
         let called: Vec<_> = self.called_computation_ids.iter().map(|&id| context.computation(id)).collect();
         match (self.opcode.as_str(), called.as_slice()) {
-            (_, []) => {}
             ("while", [body, condition]) => {
                 all.add("condition", condition);
                 all.add("body", body);
@@ -200,10 +196,10 @@ impl HloInstructionProto {
                 all.add("true_computation", yes);
                 all.add("false_computation", no);
             }
-            ("conditional", _) => all.add("branch_computations", format!("{{{}}}", called.join(", "))),
+            ("conditional", _) => all.set_if_any("branch_computations", called.into_iter()),
             ("fusion" | "async-start" | "async-update" | "async-done", [one]) => all.add("calls", one),
             (opcode, [one]) if opcode != "custom-call" => all.add("to_apply", one),
-            _ => all.add("called_computations", format!("{{{}}}", called.join(", "))),
+            _ => all.set_if_any("called_computations", called.into_iter()),
         }
     }
 
@@ -218,10 +214,8 @@ impl HloInstructionProto {
         let attributes = self.frontend_attributes.iter().flat_map(|a| &a.map);
         let attributes: Vec<_> = attributes.map(|(name, value)| format!("{name}={}", quoted(value))).collect();
         all.list_if_any("frontend_attributes", &attributes);
-        let predecessors: Vec<_> = self.control_predecessor_ids.iter().map(|&id| context.instruction(id)).collect();
-        if !predecessors.is_empty() {
-            all.add("control-predecessors", format!("{{{}}}", predecessors.join(", ")));
-        }
+        let predecessors = self.control_predecessor_ids.iter().map(|&id| context.instruction(id));
+        all.set_if_any("control-predecessors", predecessors);
         let origin = self.metadata.as_ref().map(|m| m.text(context)).filter(|text| !text.is_empty());
         all.some("metadata", origin.map(|text| format!("{{{text}}}")));
         let config = Some(String::from_utf8_lossy(&self.backend_config)).filter(|c| !c.is_empty());
@@ -249,6 +243,11 @@ impl Attributes {
 
     fn list<T: std::fmt::Display>(&mut self, name: &str, items: &[T]) {
         self.add(name, braces(items));
+    }
+
+    fn set_if_any(&mut self, name: &str, items: impl Iterator<Item = String>) {
+        let items = items.collect::<Vec<_>>().join(", ");
+        self.some(name, Some(items).filter(|items| !items.is_empty()).map(|items| format!("{{{items}}}")));
     }
 
     fn list_if_any<T: std::fmt::Display>(&mut self, name: &str, items: &[T]) {
@@ -308,21 +307,16 @@ impl OpSharding {
                     iota_tiles(&self.iota_reshape_dims, &self.iota_transpose_perm)
                 };
                 let last = if self.replicate_on_last_tile_dim { " last_tile_dim_replicate" } else { "" };
-                format!("devices=[{}]{devices}{last}{}", join(&self.tile_dims), self.last_tiles())
+                let kinds = ["replicated", "maximal", "tuple", "other", "manual", "unknown", "unreduced"];
+                let kinds: Vec<_> = self.last_tile_dims.iter().map(|&kind| nth(&kinds, kind)).collect();
+                let kinds = kinds.join(", ");
+                let kinds = if self.last_tile_dims.is_empty() { kinds } else { format!(" last_tile_dims={{{kinds}}}") };
+                format!("devices=[{}]{devices}{last}{kinds}", join(&self.tile_dims))
             }
             4 => "manual".into(),
             6 => "unreduced".into(),
             _ => "unknown".into(),
         }
-    }
-
-    fn last_tiles(&self) -> String {
-        if self.last_tile_dims.is_empty() {
-            return String::new();
-        }
-        let names = ["replicated", "maximal", "tuple", "other", "manual", "unknown", "unreduced"];
-        let names: Vec<_> = self.last_tile_dims.iter().map(|&kind| nth(&names, kind)).collect();
-        format!(" last_tile_dims={{{}}}", names.join(", "))
     }
 }
 

@@ -122,17 +122,15 @@ pub fn iota(dims: &[i64], order: &[i32], count: usize) -> Option<Vec<usize>> {
         return None;
     }
     let plain: Vec<usize> = (0..dims.len()).collect();
-    let order = if order.is_empty() {
-        plain
-    } else {
-        let order = order.iter().map(|&dim| usize::try_from(dim).ok()).collect::<Option<Vec<_>>>()?;
-        let mut sorted = order.clone();
-        sorted.sort_unstable();
-        if sorted != plain {
-            return None;
-        }
-        order
+    let order = match order {
+        [] => plain.clone(),
+        order => order.iter().map(|&dim| usize::try_from(dim).ok()).collect::<Option<Vec<_>>>()?,
     };
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    if sorted != plain {
+        return None;
+    }
     let strides = pjrt_data::layout::row_major(dims);
     let number = |position: usize| {
         let mut rest = position;

@@ -31,13 +31,12 @@ impl HloModuleProto {
             out.push_str(", is_scheduled=true");
         }
         let aliases: Vec<_> = self.input_output_alias.iter().flat_map(|a| &a.entries).map(alias).collect();
-        if !aliases.is_empty() {
-            let _ = write!(out, ", input_output_alias={{ {} }}", aliases.join(", "));
-        }
         let donor = |d: &DonorEntryProto| format!("({}, {})", d.parameter_number, braces(&d.parameter_shape_index));
         let donors: Vec<_> = self.buffer_donor.iter().flat_map(|d| &d.entries).map(donor).collect();
-        if !donors.is_empty() {
-            let _ = write!(out, ", buffer_donor={{ {} }}", donors.join(", "));
+        for (name, entries) in [("input_output_alias", aliases), ("buffer_donor", donors)] {
+            if !entries.is_empty() {
+                let _ = write!(out, ", {name}={{ {} }}", entries.join(", "));
+            }
         }
         if let Some(program) = &self.host_program_shape {
             let result = program.result.as_ref().map(|r| r.text(true)).unwrap_or_default();

@@ -37,15 +37,13 @@ impl Process {
         let operands = of.operand_ids.iter().map(|&id| block.operand(id)).collect::<Result<Vec<_>>>()?;
         let groups = self.groups(of)?;
         let is_alone = groups.size == 1 && of.opcode != "collective-permute";
+        let reduction = || Ok(format!("op = \"{}\", {}", reducer(of, module)?, groups.text()));
         let one = |block: &mut Block, x: &Operand| match of.opcode.as_str() {
             _ if is_alone => Ok(block.reshape(x, &x.dims)),
-            "all-reduce" => {
-                let attributes = format!("op = \"{}\", {}", reducer(of, module)?, groups.text());
-                Ok(block.call("all_reduce", &attributes, x, &x.dims))
-            }
+            "all-reduce" => Ok(block.call("all_reduce", &reduction()?, x, &x.dims)),
             // The sum, or another reduction, is divided along a dimension.
             "reduce-scatter" => {
-                let attributes = format!("op = \"{}\", {}", reducer(of, module)?, groups.text());
+                let attributes = reduction()?;
                 let parts = divided(block, x, dimension(of, x)?, groups.size)?;
                 Ok(block.call("reduce_scatter", &attributes, &parts, &parts.dims[1..]))
             }

@@ -16,7 +16,7 @@ mod groups;
 mod tickets;
 
 use block::Block;
-use tickets::Tickets;
+use tickets::{Passes, Tickets};
 
 /// One of the processes.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +76,8 @@ impl Process {
                 }
                 continue;
             };
-            let is_done = if instruction.opcode == "parameter" && passes.comes_with_parameter() {
+            let is_done = if instruction.opcode == "parameter" && matches!(passes, Passes::WithParameter | Passes::Only)
+            {
                 block.parameter(instruction)?;
                 true
             } else if tickets.takes_ticket(instruction) {

@@ -18,10 +18,6 @@ pub enum Passes {
 }
 
 impl Passes {
-    pub fn comes_with_parameter(self) -> bool {
-        matches!(self, Passes::WithParameter | Passes::Only)
-    }
-
     pub fn returns(self) -> bool {
         matches!(self, Passes::WithParameter | Passes::AsParameter)
     }
