@@ -41,13 +41,15 @@ impl Dense {
         let (Some(len), Some(width)) = (tensor.elements(), tensor.element.bytes()) else {
             return Err(unknown(format_args!("a constant of {} elements", tensor.element)));
         };
+        // MLIR packs narrower ones, also where they are written as hexadecimal digits.
+        let are_bytes = tensor.element.indexed().is_some_and(|dtype| dtype != DType::Pred && !dtype.is_packed());
         out.push_str("dense<");
         if len == 0 {
         } else if self.bytes.len() == width {
             element(&tensor.element, &self.bytes, out)?;
         } else if len.checked_mul(width) != Some(self.bytes.len()) {
             return Err(unknown("a constant whose size does not match its type"));
-        } else if len >= MANY && has_digits(&tensor.element) {
+        } else if len >= MANY && are_bytes {
             out.reserve(2 * self.bytes.len() + 8);
             out.push_str("\"0x");
             for byte in &*self.bytes {
@@ -63,11 +65,6 @@ impl Dense {
         out.push('>');
         Ok(())
     }
-}
-
-/// Whether the elements can be written as hexadecimal digits: MLIR packs the narrower ones.
-fn has_digits(element: &Element) -> bool {
-    element.indexed().is_some_and(|dtype| dtype != DType::Pred && !dtype.is_packed())
 }
 
 fn integer(scalar: Scalar) -> Option<i64> {
@@ -153,12 +150,6 @@ fn float(value: Float, width: usize, out: &mut String) {
         out.truncate(start);
     }
     put!(out, "0x{:0digits$X}", value.bits, digits = 2 * width);
-}
-
-/// A float attribute's value.
-pub(super) fn float_attribute(bits: u64, kind: &Element, out: &mut String) -> Result<()> {
-    let width = kind.bytes().ok_or_else(|| unknown(format_args!("a number of type {kind}")))?;
-    element(kind, &bits.to_le_bytes()[..width.min(8)], out)
 }
 
 #[cfg(test)]

@@ -97,16 +97,14 @@ impl<'a> Decoder<'_, 'a> {
             }
             (b"vhlo", 23) => mesh::groups(&self.next_attribute(reader)?, &self.next_attribute(reader)?)?,
             (b"stablehlo", 19) | (b"vhlo", 21) => Attribute::Numbers([reader.signed()?, reader.signed()?].into()),
-            (b"stablehlo", 20) => {
-                let name = name(self.next_bytes(reader)?)?;
-                mesh::axis(&name, self.next_given(reader)?.as_ref())?
+            (b"stablehlo", 20 | 21) | (b"vhlo", 22 | 24) => {
+                let is_own = entry.dialect == b"stablehlo";
+                let name = if is_own { name(self.next_bytes(reader)?)? } else { self.next_string(reader)? };
+                match kind {
+                    20 | 22 => mesh::axis(&name, self.next_given(reader)?.as_ref())?,
+                    _ => mesh::mesh_axis(&name, reader.signed()?),
+                }
             }
-            (b"vhlo", 22) => {
-                let name = self.next_string(reader)?;
-                mesh::axis(&name, self.next_given(reader)?.as_ref())?
-            }
-            (b"stablehlo", 21) => mesh::mesh_axis(&name(self.next_bytes(reader)?)?, reader.signed()?),
-            (b"vhlo", 24) => mesh::mesh_axis(&self.next_string(reader)?, reader.signed()?),
             (b"stablehlo", 22) | (b"vhlo", 25) => {
                 mesh::mesh(&self.next_attribute(reader)?, self.next_optional(reader)?.as_ref())?
             }
@@ -208,16 +206,10 @@ fn alias(reader: &mut Reader<'_>) -> Result<Attribute> {
 }
 
 fn ragged_dot(reader: &mut Reader<'_>) -> Result<Attribute> {
-    const NAMES: [&str; 6] = [
-        "lhs_batching_dimensions",
-        "rhs_batching_dimensions",
-        "lhs_contracting_dimensions",
-        "rhs_contracting_dimensions",
-        "lhs_ragged_dimensions",
-        "rhs_group_dimensions",
-    ];
-    let part = |name: &&str| Ok(format!("{name} = {:?}", reader.signed_numbers()?));
-    let parts = NAMES.iter().map(part).collect::<Result<Vec<_>>>()?;
+    const NAMES: &str = "lhs_batching_dimensions rhs_batching_dimensions lhs_contracting_dimensions \
+        rhs_contracting_dimensions lhs_ragged_dimensions rhs_group_dimensions";
+    let part = |name: &str| Ok(format!("{name} = {:?}", reader.signed_numbers()?));
+    let parts = NAMES.split(' ').map(part).collect::<Result<Vec<_>>>()?;
     Ok(Attribute::Other(format!("#chlo.ragged_dot<{}>", parts.join(", ")).into()))
 }
 

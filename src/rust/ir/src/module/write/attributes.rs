@@ -129,7 +129,8 @@ impl Writer<'_> {
                 put!(out, " : {element}");
             }
             Attribute::Float(bits, element) => {
-                constant::float_attribute(*bits, element, out)?;
+                let width = element.bytes().ok_or_else(|| unknown(format_args!("a number of type {element}")))?;
+                constant::element(element, &bits.to_le_bytes()[..width.min(8)], out)?;
                 put!(out, " : {element}");
             }
             Attribute::String(bytes) => string(bytes, out),
