@@ -33,8 +33,22 @@ impl HloInstructionProto {
             }
             "fusion" => all.add("kind", &self.fusion_kind),
             "reduce-window" | "select-and-scatter" => self.add_window(all),
-            "convolution" => self.add_convolution(all),
-            "dot" => self.add_dot(all),
+            "convolution" => {
+                self.add_window(all);
+                all.some("dim_labels", self.convolution_dimension_numbers.as_ref().map(dim_labels));
+                all.above(1, "feature_group_count", self.feature_group_count);
+                all.above(1, "batch_group_count", self.batch_group_count);
+                self.add_precision(all);
+            }
+            "dot" => {
+                if let Some(dims) = &self.dot_dimension_numbers {
+                    all.list_if_any("lhs_batch_dims", &dims.lhs_batch);
+                    all.list("lhs_contracting_dims", &dims.lhs_contracting);
+                    all.list_if_any("rhs_batch_dims", &dims.rhs_batch);
+                    all.list("rhs_contracting_dims", &dims.rhs_contracting);
+                }
+                self.add_precision(all);
+            }
             "gather" => self.add_gather(all),
             "scatter" => self.add_scatter(all),
             "custom-call" => self.add_custom_call(all),
@@ -67,24 +81,6 @@ impl HloInstructionProto {
 
     fn add_window(&self, all: &mut Attributes) {
         all.some("window", self.window.as_ref().filter(|w| !w.dimensions.is_empty()).map(window));
-    }
-
-    fn add_convolution(&self, all: &mut Attributes) {
-        self.add_window(all);
-        all.some("dim_labels", self.convolution_dimension_numbers.as_ref().map(dim_labels));
-        all.some("feature_group_count", Some(self.feature_group_count).filter(|&n| n > 1));
-        all.some("batch_group_count", Some(self.batch_group_count).filter(|&n| n > 1));
-        self.add_precision(all);
-    }
-
-    fn add_dot(&self, all: &mut Attributes) {
-        if let Some(dims) = &self.dot_dimension_numbers {
-            all.list_if_any("lhs_batch_dims", &dims.lhs_batch);
-            all.list("lhs_contracting_dims", &dims.lhs_contracting);
-            all.list_if_any("rhs_batch_dims", &dims.rhs_batch);
-            all.list("rhs_contracting_dims", &dims.rhs_contracting);
-        }
-        self.add_precision(all);
     }
 
     fn add_precision(&self, all: &mut Attributes) {
@@ -154,7 +150,7 @@ impl HloInstructionProto {
         if !is_collective && !matches!(opcode, "reduce-scatter" | "send" | "recv" | "send-done" | "recv-done") {
             return;
         }
-        all.some("channel_id", Some(self.channel_id).filter(|&id| id > 0));
+        all.above(0, "channel_id", self.channel_id);
         if opcode == "collective-permute" {
             let pairs: Vec<_> =
                 self.source_target_pairs.iter().map(|p| format!("{{{},{}}}", p.source, p.target)).collect();
@@ -241,6 +237,10 @@ impl Attributes {
         self.some(name, value.then_some(true));
     }
 
+    fn above(&mut self, limit: i64, name: &str, value: impl Into<i64>) {
+        self.some(name, Some(value.into()).filter(|&value| value > limit));
+    }
+
     fn list<T: std::fmt::Display>(&mut self, name: &str, items: &[T]) {
         self.add(name, braces(items));
     }
@@ -266,24 +266,16 @@ impl OpMetadata {
     fn text(&self, context: &Context) -> String {
         let frame = context.source.and_then(|source| source.place(self.stack_frame_id));
         let place = frame.unwrap_or((&self.source_file, self.source_line));
-        let mut parts = Vec::new();
+        let mut all = Attributes(Vec::new());
         for (name, value) in [("op_type", self.op_type.as_str()), ("op_name", &self.op_name), ("source_file", place.0)]
         {
-            if !value.is_empty() {
-                parts.push(format!("{name}={}", quoted(value)));
-            }
+            all.some(name, Some(value).filter(|value| !value.is_empty()).map(quoted));
         }
-        for (name, number) in [
-            ("source_line", place.1),
-            ("source_end_line", self.source_end_line),
-            ("source_column", self.source_column),
-            ("source_end_column", self.source_end_column),
-        ] {
-            if number > 0 {
-                parts.push(format!("{name}={number}"));
-            }
-        }
-        parts.join(" ")
+        all.above(0, "source_line", place.1);
+        all.above(0, "source_end_line", self.source_end_line);
+        all.above(0, "source_column", self.source_column);
+        all.above(0, "source_end_column", self.source_end_column);
+        all.0.join(" ")
     }
 }
 
