@@ -77,10 +77,9 @@ impl HloModuleProto {
                 operation.set("broadcast_dimensions", numbers(&of.dimensions));
             }
             "gather" => {
-                let offset_dims =
-                    of.gather_dimension_numbers.iter().flat_map(|gather| gather.offset_dims.clone()).collect();
-                operation
-                    .set("dimension_numbers", Attribute::Gather(Arc::new(Gather { offset_dims, ..Gather::default() })));
+                let offset_dims = of.gather_dimension_numbers.clone().unwrap_or_default().offset_dims;
+                let gather = Gather { offset_dims, ..Gather::default() };
+                operation.set("dimension_numbers", Attribute::Gather(Arc::new(gather)));
             }
             "compare" if !of.comparison_type.is_empty() => {
                 operation.set("compare_type", Attribute::string(&of.comparison_type));

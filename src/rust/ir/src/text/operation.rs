@@ -200,11 +200,7 @@ impl<'a> Reader<'a> {
         self.word();
         if self.eat("(") {
             let is_function = std::mem::take(&mut self.is_function);
-            let arguments = self.items(")", |this| {
-                let (name, _) = this.value_name()?;
-                this.expect(":")?;
-                Ok((name, this.kind()?, this.named_location()?))
-            })?;
+            let arguments = self.items(")", Self::located_argument)?;
             for (name, kind, location) in arguments {
                 block.arguments.extend(self.define(name, &[kind]));
                 if is_function {
@@ -215,12 +211,14 @@ impl<'a> Reader<'a> {
         self.expect(":")
     }
 
-    pub fn argument(&mut self) -> Result<(&'a str, Type)> {
+    fn located_argument(&mut self) -> Result<(&'a str, Type, Option<Name>)> {
         let (name, _) = self.value_name()?;
         self.expect(":")?;
-        let kind = self.kind()?;
-        self.location()?;
-        Ok((name, kind))
+        Ok((name, self.kind()?, self.named_location()?))
+    }
+
+    pub fn argument(&mut self) -> Result<(&'a str, Type)> {
+        self.located_argument().map(|(name, kind, _)| (name, kind))
     }
 
     /// A function after its keyword. A declaration has no region.

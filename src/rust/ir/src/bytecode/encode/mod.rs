@@ -120,12 +120,11 @@ impl Writer<'_> {
         }
         if !operation.results.is_empty() {
             let types = operation.results.iter().map(|&value| self.type_of(value));
-            let types = types.collect::<Result<Vec<_>>>()?;
-            list(&types, out);
+            list(&types.collect::<Result<Vec<_>>>()?, out);
         }
         if !operation.operands.is_empty() {
-            let operands =
-                operation.operands.iter().map(|value| self.values.get(value).copied()).collect::<Option<Vec<_>>>();
+            let operands = operation.operands.iter().map(|value| self.values.get(value).copied());
+            let operands = operands.collect::<Option<Vec<_>>>();
             list(&operands.ok_or_else(|| self.no_form("operands that are not defined"))?, out);
         }
         if !operation.regions.is_empty() {
