@@ -115,12 +115,9 @@ impl<'a> Entries<'a> {
         Ok(&self.entries[reader.index(self.attributes)?])
     }
 
-    pub fn attribute_number(&self, number: usize) -> &Entry<'a> {
+    /// The attribute of a number; types have those after the attributes.
+    pub fn entry(&self, number: usize) -> &Entry<'a> {
         &self.entries[number]
-    }
-
-    pub fn type_number(&self, number: usize) -> &Entry<'a> {
-        &self.entries[self.attributes + number]
     }
 }
 

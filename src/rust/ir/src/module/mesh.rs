@@ -35,10 +35,8 @@ impl Mesh {
         let devices = Some(devices).filter(|devices| !devices.is_empty());
         let mesh = Mesh { axes, devices };
         let size = mesh.size()?;
-        match &mesh.devices {
-            Some(devices) if devices.len() as i64 != size => None,
-            _ => Some(mesh),
-        }
+        let is_complete = mesh.devices.as_ref().is_none_or(|devices| devices.len() as i64 == size);
+        is_complete.then_some(mesh)
     }
 
     /// The number of devices along an axis.

@@ -48,13 +48,13 @@ impl<'t, 'a> Decoder<'t, 'a> {
     }
 
     pub fn attribute(&mut self, number: usize) -> Result<Attribute> {
-        let entry = self.tables.entries.attribute_number(number);
+        let entry = self.tables.entries.entry(number);
         let unknown = || Attribute::Other(UNKNOWN.into());
         self.once(entry, |this| &mut this.attributes[number], Self::decode_attribute, unknown)
     }
 
     pub fn kind(&mut self, number: usize) -> Result<Type> {
-        let entry = self.tables.entries.type_number(number);
+        let entry = self.tables.entries.entry(self.attributes.len() + number);
         let unknown = || Type::Number(Element::Other(UNKNOWN.into()));
         self.once(entry, |this| &mut this.types[number], Self::decode_type, unknown)
     }
@@ -185,7 +185,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
             }
         }
         for number in 0..self.attributes.len() {
-            let entry = self.tables.entries.attribute_number(number);
+            let entry = self.tables.entries.entry(number);
             let Some((kind, mut reader)) = entry.kind()? else { continue };
             match (entry.dialect, kind) {
                 (b"vhlo", 8 | 9) => {

@@ -5,10 +5,6 @@ use crate::module::mesh::GROUPS;
 use crate::module::{quoted, shown_attribute, symbol_text, Attribute};
 use pjrt_base::error::Result;
 
-fn other(text: String) -> Attribute {
-    Attribute::Other(text.into())
-}
-
 /// An axis of a mesh, or the part of one: the size of what is before it in the axis, and its own size.
 pub(super) fn axis(name: &str, part: Option<&Attribute>) -> Result<Attribute> {
     let name = quoted(name.as_bytes());
@@ -17,11 +13,11 @@ pub(super) fn axis(name: &str, part: Option<&Attribute>) -> Result<Attribute> {
         Some(Some(numbers)) if numbers.len() == 2 => format!(", sub_axis_info = ({}){}", numbers[0], numbers[1]),
         Some(_) => return Err(damaged("the part of an axis is something else")),
     };
-    Ok(other(format!("#stablehlo.axis_ref<name = {name}{part}>")))
+    Ok(Attribute::Other(format!("#stablehlo.axis_ref<name = {name}{part}>").into()))
 }
 
 pub(super) fn mesh_axis(name: &str, size: i64) -> Attribute {
-    other(format!("#stablehlo.mesh_axis<name = {}, size = {size}>", quoted(name.as_bytes())))
+    Attribute::Other(format!("#stablehlo.mesh_axis<name = {}, size = {size}>", quoted(name.as_bytes())).into())
 }
 
 pub(super) fn mesh(axes: &Attribute, devices: Option<&Attribute>) -> Result<Attribute> {
@@ -29,7 +25,7 @@ pub(super) fn mesh(axes: &Attribute, devices: Option<&Attribute>) -> Result<Attr
         Some(devices) => format!(", device_ids = {}", shown_attribute(devices)?),
         None => String::new(),
     };
-    Ok(other(format!("#stablehlo.mesh<axes = {}{devices}>", shown_attribute(axes)?)))
+    Ok(Attribute::Other(format!("#stablehlo.mesh<axes = {}{devices}>", shown_attribute(axes)?).into()))
 }
 
 /// Groups of devices along axes of a mesh, which is a symbol or given itself.
@@ -38,5 +34,5 @@ pub(super) fn groups(mesh: &Attribute, axes: &Attribute) -> Result<Attribute> {
         Attribute::String(name) => symbol_text(std::str::from_utf8(name).map_err(|_| damaged("a name is not text"))?),
         mesh => shown_attribute(mesh)?,
     };
-    Ok(other(format!("{GROUPS}mesh = {mesh}, axes = {}>", shown_attribute(axes)?)))
+    Ok(Attribute::Other(format!("{GROUPS}mesh = {mesh}, axes = {}>", shown_attribute(axes)?).into()))
 }
