@@ -57,9 +57,7 @@ pub fn check(text: &[u8]) -> Result<Annotations> {
     let source = Source::new(text);
     let code = &source.code[..];
     let depth = nesting::depth(code);
-    if depth > MAX_NESTING {
-        bail!(InvalidInput, "The program nests {depth} levels deep; the limit is {MAX_NESTING}.");
-    }
+    ensure!(depth <= MAX_NESTING, InvalidInput, "The program nests {depth} levels deep; the limit is {MAX_NESTING}.");
     check_arrays(code)?;
     if let Some(dim) = far_dimension(code) {
         bail!(InvalidInput, "A convolution of the program refers to dimension {dim}, which is too high.");

@@ -86,9 +86,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
     /// Notes that the entry that is being decoded contains another one. Operations may share large entries.
     fn contains(&mut self, size: usize) -> Result<()> {
         self.size = if self.depth == 0 { 0 } else { self.size.saturating_add(size) };
-        if self.size > limit(self.tables) {
-            return Err(too_large());
-        }
+        ensure!(self.size <= limit(self.tables), too_large());
         Ok(())
     }
 

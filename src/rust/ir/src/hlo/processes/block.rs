@@ -36,7 +36,9 @@ pub struct Block<'a> {
 
 impl<'a> Block<'a> {
     pub fn new(computation: &'a HloComputationProto) -> Block<'a> {
-        let next_id = computation.instructions.iter().map(|instruction| instruction.id).max().unwrap_or(0);
+        let last = computation.instructions.iter().map(|instruction| instruction.id).max().unwrap_or(0);
+        // A damaged module may have the last of all numbers.
+        let next_id = last.min(i64::MAX / 2);
         Block { computation, made: Vec::new(), next_id, ticket: 0 }
     }
 

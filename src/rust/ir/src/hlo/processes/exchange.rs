@@ -133,9 +133,7 @@ fn tuple_to_all(block: &mut Block, operands: &[Operand], groups: &Groups) -> Res
 /// An array whose first dimension counts the equal parts along dimension `d`.
 fn divided(block: &mut Block, x: &Operand, d: usize, count: usize) -> Result<Operand> {
     let count = count as i64;
-    if x.dims[d] % count != 0 {
-        return Err(damage("an operation divides an array unequally"));
-    }
+    ensure!(x.dims[d] % count == 0, damage("an operation divides an array unequally"));
     let mut dims = x.dims.clone();
     dims[d] /= count;
     let parts = block.reshape(x, &with(&dims, d, count));

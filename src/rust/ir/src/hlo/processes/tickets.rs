@@ -55,12 +55,11 @@ impl Tickets {
             let is_other = |(id, passes)| found.passes(id) != if takes { passes } else { Passes::None };
             !is_collective(i) && uses(i).any(is_other)
         };
-        if module.instructions().any(disagrees) {
-            bail!(
-                UnsupportedProgram,
-                "The program uses a function with collective operations in several ways, which processes do not support."
-            );
-        }
+        ensure!(
+            !module.instructions().any(disagrees),
+            UnsupportedProgram,
+            "The program uses a function with collective operations in several ways, which processes do not support."
+        );
         Ok(found)
     }
 
