@@ -165,7 +165,9 @@ pjrt_buffer.PJRTBuffer <- function(data, dtype = NULL, device = NULL, shape = NU
     abort_input("Must use the same device as the data.", hints = "copy_buffer() copies a buffer to another device.")
   }
   if (!has_shape(data, shape)) {
-    abort_input("Must use the same shape as the data.")
+    abort_input(
+      "Must use the same shape as the data: ", format(data), ".", class = c("shape_mismatch", "invalid_value")
+    )
   }
   data
 }

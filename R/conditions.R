@@ -226,7 +226,7 @@ advice <- list(
   not_an_executable = function() "pjrt_serialize() and pjrt_save_executable() create serialized executables.",
   npy_type_missing = function(bytes) {
     known <- if (bytes == "2") " NumPy has no bfloat16: for that, pass `dtype = \"bf16\"`."
-    paste0("Pass it in `dtype`.", known)
+    paste0("Pass it to pjrt_load_npy() in `dtype`.", known)
   },
   offline_file = function(name) {
     sprintf(

@@ -22,6 +22,9 @@
 #' An array that is used in place must not be modified while the buffer is in use, since programs may read it at any
 #' time. Use `copy = TRUE` if you will modify it.
 #'
+#' An array in the memory of a file (see [pjrt_map_file()]) does not notice when the file changes: only the buffer
+#' itself raises `pjrt_error_file_changed`.
+#'
 #' After R has collected the buffer, the next call of a function of this package releases the other library's array.
 #'
 #' @section Read-only arrays:
@@ -128,6 +131,10 @@ pjrt_buffer.python.builtin.object <- function(data, dtype = NULL, device = NULL,
 
 #' @export
 format.PJRTDLPack <- function(x, ...) {
+  dead <- dead_text(x, "PJRTDLPack")
+  if (!is.null(dead)) {
+    return(dead)
+  }
   array <- call_native(ffi_dlpack_describe, x)
   if (array$used) {
     return("<PJRTDLPack: used>")

@@ -80,6 +80,7 @@ python_advice <- function(message) {
       "A single number or a list becomes an array by numpy.asarray(x), or an R object by reticulate::py_to_r(x)."
     )
   } else {
-    "`x` must have `__dlpack__()`, as arrays of NumPy, JAX and PyTorch do."
+    # PyTorch says what to do
+    character()
   }
 }

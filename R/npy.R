@@ -15,9 +15,9 @@
 #' Every array of an archive is checked by its checksum. A warning names the members of an archive that are not arrays.
 #'
 #' @section Types:
-#' `bool`, integers of 8 to 64 bits, `float16`, `float32`, `float64`, `complex64` and `complex128`. NumPy has no
-#' `bfloat16` and no other small types. It writes only the size of their elements, so you must pass their type in
-#' `dtype`. Pickled Python objects, text, dates and structured arrays cannot be loaded.
+#' `bool`, integers of 8 to 64 bits, `float16`, `float32`, `float64`, `complex64` and `complex128`, and `float8_e5m2`.
+#' NumPy has no `bfloat16` and no other small types. It writes only the size of their elements, so you must pass their
+#' type in `dtype`. Pickled Python objects, text, dates and structured arrays cannot be loaded.
 #'
 #' @param path A string, the path of a file.
 #' @param device A device: anything that [as_pjrt_device()] takes.

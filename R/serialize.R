@@ -196,7 +196,8 @@ sent_content <- function(x) {
       ))
     },
     pjrt_error = function(e) {
-      if (inherits(e, "pjrt_error_forked")) {
+      # without a value, nothing is lost
+      if (!inherits(e, c("pjrt_error_deleted_buffer", "pjrt_error_client_closed", "pjrt_error_invalid_pointer"))) {
         # the loss would show only where the file is read; a warning that is an error must not end the saving
         try(warn("A `", class(x)[[1L]], "` is saved without its content: ", conditionMessage(e)), silent = TRUE)
       }

@@ -81,8 +81,20 @@ class Buffer:
 
         array = numpy.from_dlpack(self)
         if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ValueError("A buffer of %s cannot be an array of %s without a copy." % (self.dtype, dtype))
             return array.astype(dtype)
         return array.copy() if copy else array
+
+    # It cannot be changed, and only one object may release its address.
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        raise TypeError("A buffer of R cannot be pickled: make an array of it first, as with numpy.from_dlpack().")
 
     def __repr__(self):
         return "<pjrt buffer %s[%s]>" % (self.dtype, "x".join(map(str, self.shape)))
@@ -108,6 +120,9 @@ def take(array, stream=None):
     with a stream."""
     capsule = array
     if type(array).__name__ != "PyCapsule":
+        if getattr(array, "is_neg", bool)():
+            # PyTorch lends its memory as if it were not.
+            raise BufferError("The tensor has the negative bit: use x.resolve_neg().")
         kind, device = array.__dlpack_device__()
         if int(kind) not in _HOST and not stream:
             return "device %d %d" % (kind, device)

@@ -24,7 +24,7 @@ rows <- list(
   dtype.PJRTBuffer = row(x = "known_buffer"),
   elt_type = row(x = "known_buffer"),
   format_buffer = row(buffer = "buffer"),
-  format.PJRTDLPack = row(x = of("none", as_dlpack(x))),
+  format.PJRTDLPack = row(x = of("none", as_dlpack(x), of_files("PJRTDLPack")[[1L]])),
   is_deleted = row(x = of("known_buffer", x, of_files("PJRTBuffer"))),
   is_ready = row(x = of(
     "buffer", x, "an array promise", "a compiling promise", "one from a file as PJRTExecutablePromise", "list()",
@@ -77,7 +77,7 @@ rows <- list(
   pjrt_scalar.raw = row(
     data = of("number", as.raw(1), "!integer64", "a data frame"), dtype = of("dtype", "ui8", "!NULL"), device = "device"
   ),
-  print.PJRTDLPack = row(x = of("none", as_dlpack(x))),
+  print.PJRTDLPack = row(x = of("none", as_dlpack(x), of_files("PJRTDLPack")[[1L]])),
   r_to_py.PJRTBuffer = row(x = "buffer", convert = "any"),
   r_to_py.PJRTDLPack = row(x = of("none", as_dlpack(x)), convert = "any"),
   shape = row(x = "known_buffer"),

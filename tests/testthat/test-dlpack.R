@@ -78,6 +78,8 @@ test_that("copies are made if asked for", {
   expect_identical(as_array(pjrt_from_dlpack(copy)), as_array(x))
   expect_identical(as_array(pjrt_from_dlpack(old, copy = TRUE, device = "cpu:1")), as_array(x))
   expect_output(print(old), "<PJRTDLPack: used>", fixed = TRUE)
+  restored <- unserialize(serialize(as_dlpack(x), NULL))
+  expect_output(print(restored), "<PJRTDLPack of another session>", fixed = TRUE)
 })
 
 test_that("memory stays bounded without calls of gc()", {

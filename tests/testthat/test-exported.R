@@ -166,7 +166,8 @@ test_that("other files are refused with what to write instead", {
   expect_refused(pjrt_load_exported(pickle), "invalid_input", "jax.export.export(jax.jit(f))(*args).serialize()")
   expect_refused(pjrt_load_exported(pickle), "invalid_input", "a Python pickle")
   expect_refused(pjrt_load_exported(fixture("square.artifact")), "invalid_input", "pjrt_program()")
-  for (bad in list(raw(), charToRaw("module {}"), as.raw(rep(255, 100)))) {
+  expect_refused(pjrt_load_exported(charToRaw("module {}")), "invalid_input", "pjrt_program()")
+  for (bad in list(raw(), as.raw(rep(255, 100)))) {
     expect_refused(pjrt_load_exported(bad), "invalid_input", "The exported program is damaged")
   }
   for (bad in list(1, NA_character_, NULL, list(), "")) {
@@ -194,6 +195,9 @@ test_that("damaged files raise an error or load", {
   expect_true(any(zeros == "loads"))
   expect_match(zeros, "a text has a NUL character", fixed = TRUE, all = FALSE)
   expect_refused(pjrt_load_exported(content[seq_len(400)]), "invalid_input", "damaged")
+  text <- charToRaw(unary_program("f32"))
+  error <- expect_refused(pjrt_load_exported(text), "invalid_input", "is the text of a program")
+  expect_match(conditionMessage(error), "pjrt_program()", fixed = TRUE)
 })
 
 test_that("bytes and files are the same, and pjrt_program() takes the program", {

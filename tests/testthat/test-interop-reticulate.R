@@ -25,6 +25,32 @@ test_that("NumPy and pjrt use each other's arrays in place", {
     stopifnot(
       number(np$asarray(lent, dtype = "float64")$sum()) == 1e5, identical(py_str(lent), "<pjrt buffer f32[100000]>")
     )
+    refused <- tryCatch(np$asarray(lent, dtype = "float64", copy = FALSE), error = conditionMessage)
+    # older NumPy does not pass `copy` on
+    stopifnot(numeric_version(py_to_r(np$version$version)) < "2.0" || grepl("without a copy", refused))
+    # a copy is the same object, and its address does not go to other processes
+    copies <- py_run_string("
+import copy, dataclasses, gc, pickle
+
+@dataclasses.dataclass
+class Holder:
+    held: object
+
+def copies(buffer):
+    made = [copy.copy(buffer), copy.deepcopy(buffer), dataclasses.asdict(Holder(buffer))['held']]
+    return made if all(one is buffer for one in made) else None
+
+def pickled(buffer):
+    try:
+        return pickle.dumps(buffer)
+    except TypeError as error:
+        return str(error)
+", convert = FALSE)
+    made <- copies$copies(pjrt_buffer(c(1, 2)))
+    copies$gc$collect()
+    invisible(gc())
+    stopifnot(number(np$from_dlpack(made[2L])$sum()) == 3)
+    stopifnot(grepl("cannot be pickled", py_to_r(copies$pickled(lent))))
     # in: types, shapes and orders
     for (type in c("bool", "int8", "uint16", "int64", "float16", "float64", "complex64")) {
       a <- np$arange(24L)$astype(type)$reshape(2L, 3L, 4L)
@@ -141,6 +167,12 @@ test_that("NumPy, JAX and PyTorch share a buffer in one process", {
       identical(as_array(pjrt_buffer(torch$arange(6L)$reshape(2L, 3L)$t()$float())), matrix(as.numeric(0:5), 3))
     )
     grad <- tryCatch(pjrt_buffer(torch$ones(3L, requires_grad = TRUE)), pjrt_error_invalid_input = conditionMessage)
+    negative <- py_run_string("import torch; x = torch.tensor([1+2j, 3-1j]).conj().imag", convert = FALSE)$x
+    refused <- tryCatch(pjrt_buffer(negative), pjrt_error_invalid_input = conditionMessage)
+    stopifnot(
+      grepl("use x.resolve_neg()", refused, fixed = TRUE),
+      identical(as_array(pjrt_buffer(negative$resolve_neg())), array(c(-2, 1)))
+    )
     stopifnot(grepl("require gradient", grad, fixed = TRUE))
     capsule <- r_to_py(as_dlpack(ones(), versioned = FALSE))
     stopifnot(number(torch$utils$dlpack$from_dlpack(capsule)$sum()) == 1e5)

@@ -120,3 +120,12 @@ test_that("-1 stands for the rest of the file, as NA does", {
   expect_identical(shape(pjrt_map_file(path, "f64", bit64::as.integer64(c(4, 3)))), c(4L, 3L))
   expect_refused(pjrt_map_file(path, "f64", c(-1, NA)), "invalid_type", "with at most one NA")
 })
+
+test_that("the header of a .npy file is not taken for numbers", {
+  path <- file_of(npy_bytes("|V2", 3L, as.raw(1:6)))
+  error <- expect_refused(pjrt_map_file(path), "unsupported_dtype", "does not contain the type of its elements")
+  expect_match(conditionMessage(error), "pjrt_load_npy() in `dtype`", fixed = TRUE)
+  expect_refused(pjrt_map_file(path, "bf16", 3), "invalid_input", "is a .npy file, which begins with a header")
+  expect_identical(as_raw(pjrt_load_npy(path, dtype = "bf16"), row_major = TRUE), as.raw(1:6))
+  expect_identical(as_raw(pjrt_map_file(path, "bf16", 3, offset = file.size(path) - 6), row_major = TRUE), as.raw(1:6))
+})

@@ -207,6 +207,10 @@ test_that("other files and damaged ones are refused", {
   }
   writeBin(c(sound, as.raw(1)), path)
   expect_refused(pjrt_load_npy(path), "npy_invalid", "it has 1 byte after its array")
+  # ml_dtypes names only this type of its own
+  writeBin(npy_bytes("<f1", 3L, as.raw(c(0x3c, 0x40, 0xbc))), path)
+  expect_identical(as_array(pjrt_load_npy(path)), array(c(1, 2, -1)))
+  expect_identical(format(elt_type(pjrt_load_npy(path))), "f8e5m2")
   writeBin(charToRaw("PK\003\004 and no archive"), path)
   expect_refused(pjrt_load_npy(path), "npy_invalid", "its directory is damaged")
   expect_refused(pjrt_load_npy(system.file("models", "iris.safetensors", package = "pjrt")), "npy_invalid")

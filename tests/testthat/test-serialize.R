@@ -405,9 +405,17 @@ test_that("R can write every object, and its reader says what became of it", {
   lost(pjrt_buffer(c(1, 2, 3)), "options(pjrt.serialize = 8) was set.")
   for (bad in list("a", NA, -1, c(1, 2), list())) {
     withr::local_options(pjrt.serialize = bad)
-    lost(x, "must be TRUE, FALSE, or a number of bytes")
+    expect_warning(serialize(x, NULL), "saved without its content: .*must be TRUE, FALSE, or a number of bytes")
+    suppressWarnings(lost(x, "must be TRUE, FALSE, or a number of bytes"))
   }
   withr::local_options(pjrt.serialize = NULL)
+  # an error that nobody expects: the file of a mapped buffer has changed
+  path <- withr::local_tempfile()
+  writeBin(runif(1e4), path)
+  mapped <- pjrt_map_file(path, "f64", NA)
+  file.create(path)
+  expect_warning(got <- sent(mapped), "A `PJRTBuffer` is saved without its content: .*has changed|was changed")
+  expect_refused(as_array(got), "invalid_pointer", "without its content")
   # the old format has no place for it
   expect_refused(as_array(sent(x, version = 2)), "invalid_pointer", "was saved without its content")
 })

@@ -140,6 +140,8 @@ fn element(descr: &str) -> Parsed<(Element, Option<usize>)> {
         }
         ("V", _) => return Err(lacking("elements of unknown meaning")),
         ("U" | "S" | "a", _) => return Err(lacking("text")),
+        // The name that ml_dtypes gives it.
+        ("f", 1) => DType::F8E5M2,
         // The names of PJRT have bits instead of bytes.
         ("i" | "u" | "f" | "c", _) => {
             DType::parse(&format!("{kind}{}", width.saturating_mul(8))).map_err(|_| lacking("numbers"))?
@@ -226,9 +228,9 @@ impl Text<'_> {
         let quote = self.next().filter(|quote| matches!(quote, b'\'' | b'"')).ok_or_else(wrong)?;
         let end = self.rest[1..].iter().position(|&byte| byte == quote || byte == b'\\').ok_or_else(wrong)?;
         let (string, rest) = self.rest[1..].split_at(end);
-        let string = std::str::from_utf8(string).map_err(|_| wrong())?;
         self.rest = rest.strip_prefix(&[quote]).ok_or_else(wrong)?;
-        Ok(string.into())
+        // Only names of fields, whose arrays are refused, can be other text.
+        Ok(String::from_utf8_lossy(string).into_owned())
     }
 
     /// An integer. Python 2 wrote an `L` after large ones.

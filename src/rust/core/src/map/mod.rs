@@ -7,6 +7,7 @@ use pjrt_base::mmap::{self, MappedFile};
 use pjrt_base::reason::Reason;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
+use pjrt_data::npy::MAGIC;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,13 +37,23 @@ impl Mapping {
     /// Opens the file, and checks that it has the part.
     ///
     /// # Errors
-    /// `ShapeMismatch` if the file ends before the array does; `InvalidInput` for dimensions that no array has;
+    /// `ShapeMismatch` if the file ends before the array does; `InvalidInput` for dimensions that no array has, and for
+    /// the header of a `.npy` file;
     /// `NpyInvalid` without a type if it is not a `.npy` file, or if its numbers are big-endian and a part is wanted;
     /// `Io`, `FileChanged`.
     pub fn open(path: &Path, part: &Part) -> Result<Mapping> {
         let Some(dtype) = part.dtype else { return Mapping::of_numpy(path, part) };
         let Some(dims) = &part.dims else { bail!(InvalidInput, "The shape of the array is missing.") };
-        Mapping::of_part(&MappedFile::open(path)?, 0, dtype, dims, part, part.is_column_major)
+        let file = MappedFile::open(path)?;
+        let mut start = [0; MAGIC.len()];
+        if part.offset == 0 && file.len() >= start.len() as u64 {
+            file.read(0, &mut start)?;
+            if start == MAGIC {
+                let message = format!("'{}' is a .npy file, which begins with a header.", path.display());
+                return Err(Error::new(Kind::InvalidInput, message).hint(Reason::MapRefused));
+            }
+        }
+        Mapping::of_part(&file, 0, dtype, dims, part, part.is_column_major)
     }
 
     fn of_numpy(path: &Path, part: &Part) -> Result<Mapping> {

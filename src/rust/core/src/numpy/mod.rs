@@ -139,7 +139,10 @@ impl ArrayFile {
             return Err(self.invalid(&member, &what));
         }
         if found > needed {
-            let what = format!("it has {} after its array", counted((found - needed) as usize, "byte"));
+            let what = format!(
+                "it has {} after its array, and only one array is read",
+                counted((found - needed) as usize, "byte")
+            );
             return Err(self.invalid(&member, &what));
         }
         Ok(NpyArray {

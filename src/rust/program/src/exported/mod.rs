@@ -143,6 +143,10 @@ impl Exported {
     /// checked.
     pub fn read(content: &[u8], order: usize) -> Result<Exported> {
         ensure!(!content.starts_with(MAGIC), not_exported("it is MLIR bytecode").hint(Reason::ProgramNotExported));
+        let is_text = [&b"module"[..], b"func.func", b"HloModule", b"//", b"#"]
+            .iter()
+            .any(|start| content.trim_ascii_start().starts_with(start));
+        ensure!(!is_text, not_exported("it is the text of a program").hint(Reason::ProgramNotExported));
         // Pickles of the protocols 2 to 5 begin with their number.
         if matches!(content, [0x80, 2..=5, ..]) && module_of(content, 0).is_none() {
             return Err(not_exported("it is a Python pickle, which only Python can read").hint(EXPORT));
