@@ -226,7 +226,7 @@ make_function <- function(text, source) {
   call <- bquote(.Call(ffi_function_call, .callable, .(as.call(c(quote(list), lapply(formals, as.name))))))
   if (is_step) {
     source$as <- "buffer"
-  } else if (source$as == "array" && facts$devices == 1) {
+  } else if (source$as == "array" && facts$devices == 1 && facts$has_outputs) {
     call <- bquote(as_array(.(call)))
   }
   f <- eval(call("function", as.pairlist(c(defaults, alist(... = ))), bquote(
@@ -276,7 +276,10 @@ refuse_call <- function() {
   } else {
     sprintf("%s: got %d too many.", takes, length(extra))
   }
-  pjrt_abort(problem, "argument_count")
+  # JAX does not write the names of arguments that a program does not use
+  is_made_up <- length(unknown) > 0L && any(grepl("^x[0-9]+$", all))
+  hint <- "Names like `x2` are those of arguments whose names are not in the file: pass these by position."
+  pjrt_abort(problem, "argument_count", hints = if (is_made_up) hint)
 }
 
 # The native side calls this for other arguments than plain arrays: returns a plain array, or advice as a string.

@@ -29,7 +29,7 @@
 #' * `pjrt_error_npy_invalid`: without `dtype`, the file is not a `.npy` file, or damaged.
 #' * `pjrt_error_io`: the file cannot be read.
 #' * `pjrt_error_file_changed`: the file was changed while it was in use.
-#' * `pjrt_error_invalid_input`: an argument is invalid.
+#' * `pjrt_error_invalid_input`: an argument is invalid, or the part begins with the header of a `.npy` file.
 #' @seealso [pjrt_load_npy()] for all NumPy files, [pjrt_load_safetensors()] for models, [pjrt_buffer()] for bytes in a
 #'   raw vector
 #' @examplesIf pjrt::plugins_downloaded("cpu")

@@ -18,13 +18,15 @@
 #' @section Which outputs replace which arguments:
 #' An output replaces the argument with its name, if both have the same dtype and shape. If no name matches, an output
 #' replaces a donated argument if no other output and no other argument have this structure, dtypes and shapes. An
-#' argument changes if there is an output for each of its arrays. If several outputs fit, `pjrt_step()` raises an error:
-#' name the arguments and the outputs in `state`.
+#' argument changes if there is an output for each of its arrays that the program reads. Its arrays that the program
+#' only writes change, too. If several outputs fit, `pjrt_step()` raises an error: name the arguments and the outputs in
+#' `state`.
 #'
 #' @param f A `PJRTFunction` from [pjrt_function()], or an object that [pjrt_function()] accepts.
 #' @param state `NULL`, or a character vector of the arguments that change. To choose the outputs that replace them, use
 #'   a vector whose names are arguments and whose elements are names or positions of outputs:
-#'   `c(params = "new_params")` or `c(params = 1)`. A part of the result has a name such as `"[[2]]$params"`.
+#'   `c(params = "new_params")` or `c(params = 1)`. A part of the result has a name such as `"[[2]]$params"`. If the
+#'   whole result is the new value, name only the argument: `"params"`.
 #' @param outputs A character vector: names for the other outputs in the state, in their order. Default: their names in
 #'   the result, or `output1`, `output2` and so on by position.
 #' @return A function of class `PJRTStep`. `print()` shows the state with the outputs that replace it, the other

@@ -199,6 +199,24 @@ test_that("an argument that is not used does not take the name of another one", 
   expect_identical(names(formals(f)), c("x1_1", "x1", "..."))
   expect_identical(as.vector(f(c(1, 1, 1), x1 = c(5, 6, 7))), c(10, 12, 14))
   expect_identical(as.vector(f(x1 = c(5, 6, 7))), c(10, 12, 14))
+  error <- expect_error(f(unused = 1, x1 = c(5, 6, 7)), "it has no argument `unused`", class = "pjrt_error")
+  expect_identical(grepl("not in the file", conditionMessage(error)), TRUE)
+})
+
+test_that("a result that as a whole is the next state is chosen by the argument alone", {
+  text <- "func.func @main(%params.w: tensor<2xf32>, %params.b: tensor<f32>, %x: tensor<2xf32>)
+      -> (tensor<2xf32> {jax.result_info = \"w\"}, tensor<f32> {jax.result_info = \"b\"}) {
+    %0 = stablehlo.add %params.w, %x : tensor<2xf32>
+    %1 = stablehlo.add %params.b, %params.b : tensor<f32>
+    return %0, %1 : tensor<2xf32>, tensor<f32>
+  }"
+  f <- pjrt_function(compile(text))
+  expect_error(pjrt_step(f), "If the whole result is the next `params`, pass `state = \"params\"`",
+    fixed = TRUE, class = "pjrt_error"
+  )
+  step <- pjrt_step(f, "params")
+  state <- step(step(list(params = list(w = c(1, 2), b = 1)), c(1, 1)), c(1, 1))
+  expect_identical(lapply(as_array(state$params), as.vector), list(w = c(3, 4), b = 4))
 })
 
 test_that("keys that are equal in other spellings stand for different arrays", {
@@ -220,4 +238,38 @@ test_that("results that a program asks for in another kind of memory are where t
   text <- as.character(exported$program)
   expect_match(text, "annotate_device_placement", fixed = TRUE)
   for (result in pjrt_execute(compile(text), pjrt_buffer(c(1, 2, 3)))) expect_identical(shape(result), 3L)
+})
+
+test_that("a step keeps the arrays of its state that the program writes and does not read", {
+  step <- pjrt_step(tree_export("advance"))
+  state <- list(state = list(last = 5, now = list(loss = 7, w = c(1, 1, 1), step = 0L)))
+  for (i in 1:2) state <- step(state, c(1, 2, 3))
+  expect_identical(names(state), "state")
+  now <- as_array(state$state$now)
+  expect_identical(names(now), c("loss", "w", "step"))
+  # the first step makes w 0.9, 0.8, 0.7
+  expect_equal(as.vector(now$loss), sum((c(0.9, 0.8, 0.7) * 1:3 - 1)^2), tolerance = 1e-6)
+  expect_equal(as.vector(now$w), c(0.8, 0.6, 0.4), tolerance = 1e-6)
+  expect_equal(as.vector(as_array(state$state$last)), 2 * as.vector(now$loss), tolerance = 1e-6)
+  # a checkpoint has all of the state
+  path <- withr::local_tempfile(fileext = ".safetensors")
+  pjrt_save_safetensors(state, path)
+  expect_identical(as_array(pjrt_load_safetensors(path, like = state)), as_array(state))
+})
+
+test_that("a function that uses a part of a Python object takes all of it", {
+  score <- pjrt_function(tree_export("score"), as = "array")
+  now <- list(loss = 7, w = c(1, 2, 3), step = 0L)
+  expect_identical(as.vector(score(list(now = now, last = 5), c(1, 1, 1))), c(1, 2, 3))
+  # also once it knows the names, and by position
+  expect_identical(as.vector(score(list(now = now, last = 5), c(2, 2, 2))), c(2, 4, 6))
+  expect_identical(as.vector(score(list(now = unname(now), last = 5), c(1, 1, 1))), c(1, 2, 3))
+  names(now)[[2L]] <- "v"
+  expect_error(score(list(now = now, last = 5), c(1, 1, 1)), "There is no value for `state$now$w`",
+    fixed = TRUE, class = "pjrt_error"
+  )
+})
+
+test_that("a function that returns None returns NULL", {
+  for (as in c("array", "buffer")) expect_null(pjrt_function(tree_export("nothing"), as = as)(c(1, 2, 3)))
 })

@@ -46,7 +46,8 @@ impl Mapping {
         let Some(dims) = &part.dims else { bail!(InvalidInput, "The shape of the array is missing.") };
         let file = MappedFile::open(path)?;
         let mut start = [0; MAGIC.len()];
-        if part.offset == 0 && file.len() >= start.len() as u64 {
+        // Plain bytes may be anything.
+        if part.offset == 0 && dtype != DType::U8 && file.len() >= start.len() as u64 {
             file.read(0, &mut start)?;
             if start == MAGIC {
                 let message = format!("'{}' is a .npy file, which begins with a header.", path.display());

@@ -6,7 +6,7 @@ use crate::names::{exact, normal, SLASH};
 use pjrt_base::error::{Error, Result};
 use pjrt_data::tree::{Builder, Kind, Tree, View};
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// A nested list of inputs or outputs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,6 +104,23 @@ impl Nested {
             (child.name, Nested { tree, rows })
         };
         self.tree.children().enumerate().map(element).collect()
+    }
+
+    /// The rows of both lists for leaves at the same place: under the same names, or, where there are none, at the same
+    /// positions of lists of the same length.
+    pub(super) fn beside(&self, other: &Nested) -> Vec<(usize, usize)> {
+        if (self.tree.root(), other.tree.root()) == (Kind::Leaf, Kind::Leaf) {
+            return self.rows.iter().copied().zip(other.rows.iter().copied()).collect();
+        }
+        let (own, others) = (self.elements(), other.elements());
+        let places: HashMap<String, usize> =
+            others.iter().enumerate().rev().map(|(i, (name, _))| (normal(name), i)).collect();
+        let place = |i: usize, name: &str| match name.is_empty() {
+            true => (own.len() == others.len()).then_some(i),
+            false => places.get(&normal(name)).copied(),
+        };
+        let pairs = own.iter().enumerate().filter_map(|(i, (name, part))| Some((part, &others[place(i, name)?].1)));
+        pairs.flat_map(|(part, other)| part.beside(other)).collect()
     }
 
     /// A list of these elements, with names.

@@ -54,8 +54,13 @@ impl Callable {
         if !arguments.iter().any(|(_, argument)| is_replaced(argument)) {
             let what = "replaces an argument: neither their names nor their structures match.";
             let error = invalid(format!("No output of `{}` {what}", self.name));
+            let whole = self.whole_result()?;
+            let like_all = arguments
+                .iter()
+                .find(|(_, argument)| argument.tree == whole.tree)
+                .map(|(name, _)| format!("If the whole result is the next `{name}`, pass `state = \"{name}\"`."));
             let choice = arguments.first().map(|(first, _)| choose_outputs(&[first]));
-            return Err(choice.into_iter().fold(error, Error::hint));
+            return Err(like_all.or(choice).into_iter().fold(error, Error::hint));
         }
         let changes = |(name, argument): &(&str, Nested)| match wanted.is_empty() {
             true => is_replaced(argument),
@@ -118,6 +123,15 @@ impl Callable {
         if self.result.is_some() {
             for (row, path) in inputs.iter().enumerate().filter(|(row, _)| self.inputs[*row].kept) {
                 replace(row, at.get(path.as_str()).copied());
+            }
+            // The program also writes arrays of the state that it does not read.
+            let arguments = self.inputs_of_arguments().into_iter();
+            let read = arguments.filter(|rows| rows.iter().any(|&row| self.inputs[row].kept));
+            let read: HashSet<usize> = read.flatten().copied().collect();
+            for (row, output) in self.arguments.beside(&self.whole_result()?) {
+                if read.contains(&row) && !self.inputs[row].kept {
+                    replace(row, Some(output));
+                }
             }
         }
         self.match_structures(wanted, &mut sources, &used)?;

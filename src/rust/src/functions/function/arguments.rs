@@ -305,6 +305,12 @@ impl First<'_> {
         Ok((name.clone(), name))
     }
 
+    /// Whether a path may be that of a class's element which the program does not use: exports do not have its name.
+    fn is_nameless(&self, path: &str) -> bool {
+        let parent = path.rsplit_once(SLASH).map_or("", |(parent, _)| parent);
+        self.arguments.classes.get(parent).is_some_and(|names| names.iter().any(String::is_empty))
+    }
+
     fn is_formal(&self, name: &str) -> bool {
         self.arguments.formals.iter().any(|formal| formal == name)
     }
@@ -342,6 +348,7 @@ impl First<'_> {
                 let message = format!("{} must be NULL or an empty list", self.arguments.quoted(path));
                 return Err(refusal(format!("{message}: the program takes no arrays there."), ""));
             }
+            None if self.is_nameless(path) => self.nodes.push(Node::Unused),
             None => {
                 let parent = path.rsplit_once(SLASH).map_or("", |(parent, _)| parent);
                 return Err(refusal(

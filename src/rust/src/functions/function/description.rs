@@ -138,6 +138,7 @@ pub fn function_facts(function: &str) -> Result<List> {
         weights = weights,
         state = state,
         is_symbolic = !callable.symbolic().is_empty(),
+        has_outputs = !callable.outputs.is_empty(),
         devices = f64::from(callable.devices)
     ))
 }
