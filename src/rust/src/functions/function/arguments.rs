@@ -305,12 +305,6 @@ impl First<'_> {
         Ok((name.clone(), name))
     }
 
-    /// Whether a path may be that of a class's element which the program does not use: exports do not have its name.
-    fn is_nameless(&self, path: &str) -> bool {
-        let parent = path.rsplit_once(SLASH).map_or("", |(parent, _)| parent);
-        self.arguments.classes.get(parent).is_some_and(|names| names.iter().any(String::is_empty))
-    }
-
     fn is_formal(&self, name: &str) -> bool {
         self.arguments.formals.iter().any(|formal| formal == name)
     }
@@ -348,9 +342,14 @@ impl First<'_> {
                 let message = format!("{} must be NULL or an empty list", self.arguments.quoted(path));
                 return Err(refusal(format!("{message}: the program takes no arrays there."), ""));
             }
-            None if self.is_nameless(path) => self.nodes.push(Node::Unused),
             None => {
                 let parent = path.rsplit_once(SLASH).map_or("", |(parent, _)| parent);
+                let names = self.arguments.classes.get(parent);
+                if names.is_some_and(|names| names.iter().any(String::is_empty)) {
+                    // Exports do not have the names of a class's elements that the program does not use.
+                    self.nodes.push(Node::Unused);
+                    return Ok(false);
+                }
                 return Err(refusal(
                     format!("The program has no argument {}.", self.arguments.quoted(path)),
                     &format!("The names there are {}.", self.arguments.known_below(parent)),
