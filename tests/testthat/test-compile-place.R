@@ -150,6 +150,16 @@ test_that("several programs compile at the same time, and one process stays", {
   expect_true(comes_true(function() length(helpers()) == 1L))
 })
 
+test_that("a process that ends before it reads a program is replaced", {
+  skip_without_proc()
+  compile(unary_program("f32"))
+  tools::pskill(helpers(), tools::SIGSTOP)
+  promise <- pjrt_compile_async(pjrt_program(unary_program("3xf32")))
+  expect_false(comes_true(function() is_ready(promise), 0.3))
+  tools::pskill(helpers(), tools::SIGKILL)
+  expect_s3_class(value(promise), "PJRTLoadedExecutable")
+})
+
 test_that("the process ends with the session, even if it is killed while the compiler works", {
   skip_without_proc()
   child <- start_child(quote({

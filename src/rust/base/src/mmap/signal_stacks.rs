@@ -23,6 +23,10 @@ mod linux {
     use std::mem::{offset_of, zeroed};
     use std::ptr::{null_mut, NonNull};
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
+
+    /// For threads to take their stacks: they only have to wake up, but the system may have others to run.
+    const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
     /// Room for the registers, at most 11 kB on known processors, and the handler. Untouched pages take no memory.
     const SIZE: usize = 64 << 10;
@@ -47,8 +51,8 @@ mod linux {
 
     impl SignalStacks {
         /// Runs `work`, and gives a stack to each thread that the process has afterwards and did not have before. Those get
-        /// it when they wake up, and no signals of the process. Without memory, or where the system forbids it, they stay as they
-        /// are; also with another library's handler, to which the message would be an invalid access.
+        /// it now, and no signals of the process. Without memory, or where the system forbids it, they stay as they are; also
+        /// with another library's handler, to which the message would be an invalid access.
         pub fn of_threads_made_by<T>(work: impl FnOnce() -> T) -> (T, SignalStacks) {
             let before = threads();
             // threads inherit what is blocked
@@ -56,12 +60,13 @@ mod linux {
             let result = work();
             // SAFETY: a mask that the thread has had.
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &previous, null_mut()) };
-            let mut stacks = Vec::new();
-            let made = if sigbus::install() { threads() } else { Vec::new() };
-            for thread in made.into_iter().filter(|thread| !before.contains(thread)) {
-                let Some(stack) = Stack::new() else { break };
-                stack.send_to(thread);
-                stacks.push(stack);
+            let mut made = if sigbus::install() { threads() } else { Vec::new() };
+            made.retain(|thread| !before.contains(thread));
+            let stacks: Vec<_> = made.iter().map_while(|&thread| Stack::new_for(thread)).collect();
+            // Another library may set its handler next.
+            let deadline = Instant::now() + LONGEST_WAIT;
+            while made.iter().any(|&thread| has_pending(thread)) && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(1));
             }
             (result, SignalStacks(stacks))
         }
@@ -69,11 +74,8 @@ mod linux {
         /// Gives this thread a stack, if it has none, and no more signals of the process.
         pub fn of_this_thread() -> SignalStacks {
             block_signals();
-            let stack = if sigbus::install() { Stack::new() } else { None };
-            if let Some(stack) = stack {
-                // SAFETY: has no conditions.
-                stack.send_to(unsafe { libc::gettid() });
-            }
+            // SAFETY: has no conditions.
+            let stack = if sigbus::install() { Stack::new_for(unsafe { libc::gettid() }) } else { None };
             SignalStacks(stack.into_iter().collect())
         }
     }
@@ -85,6 +87,13 @@ mod linux {
     }
 
     impl Stack {
+        /// A stack, which the thread takes when it next runs.
+        fn new_for(thread: c_int) -> Option<&'static Stack> {
+            let stack = Stack::new()?;
+            stack.send_to(thread);
+            Some(stack)
+        }
+
         fn new() -> Option<&'static Stack> {
             if let Some(free) = STACKS.iter().find(|stack| !stack.is_used.swap(true, Ordering::AcqRel)) {
                 return Some(free);
@@ -166,6 +175,16 @@ mod linux {
     fn threads() -> Vec<c_int> {
         let folder = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
         folder.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    }
+
+    /// Whether a thread has a message before it, which it does not block.
+    pub(super) fn has_pending(thread: c_int) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap_or_default();
+        let set = |name| {
+            let digits = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+            u64::from_str_radix(digits.trim(), 16).unwrap_or_default()
+        };
+        set("SigPnd:") & !set("SigBlk:") & (1 << (libc::SIGBUS - 1)) != 0
     }
 
     /// Gives this thread the stack that a signal brings, unless it has one. Returns whether the signal was such a message.
@@ -270,6 +289,52 @@ mod tests {
         assert_eq!(size(), before);
         assert!(!blocks(libc::SIGPROF));
         drop(stacks);
+    }
+
+    #[test]
+    fn a_thread_that_does_not_run_is_awaited() {
+        use std::io::{Read, Write};
+        use std::os::unix::net::UnixStream;
+        use std::sync::atomic::{AtomicBool, Ordering};
+        // A thread handles no signal while it waits for a child to start, which is as long as this takes.
+        extern "C" fn wait_for_a_byte(end: *mut libc::c_void) -> libc::c_int {
+            // SAFETY: the child has a copy of what the thread passes.
+            let end = unsafe { &mut *end.cast::<UnixStream>() };
+            i32::from(end.read_exact(&mut [0]).is_err())
+        }
+        let sleep_with_a_child = |mut end: UnixStream| {
+            let mut stack = vec![0u8; 64 << 10];
+            // SAFETY: the child has a copy of the memory, and ends when the function does.
+            unsafe {
+                let top = stack.as_mut_ptr().add(stack.len() & !15).cast();
+                let flags = libc::CLONE_VFORK | libc::SIGCHLD;
+                let child = libc::clone(wait_for_a_byte, top, flags, (&raw mut end).cast());
+                assert_eq!(libc::waitpid(child, std::ptr::null_mut(), 0), child);
+            }
+        };
+        let (end, mut other_end) = UnixStream::pair().unwrap();
+        let is_awake = std::sync::Arc::new(AtomicBool::new(false));
+        let (threads, _stacks) = SignalStacks::of_threads_made_by(|| {
+            let (ready, is_ready) = channel();
+            let sleeper = bare_thread(move || {
+                // SAFETY: has no conditions.
+                ready.send(unsafe { libc::gettid() }).unwrap();
+                sleep_with_a_child(end);
+            });
+            let sleeping = is_ready.recv().unwrap();
+            let stat = format!("/proc/self/task/{sleeping}/stat");
+            while !std::fs::read_to_string(&stat).unwrap().contains(") D ") {}
+            let wakes = is_awake.clone();
+            let waker = std::thread::spawn(move || {
+                while !linux::has_pending(sleeping) {}
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                wakes.store(true, Ordering::Release);
+                other_end.write_all(b"x").unwrap();
+            });
+            [sleeper, waker]
+        });
+        assert!(is_awake.load(Ordering::Acquire));
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     }
 
     #[test]

@@ -12,6 +12,8 @@ use pjrt_base::reason::Reason;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_ffi::api::PluginValue;
 use std::ffi::OsString;
+#[cfg(unix)]
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -81,7 +83,13 @@ impl Pool {
         if let Ok(folder) = std::env::current_dir() {
             request = request.in_folder(&folder);
         }
-        let Some(mut helper) = self.take()? else { return Ok(None) };
+        let (mut helper, was_idle) = match self.take_idle() {
+            Some(helper) => (helper, true),
+            None => match self.start()? {
+                Some(helper) => (helper, false),
+                None => return Ok(None),
+            },
+        };
         ensure!(cancel.enter(helper.id()), cancelled());
         let answer = helper.ask(&request);
         cancel.leave();
@@ -97,6 +105,10 @@ impl Pool {
                 }
                 answer.failure.map_or(Ok(answer.payload), |failure| Err(failure.into()))
             }
+            // It has ended before it read the request.
+            Err(error) if was_idle && matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+                self.compile(request, cancel)
+            }
             Err(_) => {
                 if self.is_verbose() {
                     // The lines are read again below.
@@ -107,20 +119,19 @@ impl Pool {
         }
     }
 
-    /// An idle helper, or a new one; `None` if the system starts none.
-    fn take(&self) -> Result<Option<Helper>> {
+    fn take_idle(&self) -> Option<Helper> {
         let idle = self.idle.lock().unpoisoned().take();
-        if let Some(mut helper) = idle {
-            if helper.is_alive() {
-                return Ok(Some(helper));
-            }
-        }
+        idle.and_then(|mut helper| helper.is_alive().then_some(helper))
+    }
+
+    /// A new helper; `None` if the system starts none.
+    fn start(&self) -> Result<Option<Helper>> {
         let Some(program) = helper() else { return Ok(None) };
         let mut environment = (*self.environment).clone();
         environment.retain(|(name, _)| name != THREADS);
         environment.extend(self.threads.iter().map(|threads| (THREADS.into(), threads.clone())));
         Helper::start(&program, &environment, &self.setup).map(Some).map_err(|error| {
-            let is_limit = error.kind() == std::io::ErrorKind::WouldBlock;
+            let is_limit = error.kind() == ErrorKind::WouldBlock;
             let kind = if is_limit { Kind::Pjrt(RESOURCE_EXHAUSTED) } else { Kind::Io };
             let message = format!("Cannot start the compiler '{}': {error}.", program.display());
             Error::new(kind, message).hint(Reason::CompileInside)
