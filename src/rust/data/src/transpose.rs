@@ -127,6 +127,9 @@ impl Plan {
         line: Line,
     ) -> Result<()> {
         let len = self.len();
+        if len == 0 {
+            return Ok(());
+        }
         // Portable code has no stores past the caches.
         let stream = registers() != Registers::Portable && len.saturating_mul(dst_width) >= CACHE;
         let ends = Ends { src, src_width, dst, dst_width, stream };
@@ -397,6 +400,10 @@ mod tests {
             &[700_001],
             &[2000, 10],
             &[10, 2000],
+            // nothing to move, however long its other dimensions are
+            &[1 << 52, 0],
+            &[0, 1 << 52],
+            &[1 << 40, 3, 0],
         ];
         for dims in shapes {
             let n: i64 = dims.iter().product();
