@@ -62,7 +62,7 @@ pub fn solve<'a>(inputs: &[Input<'_>], given: &[Given<'_>], needed: impl Iterato
             let &[size] = one.dims else {
                 bail!(InvalidInput, "The dimension `{variable}` must be one number, not {}.", one.dims.len());
             };
-            assign(&mut values, variable, size, || format!("`{variable}` is {size}"))?;
+            assign(&mut values, variable, size, String::new)?;
         } else {
             unknown.push(format!("`{}`", one.name));
         }
@@ -134,7 +134,7 @@ fn equate<'a>(input: &Input<'a>, dims: &[i64], equations: &mut Vec<Equation<'a>>
 
 fn assign(values: &mut Values, variable: &str, size: i64, source: impl Fn() -> String) -> Result<()> {
     if size < 1 {
-        return Err(mismatch(format!("{}, so that `{variable}` would be {size}: it must be at least 1.", source())));
+        return Err(mismatch(format!("The dimension `{variable}` must be at least 1, not {size}{}.", source())));
     }
     match values.insert(variable.to_owned(), size) {
         Some(before) if before != size => {
@@ -154,7 +154,7 @@ fn propagate(equations: &[Equation<'_>], values: &mut Values) -> Result<()> {
             let Equation { input, dimension, text, size, .. } = equation;
             let rest = size.checked_sub(linear.constant).filter(|rest| rest.checked_rem(factor) == Some(0));
             let Some(rest) = rest else { return Err(contradiction(equation, values, None)) };
-            let source = || format!("Dimension {dimension} of `{input}` is `{text}` = {size}");
+            let source = || format!(", since dimension {dimension} of `{input}` is `{text}` = {size}");
             assign(values, &variable, rest / factor, source)?;
         }
         if values.len() == before {

@@ -50,11 +50,11 @@ fn contradictions_are_told() {
         (&["b;b"], &[("x", &[3, 5])], "Dimension 2 of `x` is `b`, which is 3 with b = 3, not 5."),
         (&["b"], &[("b", &[3]), ("b", &[4])], "The dimension `b` has two sizes: 3 and 4."),
         (&["b - 3"], &[("b", &[3]), ("x", &[1])], "Dimension 1 of `x` is `b - 3`, which is 0 with b = 3, not 1."),
-        (&["b"], &[("b", &[0])], "`b` is 0, so that `b` would be 0: it must be at least 1."),
+        (&["b"], &[("b", &[0])], "The dimension `b` must be at least 1, not 0."),
         (
             &["b + 4"],
             &[("x", &[2])],
-            "Dimension 1 of `x` is `b + 4` = 2, so that `b` would be -2: it must be at least 1.",
+            "The dimension `b` must be at least 1, not -2, since dimension 1 of `x` is `b + 4` = 2.",
         ),
     ] {
         assert_eq!(message(texts, given), (true, expected.to_owned()));
