@@ -57,7 +57,7 @@ impl Callable {
             let whole = self.whole_result()?;
             let like_all = arguments
                 .iter()
-                .find(|(_, argument)| argument.tree == whole.tree)
+                .find(|(_, argument)| self.is_alike(argument, &whole))
                 .map(|(name, _)| format!("If the whole result is the next `{name}`, pass `state = \"{name}\"`."));
             let choice = arguments.first().map(|(first, _)| choose_outputs(&[first]));
             return Err(like_all.or(choice).into_iter().fold(error, Error::hint));
@@ -203,16 +203,11 @@ impl Callable {
             is_wanted && kept.peek().is_some() && kept.all(|&row| sources[row].is_none())
         };
         let open: Vec<(&str, Nested)> = self.arguments.elements().into_iter().filter(is_open).collect();
-        let kinds =
-            |argument: &Nested| argument.rows.iter().map(|&row| self.inputs[row].kind.as_str()).collect::<Vec<_>>();
-        let is_alike = |argument: &Nested, output: &Nested| {
-            let types = output.rows.iter().map(|&row| self.outputs[row].as_str());
-            argument.tree == output.tree && types.eq(kinds(argument))
-        };
         for (_, argument) in &open {
-            let fits: Vec<_> = outputs.iter().filter(|(_, output)| is_alike(argument, output)).collect();
-            let is_rival =
-                |other: &&(&str, Nested)| other.1.tree == argument.tree && kinds(&other.1) == kinds(argument);
+            let fits: Vec<_> = outputs.iter().filter(|(_, output)| self.is_alike(argument, output)).collect();
+            let is_rival = |(_, other): &&(&str, Nested)| {
+                other.tree == argument.tree && self.input_types(other).eq(self.input_types(argument))
+            };
             let rivals: Vec<&str> = open.iter().filter(is_rival).map(|(name, _)| *name).collect();
             match fits.as_slice() {
                 [] => {}
@@ -229,6 +224,16 @@ impl Callable {
             }
         }
         Ok(())
+    }
+
+    fn input_types<'a>(&'a self, argument: &'a Nested) -> impl Iterator<Item = &'a str> {
+        argument.rows.iter().map(|&row| self.inputs[row].kind.as_str())
+    }
+
+    /// Whether a part of the result could be the next value of an argument.
+    fn is_alike(&self, argument: &Nested, output: &Nested) -> bool {
+        let types = output.rows.iter().map(|&row| self.outputs[row].as_str());
+        argument.tree == output.tree && types.eq(self.input_types(argument))
     }
 
     /// The elements of the result that have arrays which are not used, with names.
