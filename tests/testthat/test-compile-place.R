@@ -153,10 +153,13 @@ test_that("several programs compile at the same time, and one process stays", {
 test_that("a process that ends before it reads a program is replaced", {
   skip_without_proc()
   compile(unary_program("f32"))
-  tools::pskill(helpers(), tools::SIGSTOP)
+  idle <- helpers()
+  tools::pskill(idle, tools::SIGSTOP)
+  # one that is not stopped yet may still read
+  expect_true(comes_true(function() grepl(") T ", readLines(sprintf("/proc/%d/stat", idle)), fixed = TRUE)))
   promise <- pjrt_compile_async(pjrt_program(unary_program("3xf32")))
   expect_false(comes_true(function() is_ready(promise), 0.3))
-  tools::pskill(helpers(), tools::SIGKILL)
+  tools::pskill(idle, tools::SIGKILL)
   expect_s3_class(value(promise), "PJRTLoadedExecutable")
 })
 
