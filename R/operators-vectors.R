@@ -2,9 +2,9 @@
 #'
 #' Base R's functions of vectors take buffers. `which.max()`, `which.min()`, `pmax()`, `pmin()`, `rep()`, `var()`,
 #' `cov()` and `cor()` compute on the device and return buffers, as [operators] do. `order()`, `unique()`,
-#' `duplicated()`, `table()`, `match()`, `%in%`, `is.element()`, `setdiff()`, `intersect()`, `which()`, `median()`,
-#' `quantile()`, `na.omit()`, `sd()`, `diff()`, `cut()` and `determinant()` read the buffers, and return what R returns
-#' for their elements.
+#' `duplicated()`, `anyDuplicated()`, `table()`, `match()`, `%in%`, `is.element()`, `setdiff()`, `intersect()`,
+#' `which()`, `median()`, `quantile()`, `na.omit()`, `sd()`, `diff()`, `cut()` and `determinant()` read the buffers, and
+#' return what R returns for their elements or, as `unique()` of a matrix, rows.
 #'
 #' `which.max()`, `which.min()`, `which()`, `pmax()`, `pmin()`, `var()`, `cov()`, `cor()`, `match()`, `%in%`,
 #' `is.element()`, `setdiff()` and `intersect()` have no methods: they take buffers where this package is attached, as
@@ -46,13 +46,34 @@ rep.PJRTBuffer <- function(x, ...) {
 #' @rdname vectors
 #' @export
 unique.PJRTBuffer <- function(x, incomparables = FALSE, ...) {
-  unique(bare_values(x), incomparables, ...)
+  rank <- length(shape(x))
+  if (rank < 2L) {
+    return(unique(bare_values(x), incomparables, ...))
+  }
+  kept <- rep(list(TRUE), rank)
+  kept[[list(...)$MARGIN %||% 1L]] <- which(!duplicated(x, incomparables, ...))
+  do.call(`[`, c(list(x), kept, drop = FALSE))
 }
 
 #' @rdname vectors
 #' @export
 duplicated.PJRTBuffer <- function(x, incomparables = FALSE, ...) {
-  duplicated(bare_values(x), incomparables, ...)
+  duplicated(distinct_values(x), incomparables, ...)
+}
+
+#' @rdname vectors
+#' @export
+anyDuplicated.PJRTBuffer <- function(x, incomparables = FALSE, ...) {
+  anyDuplicated(distinct_values(x), incomparables, ...)
+}
+
+# Values that are equal where the buffer's are, with its dimensions if R would compare rows.
+distinct_values <- function(x) {
+  values <- exact_values(x)
+  if (inherits(values, "integer64")) {
+    values <- exact_text(x)
+  }
+  if (length(shape(x)) < 2L) values else array(values, shape(x))
 }
 
 #' @rdname vectors

@@ -16,6 +16,7 @@ rows <- list(
   determinant.PJRTBuffer = row(x = of("ignored", square)),
   rep.PJRTBuffer = row(x = "buffer"),
   unique.PJRTBuffer = row(x = "buffer", incomparables = of("ignored", FALSE)),
+  anyDuplicated.PJRTBuffer = row(x = "buffer", incomparables = of("ignored", FALSE)),
   duplicated.PJRTBuffer = row(x = "buffer", incomparables = of("ignored", FALSE)),
   xtfrm.PJRTBuffer = row(x = "buffer"),
   diag = row(x = of("ignored", x), nrow = of("ignored", 2), ncol = of("ignored", 2), names = "any"),

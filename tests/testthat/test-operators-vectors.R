@@ -121,6 +121,25 @@ test_that("other functions of vectors read the buffer", {
   expect_identical(match(2, x), 3L)
 })
 
+test_that("rows of matrices are compared, as in R", {
+  m <- matrix(c(1, 1, 2, 3, 3, 4), 3)
+  a <- array(c(1, 2, 1, 3, 4, 3), c(3, 1, 2))
+  for (dtype in c("f64", "i8", "i64", "ui64")) {
+    x <- pjrt_buffer(m, dtype)
+    y <- pjrt_buffer(a, dtype)
+    read <- function(part) array(as.double(part), dim(part))
+    expect_identical(read(unique(x)), unique(m))
+    expect_identical(read(unique(t(x), MARGIN = 2)), unique(t(m), MARGIN = 2))
+    expect_identical(read(unique(y, fromLast = TRUE)), unique(a, fromLast = TRUE))
+    expect_identical(duplicated(x), duplicated(m))
+    expect_identical(as.vector(duplicated(y)), as.vector(duplicated(a)))
+    expect_identical(c(anyDuplicated(x), anyDuplicated(y), anyDuplicated(t(x))), c(2L, 3L, 0L))
+    expect_identical(anyDuplicated(pjrt_buffer(c(3, 1, 3), dtype)), 3L)
+  }
+  large <- bit64::as.integer64(c("9007199254740993", "9007199254740992"))
+  expect_bits(unique(pjrt_buffer(large, shape = c(2, 1))), int64(large, c(2, 1)))
+})
+
 test_that("functions in front of R's do as R's for all other objects, and R reports no conflict", {
   child <- run_child(quote({
     stopifnot(
