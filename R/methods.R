@@ -12,7 +12,9 @@
 #'
 #' `i64`, `ui64` and `ui32` are read as [bit64::integer64]. `as.vector()` keeps that class. `as.double()` converts the
 #' numbers, with bit64's warning if a double is not exact. `as.integer()` returns `NA` with a warning for numbers that
-#' are too large.
+#' are too large. R's own functions do not know integer64, so `apply()`, `sapply()`, `vapply()`, `mapply()`,
+#' `tapply()`, `outer()`, `matrix()`, `scale()`, `solve()`, `svd()` and other functions that convert a buffer by
+#' themselves get doubles.
 #'
 #' @section Attributes and classes:
 #' A buffer is a reference, like an environment: R does not copy it. `attr(x, "unit") <- "m"`, `class(x) <- "mine"` and
@@ -84,7 +86,7 @@ length.PJRTBuffer <- function(x) {
 #' @export
 as.array.PJRTBuffer <- function(x, ...) {
   check_unused(...)
-  values <- as_array(x)
+  values <- for_caller(as_array(x), x, sys.call(-1L), parent.frame())
   dim(values) <- dim(values) %||% length(values)
   values
 }
@@ -93,7 +95,7 @@ as.array.PJRTBuffer <- function(x, ...) {
 #' @export
 as.matrix.PJRTBuffer <- function(x, ...) {
   check_unused(...)
-  values <- as_array(x)
+  values <- for_caller(as_array(x), x, sys.call(-1L), parent.frame())
   if (length(dim(values)) != 2L) {
     dim(values) <- c(length(values), 1L)
   }
@@ -121,7 +123,7 @@ as.vector.PJRTBuffer <- function(x, mode = "any") {
   check_choice(mode, modes, "mode")
   values <- bare_values(x)
   if (mode == "any") {
-    return(values)
+    return(for_caller(values, x, sys.call(sys.parent()), parent.frame(2L)))
   }
   if (!inherits(values, "integer64")) {
     return(as.vector(values, mode))
@@ -130,9 +132,36 @@ as.vector.PJRTBuffer <- function(x, mode = "any") {
   switch(mode,
     logical = as.logical(values),
     character = as.character(values),
-    list = lapply(seq_along(values), function(i) values[[i]]),
+    list = elements(values),
     as.vector(rounded(values, elt_type(x)), mode)
   )
+}
+
+#' @rdname buffer-methods
+#' @export
+as.list.PJRTBuffer <- function(x, ...) {
+  check_unused(...)
+  frame <- parent.frame()
+  # sapply() calls lapply(), but so do users
+  if (identical(sys.function(sys.parent()), lapply)) {
+    frame <- sys.frame(sys.parents()[[sys.parent()]])
+  }
+  elements(for_caller(bare_values(x), x, sys.call(-1L), frame))
+}
+
+# as.list() of integer64 would have its bits.
+elements <- function(values) {
+  if (inherits(values, "integer64")) lapply(seq_along(values), function(i) values[[i]]) else as.list(values)
+}
+
+# The values for the caller of a generic. R's own functions, as outer() and sapply(), get doubles instead of integer64,
+# of which they would take the bits for doubles. `call` is that of the generic: lapply(x, as.vector) is a user's.
+for_caller <- function(values, x, call, frame) {
+  is_of_r <- function() environmentName(topenv(frame)) %in% c("base", "stats", "utils", "graphics")
+  if (!inherits(values, "integer64") || identical(call[[1L]], quote(FUN)) || !is_of_r()) {
+    return(values)
+  }
+  structure(rounded(values, elt_type(x)), dim = dim(values))
 }
 
 # The doubles nearest to 64-bit integers. Unsigned ones of 2^63 and more are negative as integer64.

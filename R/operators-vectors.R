@@ -3,15 +3,15 @@
 #' Base R's functions of vectors take buffers. `which.max()`, `which.min()`, `pmax()`, `pmin()`, `rep()`, `var()`,
 #' `cov()` and `cor()` compute on the device and return buffers, as [operators] do. `order()`, `unique()`,
 #' `duplicated()`, `anyDuplicated()`, `table()`, `match()`, `%in%`, `is.element()`, `setdiff()`, `intersect()`,
-#' `which()`, `median()`, `quantile()`, `na.omit()`, `sd()`, `diff()`, `cut()` and `determinant()` read the buffers, and
-#' return what R returns for their elements or, as `unique()` of a matrix, rows.
+#' `which()`, `median()`, `quantile()`, `na.omit()`, `sd()`, `diff()`, `split()`, `cut()` and `determinant()` read the
+#' buffers, and return what R returns for their elements or, as `unique()` of a matrix, rows.
 #'
 #' `which.max()`, `which.min()`, `which()`, `pmax()`, `pmin()`, `var()`, `cov()`, `cor()`, `match()`, `%in%`,
 #' `is.element()`, `setdiff()` and `intersect()` have no methods: they take buffers where this package is attached, as
 #' by `library(pjrt)`. Attach it after bit64, whose `match()` and `%in%` refuse buffers.
 #'
 #' @param x A `PJRTBuffer`.
-#' @param incomparables,na.rm,breaks As for R's functions. What computes on the device takes no `na.rm = TRUE`.
+#' @param incomparables,na.rm,breaks,f As for R's functions. What computes on the device takes no `na.rm = TRUE`.
 #' @param ... Further arguments of R's functions, such as `times`, `each` and `length.out` of `rep()`.
 #' @return A `PJRTBuffer`, or what R's function returns. `which.max()` and `which.min()` return an `i32`: the number of
 #'   the first element from 1, or `NA` if all are NaN. `var()`, `cov()` and `cor()` of floats narrower than `f32` return
@@ -118,6 +118,12 @@ long_diff <- function(values, lag = 1L, differences = 1L) {
   difference <- function(i) unclass(diff(structure(values[, i], class = "integer64"), lag, differences))
   columns <- if (rows > 0) vapply(seq_len(ncol(values)), difference, numeric(rows)) else numeric()
   structure(array(columns, c(rows, ncol(values))), class = "integer64")
+}
+
+#' @rdname vectors
+#' @export
+split.PJRTBuffer <- function(x, f, ...) {
+  split(for_caller(bare_values(x), x, sys.call(-1L), parent.frame()), f, ...)
 }
 
 #' @rdname vectors

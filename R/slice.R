@@ -108,6 +108,10 @@ taken <- function(x, chosen, drop) {
   }
   values <- .Call(ffi_buffer_slice, x, if (length(chosen) == length(dims)) chosen else chosen[[1L]])
   dim(values) <- NULL
+  if (inherits(values, "integer64") && identical(sys.function(sys.parent()), mapply)) {
+    # it would simplify its results to the bits
+    return(rounded(values, elt_type(x)))
+  }
   values
 }
 

@@ -21,6 +21,7 @@ rows <- list(
   as.data.frame.PJRTBuffer = row(x = "buffer", row.names = "ignored", optional = "flag", nm = "ignored"),
   as.double.PJRTBuffer = row(x = "buffer"),
   as.integer.PJRTBuffer = row(x = "buffer"),
+  as.list.PJRTBuffer = row(x = "buffer"),
   as.logical.PJRTBuffer = row(x = "buffer"),
   as.matrix.PJRTBuffer = row(x = "buffer"),
   as.vector.PJRTBuffer = row(x = "buffer", mode = of("mode", "any")),

@@ -12,6 +12,7 @@ rows <- list(
   quantile.PJRTBuffer = row(x = "buffer"),
   na.omit.PJRTBuffer = row(object = "buffer"),
   diff.PJRTBuffer = row(x = "buffer"),
+  split.PJRTBuffer = row(x = "buffer", f = of("ignored", c(1, 2))),
   cut.PJRTBuffer = row(x = "buffer", breaks = of("ignored", 2)),
   determinant.PJRTBuffer = row(x = of("ignored", square)),
   rep.PJRTBuffer = row(x = "buffer"),

@@ -81,6 +81,42 @@ test_that("integer64 values stay numbers in every conversion", {
   expect_identical(suppressWarnings(as.integer(pjrt_buffer(2^40, "i64"))), NA_integer_)
 })
 
+test_that("R's own functions get the numbers of 64-bit integers, not their bits", {
+  v <- c(3, 1, 2)
+  m <- matrix(c(4, 1, 1, 3), 2)
+  a <- array(1:24 + 0, c(2, 3, 4))
+  double <- function(x) x * 2
+  for (dtype in c("i64", "ui64", "ui32")) {
+    x <- pjrt_buffer(v, dtype)
+    y <- pjrt_buffer(m, dtype)
+    expect_identical(sapply(x, double), v * 2)
+    expect_identical(vapply(x, double, 0), v * 2)
+    expect_identical(mapply(`+`, x, 1:3), v + 1:3)
+    expect_identical(tapply(x, c("a", "b", "a"), sum), tapply(v, c("a", "b", "a"), sum))
+    expect_identical(Reduce(`+`, x, accumulate = TRUE), cumsum(v))
+    expect_identical(apply(y, 1, sum), c(5, 4))
+    expect_identical(apply(pjrt_buffer(a, dtype), c(1, 3), sum), apply(a, c(1, 3), sum))
+    expect_identical(outer(x, 1:2), outer(v, 1:2))
+    expect_identical(matrix(x, 1), matrix(v, 1))
+    expect_identical(array(x, c(1, 3)), array(v, c(1, 3)))
+    expect_identical(kronecker(y, y), kronecker(m, m))
+    expect_identical(union(3, x), c(3, 1, 2))
+    expect_equal(scale(y), scale(m))
+    for (f in list(solve, chol, svd, eigen, dist, function(x) qr.R(qr(x)))) {
+      # calls are in the results
+      expect_equal(f(y), f(m), ignore_attr = TRUE)
+    }
+    # users get integer64
+    for (f in list(as.vector, as.matrix, as.array, as.list)) {
+      expect_identical(lapply(list(x), f), list(f(x)))
+    }
+    for (of_user in list(lapply(x, identity)[[1L]], as.vector(x), x[[1]], split(x, 1:3)[[1L]])) {
+      expect_s3_class(of_user, "integer64")
+    }
+  }
+  expect_warning(apply(pjrt_buffer(bit64::as.integer64("9007199254740993"), shape = c(1, 1)), 1, sum), "precision")
+})
+
 test_that("is.numeric() is TRUE for integers and floats", {
   for (dtype in c("i2", "i4", "ui4", "i8", "i64", "ui32", "bf16", "f16", "f32", "f64", "f8e5m2", "f4e2m1fn")) {
     expect_true(is.numeric(pjrt_empty(dtype, 1L)))
