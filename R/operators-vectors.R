@@ -3,12 +3,14 @@
 #' Base R's functions of vectors take buffers. `which.max()`, `which.min()`, `pmax()`, `pmin()`, `rep()`, `var()`,
 #' `cov()` and `cor()` compute on the device and return buffers, as [operators] do. `order()`, `unique()`,
 #' `duplicated()`, `anyDuplicated()`, `table()`, `match()`, `%in%`, `is.element()`, `setdiff()`, `intersect()`,
-#' `which()`, `median()`, `quantile()`, `na.omit()`, `sd()`, `diff()`, `split()`, `cut()` and `determinant()` read the
-#' buffers, and return what R returns for their elements or, as `unique()` of a matrix, rows.
+#' `which()`, `ifelse()`, `sprintf()`, `median()`, `quantile()`, `na.omit()`, `sd()`, `diff()`, `split()`, `cut()`,
+#' `determinant()` and, with a margin, `marginSums()` and `proportions()` read the buffers, and return what R returns
+#' for their elements or, as `unique()` of a matrix, rows.
 #'
-#' `which.max()`, `which.min()`, `which()`, `pmax()`, `pmin()`, `var()`, `cov()`, `cor()`, `match()`, `%in%`,
-#' `is.element()`, `setdiff()` and `intersect()` have no methods: they take buffers where this package is attached, as
-#' by `library(pjrt)`. Attach it after bit64, whose `match()` and `%in%` refuse buffers.
+#' `which.max()`, `which.min()`, `which()`, `pmax()`, `pmin()`, `ifelse()`, `sprintf()`, `var()`, `cov()`, `cor()`,
+#' `match()`, `%in%`, `is.element()`, `setdiff()`, `intersect()`, `marginSums()` and `proportions()` have no methods:
+#' they take buffers where this package is attached, as by `library(pjrt)`. Attach it after bit64, whose `match()` and
+#' `%in%` refuse buffers.
 #'
 #' @param x A `PJRTBuffer`.
 #' @param incomparables,na.rm,breaks,f As for R's functions. What computes on the device takes no `na.rm = TRUE`.
@@ -29,7 +31,8 @@
 #' x %in% 3
 #' table(x)
 #' @name vectors
-#' @aliases which.max which.min which pmax pmin var cov cor match %in% is.element setdiff intersect
+#' @aliases which.max which.min which pmax pmin ifelse sprintf var cov cor match %in% is.element setdiff intersect
+#'   marginSums margin.table proportions prop.table
 NULL
 
 #' @rdname vectors
@@ -135,13 +138,22 @@ cut.PJRTBuffer <- function(x, breaks, ...) {
 #' @rdname vectors
 #' @export
 determinant.PJRTBuffer <- function(x, ...) {
-  determinant(array(numeric_values(x), shape(x)), ...)
+  determinant(read_numbers(x), ...)
 }
 
 # The values as numbers of R: base's functions would read the bits of integer64 as doubles.
 numeric_values <- function(x) {
   values <- bare_values(x)
   if (inherits(values, "integer64")) rounded(values, elt_type(x)) else values
+}
+
+# A buffer's array, a plain vector for one dimension, with doubles instead of integer64; anything else as it is.
+read_numbers <- function(x) {
+  if (!is_buffer(x)) {
+    return(x)
+  }
+  values <- numeric_values(x)
+  if (length(shape(x)) < 2L) values else array(values, shape(x))
 }
 
 # The values; integers as doubles if these are exact.
@@ -202,6 +214,19 @@ vector_functions <- list(
   which.max = function(x) if (is_buffer(x)) .Call(ffi_operator_1, "which.max", x, NULL) else base::which.max(x),
   which.min = function(x) if (is_buffer(x)) .Call(ffi_operator_1, "which.min", x, NULL) else base::which.min(x),
   which = function(x, arr.ind = FALSE, useNames = TRUE) base::which(read_buffer(x), arr.ind, useNames),
+  ifelse = function(test, yes, no) base::ifelse(read_numbers(test), read_numbers(yes), read_numbers(no)),
+  # base's would format the first element only
+  sprintf = function(fmt, ...) {
+    if (!has_buffer(...)) {
+      return(base::sprintf(fmt, ...))
+    }
+    do.call(base::sprintf, c(list(fmt), lapply(list(...), read_numbers)))
+  },
+  # base's would give an array of R the class of a buffer
+  marginSums = function(x, margin = NULL) base::marginSums(if (is.null(margin)) x else read_numbers(x), margin),
+  margin.table = function(x, margin = NULL) base::marginSums(if (is.null(margin)) x else read_numbers(x), margin),
+  proportions = function(x, margin = NULL) base::proportions(if (is.null(margin)) x else read_numbers(x), margin),
+  prop.table = function(x, margin = NULL) base::proportions(if (is.null(margin)) x else read_numbers(x), margin),
   pmax = function(..., na.rm = FALSE) {
     if (has_buffer(...)) parallel_extreme("pmax", ..., na.rm = na.rm) else base::pmax(..., na.rm = na.rm)
   },

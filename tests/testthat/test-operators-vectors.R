@@ -121,6 +121,30 @@ test_that("other functions of vectors read the buffer", {
   expect_identical(match(2, x), 3L)
 })
 
+test_that("ifelse(), sprintf() and sums of margins read buffers of every type", {
+  ifelse <- attached("ifelse")
+  sprintf <- attached("sprintf")
+  m <- matrix(c(1, 3, 2, 4), 2)
+  for (dtype in c("f64", "i32", "i64", "ui64", "ui32")) {
+    x <- pjrt_buffer(m, dtype)
+    expect_equal(ifelse(x > 2, x, 0), base::ifelse(m > 2, m, 0))
+    expect_equal(ifelse(m > 2, 0, x), base::ifelse(m > 2, 0, m))
+    expect_equal(ifelse(x[1, , as = "buffer"] > 1, "a", "b"), c("b", "a"))
+    expect_identical(sprintf("%s: %d", "n", x), base::sprintf("%s: %d", "n", m))
+    expect_identical(sprintf("%d", sum(x)), "10")
+    for (name in c("marginSums", "margin.table", "proportions", "prop.table")) {
+      expect_equal(attached(name)(x, 2), get(name, baseenv())(m, 2), label = name)
+    }
+    expect_s3_class(attached("proportions")(x), "PJRTBuffer")
+  }
+  expect_identical(sprintf("%.1f", f64(values)), c("3.0", "1.0", "2.0", "3.0"))
+  # as base's, for other values
+  expect_identical(ifelse(TRUE, 1, stop("never evaluated")), 1)
+  expect_identical(sprintf(fmt = "%2$s %1$s", "a", "b"), "b a")
+  expect_error(sprintf("%d", "a"), "invalid format")
+  expect_identical(attached("proportions")(m), proportions(m))
+})
+
 test_that("rows of matrices are compared, as in R", {
   m <- matrix(c(1, 1, 2, 3, 3, 4), 3)
   a <- array(c(1, 2, 1, 3, 4, 3), c(3, 1, 2))
