@@ -166,6 +166,7 @@ cache_place <- function(max_size = NULL) {
 
 # Whether a folder exists or can be created. Otherwise no keys need to be computed.
 may_exist <- function(folder) {
+  folder <- native_path(folder)
   if (dir.exists(folder)) {
     return(TRUE)
   }

@@ -38,7 +38,7 @@ pjrt_check_plugin <- function(plugin = default_platform(), quick = FALSE, file =
   check_flag(quick, "quick")
   check_json_path(file, "file")
   path <- if (grepl("[/\\\\]", plugin)) full_path(plugin) else plugin_path(plugin)
-  if (!file.exists(path)) {
+  if (!file.exists(native_path(path))) {
     pjrt_abort(paste0("There is no library at '", plugin, "'."), "plugin_not_found")
   }
   found <- run_plugin_parts(if (quick) "quick" else setdiff(names(plugin_checks), "quick"), path)
@@ -77,10 +77,12 @@ run_plugin_part <- function(part, path, folder) {
   results <- file.path(folder, paste0(part, ".rds"))
   log <- file.path(folder, paste0(part, ".log"))
   environment <- paste0("R_LIBS=", shQuote(paste(.libPaths(), collapse = .Platform$path.sep)))
+  arguments <- shQuote(c(part, native_path(path), folder))
+  # with a limit, R translates the command
+  is_limited <- !is_ascii_locale() || all(grepl("^[ -~]*$", c(environment, arguments), useBytes = TRUE))
   status <- suppressWarnings(system2(
-    file.path(R.home("bin"), "Rscript"),
-    c("--vanilla", "-e", shQuote("pjrt:::check_plugin_part()"), shQuote(c(part, path, folder))),
-    stdout = log, stderr = log, env = environment, timeout = plugin_part_limit
+    file.path(R.home("bin"), "Rscript"), c("--vanilla", "-e", shQuote("pjrt:::check_plugin_part()"), arguments),
+    stdout = log, stderr = log, env = environment, timeout = if (is_limited) plugin_part_limit else 0
   ))
   found <- if (file.exists(results)) readRDS(results) else list()
   running <- vapply(found, function(check) check$result == "running", NA)

@@ -102,12 +102,17 @@ pjrt_compile_options <- function(num_replicas = NULL, num_partitions = NULL, dev
     num_replicas = num_replicas, num_partitions = num_partitions, device_assignment = device_assignment,
     use_spmd_partitioning = use_spmd_partitioning, use_shardy_partitioner = use_shardy_partitioner,
     compile_portable_executable = compile_portable_executable, optimization_level = optimization_level,
-    debug_options = as.list(debug_options),
+    debug_options = lapply(as.list(debug_options), debug_option),
     allow_spmd_sharding_propagation_to_parameters = allow_spmd_sharding_propagation_to_parameters,
     allow_spmd_sharding_propagation_to_output = allow_spmd_sharding_propagation_to_output
   )
   call_native(ffi_compile_options_check, options)
   structure(options, class = "PJRTCompileOptions")
+}
+
+# A value as native code takes it: text in UTF-8.
+debug_option <- function(x) {
+  if (!is.object(x) && is_valid_text(x)) as_utf8(x) else x
 }
 
 check_number_or_null <- function(x, name) {

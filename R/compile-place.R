@@ -42,7 +42,7 @@ parse_seconds <- function(x, name, most = Inf) {
 has_compile_helper <- function() {
   if (is.null(the$has_compile_helper)) {
     path <- system.file(paste0("bin", .Platform$r_arch), "pjrt-compiler", package = "pjrt")
-    the$has_compile_helper <- call_native(ffi_compile_helper, enc2utf8(path))
+    the$has_compile_helper <- call_native(ffi_compile_helper, full_path(path))
   }
   the$has_compile_helper
 }

@@ -564,22 +564,32 @@ check_unused <- function(..., hints = character()) {
 
 # A path for native code. R warns if it expands "~" in a long one.
 full_path <- function(path) {
-  if (Encoding(path) == "unknown" && !any(unlist(l10n_info()[c("MBCS", "UTF-8", "Latin-1")]))) {
-    # R's locale has no letters but those of ASCII
-    if (!validUTF8(path)) {
-      abort_input(
-        "The path has characters that R's locale \"", Sys.getlocale("LC_CTYPE"), "\" lacks: '", readable(path), "'.",
-        hints = "Start R with the environment variable LC_ALL=C.UTF-8, or that of your language."
-      )
-    }
-    Encoding(path) <- "UTF-8"
+  if (startsWith(path, "~") && nchar(path, "bytes") < 4096L) path <- path.expand(native_path(path))
+  if (Encoding(path) == "unknown" && is_ascii_locale() && !validUTF8(path)) {
+    abort_input(
+      "The path has characters that R's locale \"", Sys.getlocale("LC_CTYPE"), "\" lacks: '", readable(path), "'.",
+      hints = "Start R with the environment variable LC_ALL=C.UTF-8, or that of your language."
+    )
   }
-  as_utf8(if (startsWith(path, "~") && nchar(path, "bytes") < 4096L) path.expand(path) else path)
+  as_utf8(path)
 }
+
+# Paths for R's own functions, which cannot translate letters that R's locale lacks.
+native_path <- function(path) {
+  if (is_ascii_locale()) Encoding(path) <- "unknown"
+  path
+}
+
+# Whether R's locale has no letters but those of ASCII.
+is_ascii_locale <- function() !any(unlist(l10n_info()[c("MBCS", "UTF-8", "Latin-1")]))
 
 # Text in UTF-8. Invalid text stays as it is, to be refused later: enc2utf8() would change it.
 as_utf8 <- function(x) {
   x <- as.character(x)
+  if (length(x) > 0L && is_ascii_locale()) {
+    # letters that the locale lacks: enc2utf8() would write them as "<c3><a9>"
+    Encoding(x)[Encoding(x) == "unknown" & validUTF8(x)] <- "UTF-8"
+  }
   valid <- validEnc(x)
   x[valid] <- enc2utf8(x[valid])
   x

@@ -154,7 +154,7 @@ pjrt_load_exported <- function(x, device = NULL, name = NULL, vjp = FALSE) {
     }
     check_string(x, "x")
     # it warns of paths that are too long
-    if (validUTF8(x) && suppressWarnings(dir.exists(full_path(x)))) {
+    if (validUTF8(x) && suppressWarnings(dir.exists(native_path(full_path(x))))) {
       if (!is.null(name)) check_string(name, "name")
       if (order > 0L) abort_input("`vjp` must be FALSE for a folder of PyTorch, which contains no derivatives.")
       return(load_pytorch(full_path(x), device, name))

@@ -55,9 +55,9 @@ site_dir_problem <- function() {
   }
   if (!grepl(if (.Platform$OS.type == "windows") "^([A-Za-z]:)?[/\\\\]" else "^/", folder, useBytes = TRUE)) {
     "PJRT_SITE_DIR must be an absolute path"
-  } else if (!dir.exists(folder)) {
+  } else if (!dir.exists(native_path(folder))) {
     "the folder does not exist"
-  } else if (file.access(folder, 5L) != 0L) {
+  } else if (file.access(native_path(folder), 5L) != 0L) {
     "you cannot read the folder"
   }
 }
@@ -74,7 +74,7 @@ plugin_stores <- function() {
 
 # Whoever owns this package can run code in this session, and may also own the site's folder.
 package_folder <- function() {
-  enc2utf8(system.file(package = "pjrt"))
+  full_path(system.file(package = "pjrt"))
 }
 
 # The library of a platform's plugin in the cache or in the site's folder, or NULL.
@@ -130,5 +130,6 @@ is_damaged <- function(refused) startsWith(as.character(refused$reason), "it is 
 
 # The sizes in bytes of the files in a folder.
 folder_bytes <- function(folder) {
+  folder <- native_path(folder)
   sum(file.size(list.files(folder, recursive = TRUE, all.files = TRUE, full.names = TRUE)), na.rm = TRUE)
 }

@@ -107,13 +107,13 @@ without_cuda_version <- function(names) {
 refuse_broken <- function(platform, library, folder, start) {
   within <- strsplit(substring(library, nchar(folder) + 2L), "[/\\\\]")[[1L]]
   installed <- do.call(file.path, as.list(c(folder, within[1:2])))
-  is_new <- file.mtime(file.path(installed, "source.toml")) >= start - 1
+  is_new <- file.mtime(native_path(file.path(installed, "source.toml"))) >= start - 1
   if (!isTRUE(is_new)) {
     return()
   }
   wrong <- broken_checks(library)
   if (nrow(wrong) > 0L) {
-    unlink(installed, recursive = TRUE)
+    unlink(native_path(installed), recursive = TRUE)
     abort_input(
       "The plugin for ", platform, " does not work on this machine and was removed: ", wrong$check[[1L]], ": ",
       wrong$detail[[1L]], class = "plugin_invalid",
@@ -171,8 +171,8 @@ uninstall_pjrt <- function(platforms = NULL, version = NULL, everything = FALSE,
     check_platforms(platforms)
   } else {
     # other things may be in the cache's folder as well
-    platforms <- if (!is.null(folder)) list.files(folder, no.. = TRUE)
-    platforms <- platforms[file.exists(file.path(folder, platforms, ".lock"))]
+    platforms <- if (!is.null(folder)) list.files(native_path(folder), no.. = TRUE)
+    platforms <- platforms[file.exists(native_path(file.path(folder, platforms, ".lock")))]
   }
   remove <- function(platform) {
     gone <- call_with_text(ffi_plugin_uninstall, platform, version %||% "", folder, manifest_path())
@@ -199,18 +199,19 @@ remove_programs <- function(folder) {
     return()
   }
   place <- cache_place()
-  there <- dir.exists(place$dir)
+  is_there <- function(folder) dir.exists(native_path(folder))
+  there <- is_there(place$dir)
   removed <- call_native(ffi_cache_clear, place)
-  gone <- if (there && !dir.exists(place$dir)) place$dir
+  gone <- if (there && !is_there(place$dir)) place$dir
   told <- if (removed$entries > 0) {
     sprintf(
       "Removed %s from %s (%s)", counted(removed$entries, "compiled program"), place$dir, format_bytes(removed$bytes)
     )
   }
   # a folder in a variable of this package is the user's, and a link may lead to another disk
-  own <- !nzchar(Sys.getenv("PJRT_CACHE_DIR")) && !nzchar(Sys.readlink(folder))
-  left <- list.files(folder, all.files = TRUE, no.. = TRUE)
-  if (own && dir.exists(folder) && length(left) == 0L && suppressWarnings(file.remove(folder))) {
+  own <- !nzchar(Sys.getenv("PJRT_CACHE_DIR")) && !nzchar(Sys.readlink(native_path(folder)))
+  left <- list.files(native_path(folder), all.files = TRUE, no.. = TRUE)
+  if (own && is_there(folder) && length(left) == 0L && suppressWarnings(file.remove(native_path(folder)))) {
     gone <- c(gone, folder)
     told <- c(told, sprintf("Removed the empty folder %s", folder))
   }
@@ -223,7 +224,8 @@ remove_programs <- function(folder) {
 }
 
 is_same_folder <- function(a, b) {
-  !is.null(a) && !is.null(b) && identical(normalizePath(a, mustWork = FALSE), normalizePath(b, mustWork = FALSE))
+  resolved <- function(folder) normalizePath(native_path(folder), mustWork = FALSE)
+  !is.null(a) && !is.null(b) && identical(resolved(a), resolved(b))
 }
 
 #' Check for installed plugins
@@ -287,7 +289,7 @@ string_option <- function(name) {
 # The file that lists the plugins that can be downloaded.
 manifest_path <- function() {
   given <- string_option("pjrt.manifest")
-  if (nzchar(given)) full_path(given) else system.file("plugins.toml", package = "pjrt", mustWork = TRUE)
+  full_path(if (nzchar(given)) given else system.file("plugins.toml", package = "pjrt", mustWork = TRUE))
 }
 
 # Platforms for which plugins exist elsewhere.

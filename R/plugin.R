@@ -69,7 +69,7 @@ load_plugin <- function(path, platform) {
     skip_tpu_metadata()
   }
   set_log_level()
-  plugin <- call_with_text(ffi_plugin_load, enc2utf8(path))
+  plugin <- call_with_text(ffi_plugin_load, full_path(path))
   attr(plugin, "platform") <- platform
   warn_about_custom_calls()
   plugin

@@ -41,12 +41,12 @@ pjrt_plugins <- function(available = FALSE) {
     plugin_table(refused$platform, refused$path, sprintf("%s, not in use: %s", refused$store, refused$reason))
   )
   all <- all[!duplicated(all[c("platform", "path")]), , drop = FALSE]
-  files <- normalizePath(all$path, mustWork = FALSE)
+  files <- normalizePath(native_path(all$path), mustWork = FALSE)
   loaded <- loaded_plugins()
-  which <- match(paste(all$platform, files), paste(loaded$platform, loaded$path))
+  which <- match(paste(all$platform, files), paste(loaded$platform, native_path(loaded$path)))
   unknown <- is.na(all$api_version)
   all$api_version[unknown] <- loaded$api_version[which][unknown]
-  all$size[is.na(all$size)] <- file.size(all$path[is.na(all$size)])
+  all$size[is.na(all$size)] <- file.size(native_path(all$path[is.na(all$size)]))
   all$loaded <- !is.na(which)
   all <- all[c("platform", "path", "source", "version", "api_version", "size", "loaded")]
   all <- all[order(match(all$platform, known_platforms), all$platform), , drop = FALSE]
@@ -80,7 +80,8 @@ as_plugin_table <- function(found) {
 given_plugins <- function() {
   variables <- environment_variables()
   given <- variables[startsWith(names(variables), "PJRT_PLUGIN_PATH_") & nzchar(variables)]
-  plugin_table(tolower(sub("^PJRT_PLUGIN_PATH_", "", names(given))), path.expand(unname(given)), names(given))
+  paths <- vapply(given, full_path, "", USE.NAMES = FALSE)
+  plugin_table(tolower(sub("^PJRT_PLUGIN_PATH_", "", names(given))), paths, names(given))
 }
 
 # All environment variables, by name. Sys.getenv() fails if any is not valid text; here invalid bytes are replaced.

@@ -89,7 +89,7 @@ program_bytes <- function(src) {
   }
   # pasting would copy a large program three times
   text <- if (length(src) == 1L) src else paste(src, collapse = "\n")
-  text <- enc2utf8(text)
+  text <- as_utf8(text)
   if (endsWith(text, "\n")) charToRaw(text) else c(charToRaw(text), as.raw(10L))
 }
 

@@ -5,7 +5,7 @@
 load_pytorch <- function(folder, device, name) {
   exported <- call_with_text(ffi_pytorch_read, folder, name)
   weights <- call_native(ffi_exported_weights, exported)
-  is_there <- dir.exists(file.path(folder, "data")) | !startsWith(weights$file, "data/")
+  is_there <- dir.exists(native_path(file.path(folder, "data"))) | !startsWith(weights$file, "data/")
   paths <- as_utf8(file.path(folder, weights$file[is_there]))
   buffers <- call_with_text(ffi_npy_load_files, paths, as_pjrt_device(device), shows_progress(), console_columns())
   names(buffers) <- weights$name[is_there]

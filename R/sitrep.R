@@ -60,7 +60,7 @@ plugin_facts <- function() {
 plugin_problem <- function(path) {
   tryCatch(
     {
-      call_with_text(ffi_plugin_check, enc2utf8(path.expand(path)))
+      call_with_text(ffi_plugin_check, full_path(path))
       NA_character_
     },
     pjrt_error = function(e) sub("\n.*", "", conditionMessage(e))
@@ -112,7 +112,7 @@ option_facts <- function() {
 # The cache's folder, the size of each platform in it, and the compiled programs; and the site's folder.
 cache_facts <- function() {
   folder <- cache_dir()
-  platforms <- setdiff(if (!is.null(folder)) list.files(folder, no.. = TRUE), "executables")
+  platforms <- setdiff(if (!is.null(folder)) list.files(native_path(folder), no.. = TRUE), "executables")
   list(
     folder = folder %||% sprintf("none: %s", cache_dir_problem()),
     size = vapply(platforms, function(platform) folder_bytes(file.path(folder, platform)), 0),

@@ -280,3 +280,32 @@ test_that("paths with letters that R's locale lacks are used as they are", {
   expect_clean(child, c("2 ", "pjrt_error_invalid_value TRUE "))
   expect_identical(enc2utf8(list.files(folder)), "\u00fc.safetensors")
 })
+
+test_that("a home folder with letters that R's locale lacks is used for plugins, programs and dumps", {
+  skip_on_os("windows")
+  home <- file.path(withr::local_tempdir(), "jos\u00e9")
+  dir.create(home)
+  file.symlink(real_plugin(), file.path(home, "plugin.so"))
+  child <- run_child(quote({
+    options(warn = 2)
+    double <- pjrt_compile(pjrt_program(unary_program("f32")))
+    cat(as_array(pjrt_execute(double, pjrt_scalar(2))), pjrt_cache_info()$entries, pjrt_plugins()$loaded, "\n")
+    dump <- path.expand("~/dump")
+    program <- pjrt_program(unary_program("f64"))
+    compiled <- pjrt_compile(program, pjrt_compile_options(debug_options = list(xla_dump_to = dump)))
+    cat(length(list.files(dump)) > 0L, "\n")
+    copied <- file.copy(system.file("exported", "iris-torch", package = "pjrt"), "~", recursive = TRUE)
+    cat(class(pjrt_load_exported("~/iris-torch")), "\n")
+    cat(unique(pjrt_check_plugin("cpu", quick = TRUE)$result), "\n")
+    cat(vapply(pjrt_sitrep(), inherits, NA, "error"), "\n")
+    gone <- suppressMessages(uninstall_pjrt(everything = TRUE))
+    cat(length(gone), "\n")
+  }), env = c(
+    HOME = home, TMPDIR = home, LC_ALL = "C", PJRT_PLUGIN_PATH_CPU = "~/plugin.so", PJRT_DISCOVER = "0",
+    PJRT_CACHE = "1", PJRT_CACHE_DIR = NA, R_USER_CACHE_DIR = NA, XDG_CACHE_HOME = NA
+  ))
+  expect_clean(child, c(
+    "4 1 TRUE ", "TRUE ", "PJRTExported ", "pass ", paste(c(rep("FALSE", 11L), ""), collapse = " "), "2 "
+  ))
+  expect_setequal(enc2utf8(list.files(dirname(home))), "jos\u00e9")
+})
