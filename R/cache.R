@@ -144,10 +144,10 @@ print.PJRTCacheInfo <- function(x, ...) {
   print_lines(x)
 }
 
-# The cache for a compile. NULL if it is off, without a folder, or if its folder's name is not valid in this locale.
+# The cache for a compile. NULL if it is off or without a folder.
 cache_settings <- function() {
   place <- if (cache_enabled()) cache_place()
-  if (is.null(place) || !validUTF8(place$dir)) {
+  if (is.null(place)) {
     return()
   }
   if (!may_exist(place$dir)) {

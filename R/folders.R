@@ -3,15 +3,21 @@
 
 # The cache's folder, or NULL if there is no place for it.
 cache_dir <- function() {
-  if (is.null(cache_dir_problem())) {
-    given <- Sys.getenv("PJRT_CACHE_DIR")
-    # R_user_dir() warns about a missing home folder, even if it does not need it
-    full_path(if (nzchar(given)) given else suppressWarnings(path.expand(tools::R_user_dir("pjrt", "cache"))))
-  }
+  if (is.null(cache_dir_problem())) full_path(cache_dir_name())
+}
+
+cache_dir_name <- function() {
+  given <- Sys.getenv("PJRT_CACHE_DIR")
+  # R_user_dir() warns about a missing home folder, even if it does not need it
+  if (nzchar(given)) given else suppressWarnings(path.expand(tools::R_user_dir("pjrt", "cache")))
 }
 
 # Why there is no place for a cache: R's own folder is in the user's home folder, which this package never creates.
 cache_dir_problem <- function() {
+  name <- cache_dir_name()
+  if (!if (is_ascii_locale()) validUTF8(name) else validEnc(name)) {
+    return(sprintf("the folder's name is not valid text, '%s'", readable(name)))
+  }
   if (
     any(nzchar(Sys.getenv(c("PJRT_CACHE_DIR", "R_USER_CACHE_DIR", "XDG_CACHE_HOME")))) || .Platform$OS.type == "windows"
   ) {
