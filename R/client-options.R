@@ -122,8 +122,10 @@ count_variable <- function(name) {
   if (!nzchar(value)) {
     return(NULL)
   }
-  if (!grepl("^[1-9][0-9]{0,8}$", value, useBytes = TRUE)) {
-    abort_input("The environment variable ", name, " must be a positive whole number, not '", value, "'.")
+  if (!grepl("^[1-9][0-9]{0,8}$", value, useBytes = TRUE) || as.integer(value) > most_threads) {
+    abort_input(
+      "The environment variable ", name, " must be a positive whole number up to ", most_threads, ", not '", value, "'."
+    )
   }
   as.integer(value)
 }

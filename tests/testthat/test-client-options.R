@@ -126,6 +126,13 @@ test_that("PJRT_CPU_THREADS sets the number of threads and an option overrides i
     withr::local_envvar(PJRT_CPU_THREADS = bad)
     expect_refused(default_client_options("cpu"), "invalid_input", "PJRT_CPU_THREADS must be a positive whole number")
   }
+  for (name in c("PJRT_CPU_THREADS", "PJRT_CPU_DEVICE_COUNT")) {
+    withr::local_envvar(structure("4097", names = name))
+    expect_refused(
+      default_client_options("cpu"), "invalid_input", paste(name, "must be a positive whole number up to 4096")
+    )
+    withr::local_envvar(structure(NA, names = name))
+  }
 })
 
 test_that("XLA's own variables cannot ask for too many threads", {
