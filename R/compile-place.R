@@ -32,10 +32,11 @@ compile_limit <- function(name, parse) {
 }
 
 parse_seconds <- function(x, name, most = Inf) {
-  if (!is.numeric(x) || length(x) != 1L || is.na(x) || x <= 0 || x > most) {
+  seconds <- if (is.numeric(x) && length(x) == 1L) as.double(x) else NA
+  if (is.na(seconds) || seconds <= 0 || seconds > most) {
     abort_type(name, " must be a positive number of seconds, not ", given(x), ".")
   }
-  as.double(x)
+  seconds
 }
 
 # Whether the helper's program is installed. It is named when it is first needed.

@@ -107,6 +107,9 @@ test_that("the options are checked", {
   expect_snapshot(for (value in list("elsewhere", NA, 1, c("apart", "inside"))) print(refused(pjrt.compile = value)))
   expect_snapshot(for (value in list(-1, "much", NA_real_)) print(refused(pjrt.compile_memory = value)))
   expect_snapshot(for (value in list(0, "1", c(1, 2), NA_real_)) print(refused(pjrt.compile_timeout = value)))
+  refused(pjrt.compile_timeout = bit64::as.integer64(-1))
+  withr::local_options(pjrt.compile_timeout = bit64::as.integer64(60))
+  expect_identical(as_array(pjrt_execute(pjrt_compile(small), pjrt_scalar(2))), 4)
 })
 
 test_that("a session is warned once that limits have no effect in its own process", {
