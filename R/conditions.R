@@ -565,7 +565,10 @@ check_unused <- function(..., hints = character()) {
 # A path for native code. R warns if it expands "~" in a long one.
 full_path <- function(path) {
   if (startsWith(path, "~") && nchar(path, "bytes") < 4096L) path <- path.expand(native_path(path))
-  if (Encoding(path) == "unknown" && is_ascii_locale() && !validUTF8(path)) {
+  if (Encoding(path) %in% c("unknown", "latin1") && is_foreign_locale() && validUTF8(path)) {
+    # a file's name is bytes, which are most likely UTF-8
+    Encoding(path) <- "UTF-8"
+  } else if (Encoding(path) == "unknown" && is_ascii_locale()) {
     abort_input(
       "The path has characters that R's locale \"", Sys.getlocale("LC_CTYPE"), "\" lacks: '", readable(path), "'.",
       hints = "Start R with the environment variable LC_ALL=C.UTF-8, or that of your language."
@@ -574,11 +577,14 @@ full_path <- function(path) {
   as_utf8(path)
 }
 
-# Paths for R's own functions, which cannot translate letters that R's locale lacks.
+# Paths of native code for R's own functions, which would translate them from UTF-8 to R's locale.
 native_path <- function(path) {
-  if (is_ascii_locale()) Encoding(path) <- "unknown"
+  if (is_foreign_locale()) Encoding(path) <- "unknown"
   path
 }
+
+# Whether R's locale has other bytes for letters than files' names do.
+is_foreign_locale <- function() !l10n_info()[["UTF-8"]] && .Platform$OS.type != "windows"
 
 # Whether R's locale has no letters but those of ASCII.
 is_ascii_locale <- function() !any(unlist(l10n_info()[c("MBCS", "UTF-8", "Latin-1")]))

@@ -15,8 +15,8 @@ cache_dir_name <- function() {
 # Why there is no place for a cache: R's own folder is in the user's home folder, which this package never creates.
 cache_dir_problem <- function() {
   name <- cache_dir_name()
-  if (!if (is_ascii_locale()) validUTF8(name) else validEnc(name)) {
-    return(sprintf("the folder's name is not valid text, '%s'", readable(name)))
+  if (!validUTF8(name) && .Platform$OS.type != "windows") {
+    return(sprintf("the folder's name is not valid UTF-8, '%s'", readable(name)))
   }
   if (
     any(nzchar(Sys.getenv(c("PJRT_CACHE_DIR", "R_USER_CACHE_DIR", "XDG_CACHE_HOME")))) || .Platform$OS.type == "windows"

@@ -54,7 +54,7 @@ mpi_program <- function(program, compile_options = pjrt_compile_options()) {
   dir <- tempfile("pjrt-partitioned-")
   on.exit(unlink(dir, recursive = TRUE))
   options <- unclass(compile_options)
-  dump <- list(xla_dump_to = as_utf8(dir), xla_dump_hlo_pass_re = "spmd-partitioning", xla_dump_hlo_as_proto = TRUE)
+  dump <- list(xla_dump_to = full_path(dir), xla_dump_hlo_pass_re = "spmd-partitioning", xla_dump_hlo_as_proto = TRUE)
   options$debug_options[names(dump)] <- dump
   class(options) <- class(compile_options)
   client <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = world$size, threads = 1L))

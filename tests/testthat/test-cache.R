@@ -365,9 +365,9 @@ test_that("a cache folder with an invalid name does not fail a compile", {
   withr::local_envvar(PJRT_CACHE = "1", R_USER_CACHE_DIR = "no/such/caf\xe9")
   times <- compile(times_program(22))
   expect_identical(as_array(pjrt_execute(times, pjrt_buffer(c(1, 2)))), array(c(22, 44)))
-  expect_match(pjrt_cache_info()$problem, "not valid text, 'no/such/caf<e9>/R/pjrt'", fixed = TRUE)
+  expect_match(pjrt_cache_info()$problem, "not valid UTF-8, 'no/such/caf<e9>/R/pjrt'", fixed = TRUE)
   expect_identical(nrow(as.data.frame(pjrt_cache_info())), 0L)
-  expect_refused(install_pjrt("idle"), "io", "no folder for plugins: the folder's name is not valid text")
+  expect_refused(install_pjrt("idle"), "io", "no folder for plugins: the folder's name is not valid UTF-8")
 })
 
 test_that("files that other users could have written are not used", {

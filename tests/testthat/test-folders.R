@@ -281,6 +281,37 @@ test_that("paths with letters that R's locale lacks are used as they are", {
   expect_identical(enc2utf8(list.files(folder)), "\u00fc.safetensors")
 })
 
+test_that("a folder whose name is UTF-8 is used in a locale of Latin-1", {
+  skip_on_os("windows")
+  skip_if(!nzchar(Sys.which("localedef")))
+  locales <- withr::local_tempdir()
+  made <- suppressWarnings(system2(
+    "localedef", c("-i", "en_US", "-f", "ISO-8859-1", file.path(locales, "latin")),
+    stdout = FALSE, stderr = FALSE
+  ))
+  skip_if(made != 0L, "no definitions of locales")
+  folder <- file.path(withr::local_tempdir(), "jos\u00e9")
+  dir.create(folder)
+  env <- c(LOCPATH = locales, LC_ALL = "latin", PJRT_CACHE = "1", PJRT_PLUGIN_PATH_CPU = real_plugin())
+  code <- quote({
+    options(warn = 2)
+    double <- pjrt_compile(pjrt_program(unary_program("f32")))
+    path <- file.path(Sys.getenv("PJRT_CACHE_DIR"), "x.safetensors")
+    pjrt_save_safetensors(list(x = pjrt_execute(double, pjrt_scalar(2))), path)
+    cat(l10n_info()[["Latin-1"]], file.exists(path), as_array(pjrt_load_safetensors(path)$x), "\n")
+    cat(pjrt_cache_info()$entries, sub(",.*", "", pjrt_cache_info()$problem), "\n")
+  })
+  expect_clean(run_child(code, env = c(env, PJRT_CACHE_DIR = folder)), c("TRUE TRUE 4 ", "1 NA "))
+  expect_setequal(list.files(folder), c("executables", "x.safetensors"))
+  # R's own bytes are not text for native code
+  latin <- sub("\u00e9", "\xe9", folder, useBytes = TRUE)
+  code <- quote(cat(pjrt_cache_info()$entries, pjrt_cache_info()$problem, "\n"))
+  child <- run_child(code, env = c(env, PJRT_CACHE_DIR = latin))
+  expect_clean(child)
+  expect_match(child$out, "^0 the folder's name is not valid UTF-8")
+  expect_identical(list.files(dirname(folder)), "jos\u00e9")
+})
+
 test_that("a home folder with letters that R's locale lacks is used for plugins, programs and dumps", {
   skip_on_os("windows")
   home <- file.path(withr::local_tempdir(), "jos\u00e9")
