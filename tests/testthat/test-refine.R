@@ -153,3 +153,31 @@ test_that("a program without fixed shapes is compiled for the shapes of its argu
   hlo <- pjrt_program(path = fixture("square.hlo.pb"), format = "hlo")
   expect_refused(pjrt_compile(hlo, shapes = list(2)), "invalid_input", "An HLO module has fixed shapes")
 })
+
+test_that("names for attributes, and numbers at the end of a text, are read where sizes become fixed", {
+  program <- function(first = "#lt = #stablehlo<comparison_direction LT>") {
+    pjrt_program(sprintf('%s
+  !t = tensor<?xi1>
+  func.func @main(%%x: tensor<?xf32>) -> !t {
+    %%0 = stablehlo.constant dense_resource<limit> : tensor<1xf32>
+    %%1 = stablehlo.get_dimension_size %%x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+    %%2 = stablehlo.reshape %%1 : (tensor<i32>) -> tensor<1xi32>
+    %%3 = stablehlo.dynamic_broadcast_in_dim %%0, %%2, dims = [0] : (tensor<1xf32>, tensor<1xi32>) -> tensor<?xf32>
+    %%4 = "stablehlo.compare"(%%x, %%3) <{comparison_direction = #lt}> : (tensor<?xf32>, tensor<?xf32>) -> !t
+    return %%4 : !t
+  }
+  {-#
+    dialect_resources: {
+      builtin: {
+        limit: "0x0400000000000040"
+      }
+    }
+  #-}', first))
+  }
+  below <- pjrt_function(program(), as = "array")
+  expect_identical(c(below(c(1, 2, 3))), c(TRUE, FALSE, FALSE))
+  expect_refused(
+    pjrt_compile(program(first = ""), shapes = list(2)), "unsupported_program",
+    "written again with the shapes of its arguments, and line 8 of this one has '#lt'"
+  )
+})

@@ -41,7 +41,10 @@ impl Reader<'_> {
             b'@' => Attribute::symbol((*self.symbol()?).into()),
             b'[' => Attribute::Array(self.list(["[", "]"], Self::item)?.into()),
             b'(' => Attribute::Type(Type::Function(Arc::new(self.signature()?))),
-            b'#' => return self.of_stablehlo(),
+            b'#' => match self.aliased() {
+                Some(found) => found,
+                None => return self.of_stablehlo(),
+            },
             b'-' | b'0'..=b'9' => return self.number(),
             _ if self.eat("true") => Attribute::Bool(true),
             _ if self.eat("false") => Attribute::Bool(false),
@@ -139,8 +142,10 @@ impl Reader<'_> {
     pub fn text_attribute(&mut self) -> Result<Attribute> {
         let start = self.at;
         self.expect("#")?;
-        self.word();
-        self.bracketed("<")?;
+        let name = self.word();
+        if self.bracketed("<")?.is_none() && !name.contains('.') && !self.is_lenient {
+            return self.unknown(format_args!("'#{name}', which is not defined before it"));
+        }
         Ok(Attribute::Other(utf8(&self.text[start..self.at]).into()))
     }
 

@@ -319,7 +319,7 @@ impl<'a> Reader<'a> {
                 operation.set("callee", Attribute::symbol((*self.symbol()?).into()));
                 self.operands(operation)?;
             }
-            (_, "constant") => {
+            ("chlo.constant", _) | (_, "constant") => {
                 self.attributes(operation)?;
                 let (value, kind) = self.dense()?;
                 operation.set("value", value);

@@ -51,7 +51,7 @@ pub fn constants(text: &[u8]) -> Vec<Constant> {
 /// Reads a program with all that it says.
 ///
 /// # Errors
-/// `UnsupportedProgram`, which names the line, for what is not known here.
+/// `UnsupportedProgram`, which names the line, for what is not known here. Callers say first why they read the program.
 pub fn whole(text: &[u8]) -> pjrt_base::error::Result<Module> {
     let mut reader = Reader { text, ..Reader::default() };
     let read = match std::str::from_utf8(text) {
@@ -60,9 +60,7 @@ pub fn whole(text: &[u8]) -> pjrt_base::error::Result<Module> {
     };
     let root = read.map_err(|Unknown { at, what }| {
         let line = 1 + memchr::memchr_iter(b'\n', &text[..at]).count();
-        let message =
-            format!("The plugin reads programs only as portable artifacts, and line {line} of this one has {what}.");
-        Error::new(Kind::UnsupportedProgram, message)
+        Error::new(Kind::UnsupportedProgram, format!("line {line} of this one has {what}."))
             .hint("Export the program as a portable artifact, or write the operation in MLIR's generic form.")
     })?;
     Ok(Module { root, types: reader.types })
@@ -104,6 +102,8 @@ pub(super) struct Reader<'a> {
     /// Where the last type was.
     pub last_kind: Range<usize>,
     pub constants: Vec<Constant>,
+    /// What names such as `#a` and `!t` stand for.
+    aliases: HashMap<&'a [u8], Attribute>,
     /// The values of the regions that are being read, by name: the first of an operation's results, and their number.
     pub scopes: Vec<HashMap<&'a str, (Value, u32)>>,
     depth: usize,
@@ -194,18 +194,25 @@ impl<'a> Reader<'a> {
     fn root(&mut self) -> Result<Operation> {
         let mut root = Operation::new("builtin.module", Vec::new(), Vec::new());
         let mut operations = Vec::new();
+        while matches!(self.peek(), Some(b'#' | b'!')) {
+            self.alias()?;
+        }
         let is_named = self.eat("module") || self.eat("builtin.module");
         if is_named {
             self.head_of_module(&mut root)?;
             self.expect("{")?;
         }
         self.scopes.push(HashMap::new());
-        while !matches!(self.peek(), None | Some(b'}')) {
+        while !matches!(self.peek(), None | Some(b'}' | b'{')) {
             operations.push(self.operation()?);
         }
         if is_named {
             self.expect("}")?;
             self.location()?;
+        }
+        if self.eat("{-#") {
+            // The numbers of constants; those that are used are in their places already.
+            self.at = self.text.len();
         }
         if self.peek().is_some() {
             return self.unknown("something after its end");
@@ -217,6 +224,39 @@ impl<'a> Reader<'a> {
                 Ok(root)
             }
         }
+    }
+
+    /// `#a = attribute` or `!t = type`. Those of locations may stand after their use.
+    fn alias(&mut self) -> Result<()> {
+        let name = self.name_of_alias();
+        self.expect("=")?;
+        if self.bracketed("loc(")?.is_some() {
+            return Ok(());
+        }
+        // One does not stand for others: what is written would grow with each.
+        let others = std::mem::take(&mut self.aliases);
+        let value = self.attribute()?;
+        self.aliases = others;
+        self.aliases.insert(name, value);
+        Ok(())
+    }
+
+    fn name_of_alias(&mut self) -> &'a [u8] {
+        let start = self.at;
+        self.at += 1;
+        self.word();
+        &self.text[start..self.at]
+    }
+
+    /// What the name stands for that comes next; `None` if it is no alias.
+    pub fn aliased(&mut self) -> Option<Attribute> {
+        let start = self.at;
+        let name = self.name_of_alias();
+        let found = self.aliases.get(name).cloned();
+        if found.is_none() {
+            self.at = start;
+        }
+        found
     }
 
     #[cold]
@@ -443,17 +483,23 @@ impl<'a> Reader<'a> {
                 Type::Future(self.deeper(|this| this.items(">", Self::kind))?.into())
             }
             Some(b'n') if self.eat("none") => Type::None,
-            _ => {
-                let (kind, len) = types::kind(self.rest());
-                self.at += len;
-                match kind {
-                    Type::Other(text) if !self.is_lenient => return self.unknown(format_args!("the type '{text}'")),
-                    kind => kind,
-                }
-            }
+            Some(b'!') if !self.aliases.is_empty() => match self.aliased() {
+                Some(Attribute::Type(kind)) => kind,
+                _ => self.plain_kind()?,
+            },
+            _ => self.plain_kind()?,
         };
         self.last_kind = start..self.at;
         Ok(kind)
+    }
+
+    fn plain_kind(&mut self) -> Result<Type> {
+        let (kind, len) = types::kind(self.rest());
+        self.at += len;
+        match kind {
+            Type::Other(text) if !self.is_lenient => self.unknown(format_args!("the type '{text}'")),
+            kind => Ok(kind),
+        }
     }
 
     pub fn types(&mut self) -> Result<Vec<Type>> {

@@ -156,17 +156,6 @@ impl Program {
         }
     }
 
-    /// The same as it is to be written again, from MLIR.
-    ///
-    /// # Errors
-    /// `UnsupportedProgram` for what is not known here, and `InvalidFile` for damage.
-    pub(crate) fn whole_module(&self) -> Result<Module> {
-        match self.bytecode() {
-            None => text::whole(&self.code),
-            Some(_) => Module::decode(&self.code),
-        }
-    }
-
     pub(crate) fn hlo(&self) -> Option<HloModuleProto> {
         HloModuleProto::decode(self.code.as_slice()).ok()
     }

@@ -47,7 +47,7 @@ impl Program {
             Program::new(module.text()?.into_bytes(), Format::Mlir).map(Some)
         };
         if placement::is_unknown(error) {
-            let Ok(mut module) = self.whole_module() else { return Ok(None) };
+            let Ok(mut module) = self.whole_module("") else { return Ok(None) };
             placement::remove(&mut module);
             return written(module);
         }
@@ -55,7 +55,7 @@ impl Program {
             return Ok(None);
         }
         let may_be_dynamic = self.bytecode().is_some() || self.code().contains(&b'?');
-        let module = may_be_dynamic.then(|| self.whole_module().ok()).flatten();
+        let module = may_be_dynamic.then(|| self.whole_module("").ok()).flatten();
         if let Some(fixed) = module.as_ref().map_or(Ok(None), |module| self.with_fixed_sizes(module, error))? {
             return written(fixed);
         }
@@ -98,8 +98,25 @@ impl Program {
             bail!(DynamicShape, "`shapes` lacks the shape of some of these arguments: {}.", missing.join(", "));
         }
         let sizes: Vec<_> = sizes.into_iter().flatten().collect();
-        let text = refine::refine(&self.whole_module()?, &sizes, &[])?.text()?;
+        let module = self.whole_module("A program is written again with the shapes of its arguments")?;
+        let text = refine::refine(&module, &sizes, &[])?.text()?;
         Program::new(text.into_bytes(), Format::Mlir)
+    }
+
+    /// The program as it is to be written again, from MLIR. Errors about a line of its text begin with `why`.
+    ///
+    /// # Errors
+    /// `UnsupportedProgram` for what is not known here, and `InvalidFile` for damage.
+    fn whole_module(&self, why: &str) -> Result<Module> {
+        if self.bytecode().is_some() {
+            return Module::decode(self.code());
+        }
+        let numbers = resources::inline(self.code());
+        let inlined = if numbers.is_empty() { None } else { changed(self.code(), numbers) };
+        text::whole(inlined.as_deref().unwrap_or(self.code())).map_err(|error| {
+            let message = format!("{why}, and {}", error.message());
+            error.reworded(message)
+        })
     }
 
     /// Its module with fixed sizes inside, which follow from those of the arguments; `None` if all are fixed already.

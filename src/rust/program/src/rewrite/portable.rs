@@ -22,7 +22,7 @@ impl Program {
         if self.is_portable() {
             return Ok(None);
         }
-        let mut module = self.whole_module()?;
+        let mut module = self.whole_module("The plugin reads programs only as portable artifacts")?;
         older::make_older(&mut module, versions.map_or(OLDEST, |versions| versions.current), false)?;
         let count = module.root.attribute(PARTITIONS).and_then(Attribute::as_integer);
         if count.is_none_or(|count| count <= 1) && !module.root.contains(BY_HAND) {
@@ -130,6 +130,27 @@ mod tests {
                          stablehlo.add %a, %b : tensor<f32>\n      stablehlo.return %1 : tensor<f32>\n    }) : (tensor<4xf32>) -> \
                          tensor<4xf32>";
         assert!(written(PARTS, reduction).unwrap().contains("replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>"));
+    }
+
+    #[test]
+    fn names_of_attributes_and_types_and_numbers_at_the_end_are_in_their_places() {
+        let named = "#lt = #stablehlo<comparison_direction LT>\n!t = tensor<2xi32>\n#places = loc(\"a\")\nmodule {\n  func.func \
+                     @main(%x: !t) -> tensor<2xi1> {\n    %c = stablehlo.constant dense_resource<numbers> : tensor<2xi32>\n    %0 = \
+                     \"stablehlo.compare\"(%x, %c) <{comparison_direction = #lt}> : (!t, !t) -> tensor<2xi1> loc(#places)\n    \
+                     return %0 : tensor<2xi1>\n  }\n}\n{-#\n  dialect_resources: {\n    builtin: {\n      numbers: \
+                     \"0x040000000100000002000000\"\n    }\n  }\n#-}\n";
+        let text = |text: String| {
+            let artifact = Program::new(text.into_bytes(), Format::Mlir)?.to_portable(None)?.unwrap();
+            Module::decode(artifact.code())?.text()
+        };
+        let found = text(named.to_owned()).unwrap();
+        for part in ["dense<[1, 2]> : tensor<2xi32>", "compare"] {
+            assert!(found.contains(part), "{part} in {found}");
+        }
+        // One does not stand for others.
+        let error = text(format!("#a = 1 : i32\n#b = [#a, #a]\n{named}")).unwrap_err();
+        assert_eq!(error.kind(), Kind::UnsupportedProgram);
+        assert!(error.message().contains("artifacts, and line 2 of this one has '#a', which is not"), "{error}");
     }
 
     #[test]
