@@ -66,9 +66,7 @@ pub fn close(file: File) -> io::Result<()> {
     #[cfg(unix)]
     {
         // SAFETY: the descriptor is ours, and closed once.
-        if unsafe { libc::close(std::os::fd::IntoRawFd::into_raw_fd(file)) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        ensure!(unsafe { libc::close(std::os::fd::IntoRawFd::into_raw_fd(file)) } == 0, io::Error::last_os_error());
     }
     #[cfg(not(unix))]
     drop(file);
@@ -127,11 +125,6 @@ pub fn close_folder(path: &Path) -> io::Result<()> {
 /// Whether something belongs to this user, the system or the user `also`.
 pub fn is_owned(metadata: &Metadata, also: Option<u32>) -> bool {
     owner(metadata).is_none_or(|owner| owner == 0 || user() == Some(owner) || also == Some(owner))
-}
-
-/// Whether nobody but its owner may write to something.
-pub fn is_closed(metadata: &Metadata) -> bool {
-    mode(metadata) & 0o022 == 0
 }
 
 /// Why others could have changed a file or folder; `None` if only this user, the system or the user `also` could.

@@ -269,11 +269,6 @@ pub(crate) fn end_in_child() {
     IS_ON.store(false, Ordering::Relaxed);
 }
 
-/// The time since the record's start, for events that others have timed. `None` without a record.
-pub fn elapsed() -> Option<Duration> {
-    process::lock(&SESSION)?.as_ref().map(|session| session.start.elapsed())
-}
-
 /// Something that goes on. It is recorded when this is dropped.
 #[must_use]
 #[derive(Debug)]
@@ -402,14 +397,6 @@ fn end(running: Running) {
     });
 }
 
-/// Adds events that were timed elsewhere.
-pub fn add(events: impl IntoIterator<Item = Event>) {
-    let Some(mut session) = process::lock(&SESSION) else { return };
-    if let Some(session) = session.as_mut() {
-        events.into_iter().for_each(|event| session.record.add(event));
-    }
-}
-
 /// Until this is dropped, events of this thread are caused by another site.
 #[derive(Debug)]
 pub struct Cause(Option<(u64, usize)>);
@@ -505,7 +492,7 @@ pub(crate) mod tests {
         span(Activity::Wait, Details::default).forget();
         let record = stop().unwrap();
         drop(run);
-        assert!(stop().is_none() && !is_on() && elapsed().is_none());
+        assert!(stop().is_none() && !is_on());
         assert_eq!(record.sites, [Arc::new(site(3))]);
         let of = |activity| record.events.iter().filter(|event| event.activity == activity).collect::<Vec<_>>();
         assert_eq!(record.events.len(), 4);

@@ -12,9 +12,6 @@ use std::ffi::c_void;
 /// The version of DLPack that is written: major and minor. Every minor version of the same major version is read.
 pub const VERSION: (u32, u32) = (1, 1);
 
-/// The name of a Python capsule that holds a [`Managed`], and of one that holds a [`ManagedVersioned`].
-pub const NAMES: [&str; 2] = ["dltensor", "dltensor_versioned"];
-
 /// Flag: nobody may write to the array.
 pub const READ_ONLY: u64 = 1;
 /// Flag: the array is a copy, so the consumer is its only user.

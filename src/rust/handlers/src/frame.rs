@@ -147,9 +147,7 @@ impl<'a> Frame<'a> {
             && (*raw).args.struct_size == size_of::<XLA_FFI_Args>()
             && (*raw).rets.struct_size == size_of::<XLA_FFI_Rets>()
             && (*raw).attrs.struct_size == size_of::<XLA_FFI_Attrs>();
-        if !has_layout {
-            return Err(Failure::new(UNIMPLEMENTED, "The plugin uses another version of XLA's FFI."));
-        }
+        ensure!(has_layout, Failure::new(UNIMPLEMENTED, "The plugin uses another version of XLA's FFI."));
         Ok(Frame { raw, call: PhantomData })
     }
 
@@ -250,17 +248,6 @@ impl<'a> Frame<'a> {
         match self.attribute(name) {
             Some(Attribute::Bool(value)) => Ok(value),
             other => Err(wrong_attribute(name, "a boolean", other)),
-        }
-    }
-
-    /// A floating point attribute.
-    ///
-    /// # Errors
-    /// If it is missing or of another type.
-    pub fn float(&self, name: &str) -> Outcome<f64> {
-        match self.attribute(name) {
-            Some(Attribute::Float(value)) => Ok(value),
-            other => Err(wrong_attribute(name, "a floating point number", other)),
         }
     }
 

@@ -70,7 +70,7 @@ impl Description {
     }
 
     /// The compiled HLO module as a serialized `HloModuleProto`.
-    pub fn optimized_bytes(&self) -> Result<Vec<u8>> {
+    fn optimized_bytes(&self) -> Result<Vec<u8>> {
         let api = self.api;
         let mut program = Args::<PJRT_Program>::new(api);
         program.fields.struct_size = api.size_of(&program);
@@ -179,9 +179,7 @@ impl Description {
             Err(error) if error.is_unsupported() => {
                 let module = module()?;
                 // A plugin that does not show the program leaves nothing to estimate.
-                if module.computations.is_empty() {
-                    return Err(error);
-                }
+                ensure!(!module.computations.is_empty(), error);
                 let total = module.total_cost();
                 let value = |name: &str, value: f64| (name.to_owned(), PluginValue::Float(value as f32));
                 let values = vec![

@@ -87,11 +87,6 @@ impl Executable {
         self.ask("The optimized program is", Description::optimized_module)
     }
 
-    /// The optimized program as a serialized `HloModuleProto`, complete.
-    pub fn optimized_bytes(&self) -> Result<Vec<u8>> {
-        self.ask("The optimized program is", Description::optimized_bytes)
-    }
-
     /// The memory spaces of inputs and outputs: the plugin's description of the outputs if it has one, otherwise the
     /// compiled program's.
     pub fn memory_kinds(&self) -> MemoryKinds {

@@ -180,10 +180,6 @@ impl Operators {
         self.programs.retain(|_, made| !made.executable.client().same(client));
     }
 
-    pub fn clear(&mut self) {
-        self.programs.clear();
-    }
-
     pub fn counts(&self) -> Counts {
         Counts { kept: self.programs.len(), made: self.made, evictions: self.evictions }
     }
