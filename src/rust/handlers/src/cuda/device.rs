@@ -13,7 +13,7 @@ pub(super) struct CudaDevice<'a> {
     frame: &'a Frame<'a>,
     driver: &'static Driver,
     context: Pointer,
-    stream: Pointer,
+    pub stream: Pointer,
 }
 
 impl<'a> CudaDevice<'a> {
@@ -24,8 +24,7 @@ impl<'a> CudaDevice<'a> {
             call!(api, XLA_FFI_Stream_Get, XLA_FFI_Stream_Get_Args { ctx: ctx, stream: null_mut() })
         });
         let Some(XLA_FFI_Stream_Get_Args { stream, .. }) = args else {
-            let code = UNIMPLEMENTED;
-            return Err(Failure::new(code, "The plugin has no stream for handlers."));
+            return Err(Failure::new(UNIMPLEMENTED, "The plugin has no stream for handlers."));
         };
         let mut context = null_mut();
         // SAFETY: the stream is the plugin's, and the place for the context is valid.
@@ -133,10 +132,6 @@ impl<'a> CudaDevice<'a> {
             }
         }
     }
-
-    pub fn stream(&self) -> Pointer {
-        self.stream
-    }
 }
 
 impl Drop for CudaDevice<'_> {
@@ -150,14 +145,8 @@ impl Drop for CudaDevice<'_> {
 #[derive(Debug)]
 pub(super) struct DeviceMemory<'a> {
     device: &'a CudaDevice<'a>,
-    data: Pointer,
+    pub data: Pointer,
     size: usize,
-}
-
-impl DeviceMemory<'_> {
-    pub fn data(&self) -> Pointer {
-        self.data
-    }
 }
 
 impl Drop for DeviceMemory<'_> {

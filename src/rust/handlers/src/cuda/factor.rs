@@ -60,7 +60,7 @@ fn geqrf_of<T: Real>(frame: &Frame<'_>) -> Outcome {
     let work = run.workspace("geqrf", |f, h, size| unsafe { (f.geqrf_size)(h, m, n, a.at(0).cast(), m, size) })?;
     // SAFETY: as above, and the workspace is as large as the routine asked.
     run.each("geqrf", count, |f, h, i| unsafe {
-        (f.geqrf)(h, m, n, a.at(i).cast(), m, tau.at(i).cast(), work.data(), work.size, work.info())
+        (f.geqrf)(h, m, n, a.at(i).cast(), m, tau.at(i).cast(), work.memory.data, work.size, work.info.data)
     })
 }
 
@@ -71,7 +71,7 @@ fn lu_of<T: Real>(frame: &Frame<'_>) -> Outcome {
     // A singular matrix has a factorization, too.
     // SAFETY: as above, and the workspace is as large as the routine asked.
     run.each("getrf", count, |f, h, i| unsafe {
-        (f.getrf)(h, m, n, a.at(i).cast(), m, work.data(), pivots.at(i).cast(), work.info())
+        (f.getrf)(h, m, n, a.at(i).cast(), m, work.memory.data, pivots.at(i).cast(), work.info.data)
     })
 }
 
@@ -85,7 +85,8 @@ fn eigh_of<T: Real>(frame: &Frame<'_>) -> Outcome {
     })?;
     // SAFETY: as above, and the workspace is as large as the routine asked.
     run.each("syevd", count, |f, h, i| unsafe {
-        (f.syevd)(h, WITH_VECTORS, LOWER, n, a.at(i).cast(), n, w.at(i).cast(), work.data(), work.size, work.info())
+        let (work, size, info) = (work.memory.data, work.size, work.info.data);
+        (f.syevd)(h, WITH_VECTORS, LOWER, n, a.at(i).cast(), n, w.at(i).cast(), work, size, info)
     })
 }
 
@@ -126,7 +127,7 @@ fn orgqr_of<T: Real>(frame: &Frame<'_>) -> Outcome {
     })?;
     // SAFETY: as above, and the workspace is as large as the routine asked.
     run.each("orgqr", count, |f, h, i| unsafe {
-        (f.orgqr)(h, m, n, k, q.at(i).cast(), m, tau.at(i).cast(), work.data(), work.size, work.info())
+        (f.orgqr)(h, m, n, k, q.at(i).cast(), m, tau.at(i).cast(), work.memory.data, work.size, work.info.data)
     })
 }
 
@@ -167,12 +168,12 @@ fn svd_of<T: Real>(frame: &Frame<'_>) -> Outcome {
     let work = run.workspace("gesvd", |f, h, size| unsafe { (f.gesvd_size)(h, m, n, size) })?;
     for i in 0..count {
         // SAFETY: both are device memory of so many elements.
-        unsafe { run.device.copy(copy.data().cast(), all.at(i), rows * columns) }?;
+        unsafe { run.device.copy(copy.data.cast(), all.at(i), rows * columns) }?;
         // SAFETY: as above, and the workspace is as large as the routine asked.
         run.once("gesvd", |f, h| unsafe {
-            let (a, s, left, right) = (copy.data(), s.at(i).cast(), left.at(i).cast(), right.at(i).cast());
-            let (info, work, size) = (work.info(), work.data(), work.size);
-            (f.gesvd)(h, SOME, SOME, m, n, a, m, s, left, m, right, n, work, size, rest.data(), info)
+            let (a, s, left, right) = (copy.data, s.at(i).cast(), left.at(i).cast(), right.at(i).cast());
+            let (info, work, size) = (work.info.data, work.memory.data, work.size);
+            (f.gesvd)(h, SOME, SOME, m, n, a, m, s, left, m, right, n, work, size, rest.data, info)
         })?;
     }
     Ok(())

@@ -55,7 +55,7 @@ impl<'a, T: Real> Run<'a, T> {
         }
         let run = Run { device, solver, handle, elements: PhantomData };
         // SAFETY: nobody else uses this handle, and the stream is the plugin's.
-        let status = unsafe { (solver.common.set_stream)(handle, run.device.stream()) };
+        let status = unsafe { (solver.common.set_stream)(handle, run.device.stream) };
         library::check("cusolverDnSetStream", status).map(|()| run)
     }
 
@@ -113,17 +113,7 @@ impl<T> Drop for Run<'_, T> {
 
 /// A workspace, with its number of elements, and where routines write `info`.
 pub(super) struct Workspace<'a> {
-    memory: DeviceMemory<'a>,
+    pub memory: DeviceMemory<'a>,
     pub size: c_int,
-    info: DeviceMemory<'a>,
-}
-
-impl Workspace<'_> {
-    pub fn data(&self) -> Pointer {
-        self.memory.data()
-    }
-
-    pub fn info(&self) -> Pointer {
-        self.info.data()
-    }
+    pub info: DeviceMemory<'a>,
 }
