@@ -125,9 +125,7 @@ mod tests {
         WRITTEN.with_borrow_mut(|written| written.push(text.to_owned()));
         // what it calls may flush, too
         flush()?;
-        if text == "interrupt" {
-            return Err(Error::new(Kind::Interrupted, "Interrupted."));
-        }
+        ensure!(text != "interrupt", Error::new(Kind::Interrupted, "Interrupted."));
         Ok(())
     }
 

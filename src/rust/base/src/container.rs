@@ -44,18 +44,14 @@ impl Container {
             return Err(Problem::Other);
         }
         let number = |at: usize| start[at..at + 4].iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte));
-        if number(8) != self.format {
-            return Err(Problem::Format(number(8)));
-        }
+        ensure!(number(8) == self.format, Problem::Format(number(8)));
         start[HEADER_AT..].get(..number(12) as usize).ok_or(Problem::Damaged)
     }
 
     /// The header and the content of a container that is not damaged.
     pub fn read<'a>(&self, bytes: &'a [u8]) -> Result<(&'a [u8], &'a [u8]), Problem> {
         let header = self.peek(bytes)?;
-        if bytes[DIGEST_AT..HEADER_AT] != digest_of(bytes) {
-            return Err(Problem::Damaged);
-        }
+        ensure!(bytes[DIGEST_AT..HEADER_AT] == digest_of(bytes), Problem::Damaged);
         Ok((header, &bytes[HEADER_AT + header.len()..]))
     }
 }

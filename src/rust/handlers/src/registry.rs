@@ -301,9 +301,7 @@ fn tell(api: &'static Api, target: &str, platform: &str, handler: ForeignHandler
     // SAFETY: the arguments are what the header asks for.
     let outcome = refused(unsafe { guarded(api.poison(), function, (&raw mut args).cast(), CALL) }?);
     let Err(error) = outcome else { return Ok(()) };
-    if !is_about_size(&error) {
-        return Err(error);
-    }
+    ensure!(is_about_size(&error), error);
     let mut args = OldRegisterArgs {
         struct_size: size_of::<OldRegisterArgs>(),
         target_name: target.as_ptr().cast(),

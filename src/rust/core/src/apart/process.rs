@@ -203,9 +203,7 @@ fn silence(stream: &UnixStream) -> io::Result<()> {
                 size_of::<libc::c_int>() as libc::socklen_t,
             )
         };
-        if set != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        ensure!(set == 0, io::Error::last_os_error());
     }
     let _ = stream;
     Ok(())
@@ -226,9 +224,7 @@ fn nameless_file() -> io::Result<File> {
     use std::os::fd::FromRawFd;
     // SAFETY: the name ends with a NUL.
     let file = unsafe { libc::memfd_create(c"pjrt-compiler".as_ptr(), libc::MFD_CLOEXEC) };
-    if file < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    ensure!(file >= 0, io::Error::last_os_error());
     // SAFETY: a new file, which nobody else has.
     Ok(unsafe { File::from_raw_fd(file) })
 }

@@ -196,9 +196,7 @@ pub fn read<T: Message + Default>(stream: &mut impl Read) -> io::Result<T> {
     let length = u64::from_le_bytes(length);
     let mut bytes = Vec::new();
     // Read in pieces, so that a wrong length allocates nothing.
-    if stream.take(length).read_to_end(&mut bytes)? as u64 != length {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
+    ensure!(stream.take(length).read_to_end(&mut bytes)? as u64 == length, io::ErrorKind::UnexpectedEof);
     T::decode(bytes.as_slice()).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 

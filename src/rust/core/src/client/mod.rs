@@ -486,9 +486,7 @@ fn closed(platform: &str) -> Error {
 /// XLA aborts in a child of a process that used a client, so no client is created there.
 fn check_generation() -> Result<()> {
     static FIRST: OnceLock<u32> = OnceLock::new();
-    if *FIRST.get_or_init(process::generation) != process::generation() {
-        return Err(process::forked());
-    }
+    ensure!(*FIRST.get_or_init(process::generation) == process::generation(), process::forked());
     Ok(())
 }
 

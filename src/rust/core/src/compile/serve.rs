@@ -204,8 +204,6 @@ fn take_input() -> io::Result<UnixStream> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     let empty = File::open("/dev/null")?;
     // SAFETY: the standard input becomes empty; nothing reads it.
-    if unsafe { libc::dup2(empty.as_raw_fd(), 0) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    ensure!(unsafe { libc::dup2(empty.as_raw_fd(), 0) } >= 0, io::Error::last_os_error());
     Ok(socket.into())
 }

@@ -144,9 +144,7 @@ impl CompileOptions {
 
     fn check_debug_options(&self) -> Result<()> {
         if let Some(level) = self.optimization_level {
-            if !(0..=3).contains(&level) {
-                bail!(InvalidInput, "`optimization_level` must be 0, 1, 2 or 3, not {level}.");
-            }
+            ensure!((0..=3).contains(&level), InvalidInput, "`optimization_level` must be 0, 1, 2 or 3, not {level}.");
             if self.debug_options.contains_key(LEVEL) {
                 bail!(
                     InvalidInput,

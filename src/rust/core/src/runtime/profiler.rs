@@ -82,9 +82,7 @@ impl Profiler {
     /// # Errors
     /// Those of the profiler; `Forked` in the child of a fork.
     pub fn stop(mut self) -> Result<Vec<u8>> {
-        if self.generation != process::generation() {
-            return Err(process::forked());
-        }
+        ensure!(self.generation == process::generation(), process::forked());
         self.end()?;
         let name = "PLUGIN_Profiler_CollectData";
         let mut collect = args!(PLUGIN_Profiler_CollectData_Args { profiler: self.handle });

@@ -32,9 +32,7 @@ impl<'a, T: Element> Stack<'a, T> {
             return Err(Failure::invalid(format!("Expected {name} of type {expected}, got {got}.")));
         }
         let data: *mut T = array.as_mut_ptr().cast();
-        if !data.is_aligned() {
-            return Err(Failure::internal(format!("The memory of {name} is not aligned.")));
-        }
+        ensure!(data.is_aligned(), Failure::internal(format!("The memory of {name} is not aligned.")));
         // Too large only if another dimension is 0, so that there is no memory.
         let product = |dims: &mut dyn Iterator<Item = usize>| dims.fold(1, usize::saturating_mul);
         let size = product(&mut dims.iter().copied());

@@ -63,9 +63,7 @@ fn load(
         let needed =
             libraries::wanted(major).iter().filter(|wanted| BESIDE_SOLVER.iter().any(|it| wanted.name.starts_with(it)));
         let found = preload::find(std::iter::once(solver).chain(needed), &search(major));
-        if found[0].place == LibraryOrigin::Missing {
-            return Err(format!("'{}' was not found.", solver.name));
-        }
+        ensure!(found[0].place != LibraryOrigin::Missing, format!("'{}' was not found.", solver.name));
         if let Some((_, why)) = preload::load(&found).into_iter().next() {
             return Err(why);
         }

@@ -146,9 +146,7 @@ impl Http {
         }
         let transient =
             status.is_server_error() || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
-        if transient {
-            return Err(HttpFailure::Retry(format!("status {status}")));
-        }
+        ensure!(!transient, HttpFailure::Retry(format!("status {status}")));
         let hint = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::PROXY_AUTHENTICATION_REQUIRED => LOGIN_HINT,
             _ => INDEX_HINT,
@@ -229,9 +227,6 @@ fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     Policy::default().redirect(attempt)
 }
 
-/// The kinds of proxies that requests can use.
-const PROXY_SCHEMES: [&str; 2] = ["http", "https"];
-
 /// Refuses proxies without a valid address: requests would go without them.
 ///
 /// # Errors
@@ -240,7 +235,7 @@ fn check_proxies(machine: &dyn Machine) -> Result<()> {
     for name in ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
         let Some(proxy) = machine.variable(name).filter(|proxy| !proxy.trim().is_empty()) else { continue };
         // Requests would go without a proxy of another kind, too.
-        let is_known = proxy.trim().split_once("://").is_none_or(|(scheme, _)| PROXY_SCHEMES.contains(&scheme));
+        let is_known = proxy.trim().split_once("://").is_none_or(|(scheme, _)| matches!(scheme, "http" | "https"));
         if !is_known || reqwest::Proxy::all(proxy.trim()).is_err() {
             let message =
                 format!("The environment variable {name} is not the address of an HTTP proxy: '{}'.", redact(&proxy));
