@@ -89,7 +89,7 @@ impl Library {
         } else {
             format!("LAPACK or BLAS is incomplete in {}.", library.names())
         };
-        Err(refused.into_iter().fold(Error::new(Kind::LibraryMissing, message), |error, reason| error.hint(reason)))
+        Err(refused.into_iter().fold(Error::new(Kind::LibraryMissing, message), Error::hint))
     }
 
     /// The address of a routine for a type, if the library has it.

@@ -42,11 +42,11 @@ pub trait Scalar: sealed::Sealed + Arithmetic + Copy + Default + PartialEq + Sen
     const KIND: ScalarKind;
     const IS_COMPLEX: bool;
     /// The distance from 1 to the next number.
-    const EPSILON: f64;
+    const EPSILON: f64 = Self::Real::EPSILON;
     /// The smallest positive number of full precision.
-    const SMALLEST: f64;
+    const SMALLEST: f64 = Self::Real::SMALLEST;
     /// The largest finite number.
-    const LARGEST: f64;
+    const LARGEST: f64 = Self::Real::LARGEST;
 
     /// The real and the imaginary part.
     fn parts(self) -> (f64, f64);
@@ -115,9 +115,6 @@ macro_rules! scalars {
             type Wide = Complex<f64>;
             const KIND: ScalarKind = ScalarKind::$complex_kind;
             const IS_COMPLEX: bool = true;
-            const EPSILON: f64 = $real::EPSILON as f64;
-            const SMALLEST: f64 = $real::MIN_POSITIVE as f64;
-            const LARGEST: f64 = $real::MAX as f64;
 
             #[inline]
             fn parts(self) -> (f64, f64) {

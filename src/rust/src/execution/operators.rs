@@ -327,10 +327,9 @@ fn scalar(operation: Operation, x: SEXP, beside: &Buffer) -> Result<Buffer> {
     // SAFETY: as above.
     let complex = unsafe { sexp::complexes(x) }.first();
     let number = match (host_type, integer, double, complex) {
-        (HostType::Logical, Some(&value), ..) => Number::logical(value),
-        (HostType::Integer, Some(&value), ..) => Number::integer(value),
-        (HostType::Integer64, _, Some(value), _) => Number::integer64(value.to_bits() as i64),
-        (HostType::Double, _, Some(&value), _) => Number::double(value),
+        (HostType::Logical | HostType::Integer, Some(value), ..) => Number::new(host_type, &value.to_ne_bytes()),
+        // R has 64-bit integers in the place of doubles.
+        (HostType::Double | HostType::Integer64, _, Some(value), _) => Number::new(host_type, &value.to_ne_bytes()),
         (HostType::Complex, _, _, Some(&parts)) => Number::complex(parts),
         _ => bail!(Internal, "A number of R has another type than its vector."),
     };

@@ -22,33 +22,15 @@ pub struct Number {
 }
 
 impl Number {
-    /// A number whose bytes are these, at most 16.
-    fn new(host_type: HostType, value: &[u8]) -> Number {
+    /// A number of one part, whose bytes are these.
+    pub fn new(host_type: HostType, value: &[u8]) -> Number {
         let mut bytes = [0; 16];
         bytes[..value.len()].copy_from_slice(value);
         Number { bytes, host_type }
     }
 
-    pub fn logical(value: i32) -> Number {
-        Number::new(HostType::Logical, &value.to_ne_bytes())
-    }
-
-    pub fn integer(value: i32) -> Number {
-        Number::new(HostType::Integer, &value.to_ne_bytes())
-    }
-
-    pub fn double(value: f64) -> Number {
-        Number::new(HostType::Double, &value.to_ne_bytes())
-    }
-
-    pub fn integer64(value: i64) -> Number {
-        Number::new(HostType::Integer64, &value.to_ne_bytes())
-    }
-
-    pub fn complex([re, im]: [f64; 2]) -> Number {
-        let [mut number, other] = [re, im].map(Number::double);
-        number.bytes[8..].copy_from_slice(&other.bytes[..8]);
-        Number { host_type: HostType::Complex, ..number }
+    pub fn complex(parts: [f64; 2]) -> Number {
+        Number::new(HostType::Complex, parts.map(f64::to_ne_bytes).as_flattened())
     }
 }
 
