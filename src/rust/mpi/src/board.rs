@@ -7,7 +7,7 @@ use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::mmap::SignalStacks;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_base::threads;
-use pjrt_store::{Patience, Store, DEADLINE_EXCEEDED, INVALID_ARGUMENT, MAX_VALUE, UNAVAILABLE};
+use pjrt_store::{too_long, Patience, Store, DEADLINE_EXCEEDED, MAX_VALUE, UNAVAILABLE};
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -271,10 +271,7 @@ impl Store for BoardStore {
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         if key.len() > MAX_VALUE || value.len() > MAX_VALUE {
-            return Err(Error::new(
-                Kind::Pjrt(INVALID_ARGUMENT),
-                format!("The store takes values of up to {MAX_VALUE} bytes, not of {}.", value.len()),
-            ));
+            return Err(too_long(value));
         }
         self.board.change(&Change::Put(&self.name(key), value)).map(drop)
     }

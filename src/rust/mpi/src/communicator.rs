@@ -290,9 +290,8 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         same_size(input.len() * size, output.len())?;
         if input.len() > LIMIT {
             output[place * input.len()..][..input.len()].copy_from_slice(input);
-            let mut parts = output.chunks_mut(input.len());
-            return (0..size)
-                .try_for_each(|root| parts.next().map_or(Ok(()), |part| self.broadcast(group, root, part)));
+            let mut parts = output.chunks_mut(input.len()).enumerate();
+            return parts.try_for_each(|(root, part)| self.broadcast(group, root, part));
         }
         let (count, byte) = (input.len() as c_int, self.constants.byte);
         let (from, to) = (input.as_ptr().cast(), output.as_mut_ptr().cast());

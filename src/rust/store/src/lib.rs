@@ -22,6 +22,12 @@ pub const UNAUTHENTICATED: u32 = 16;
 /// The longest value, which is that of Redis.
 pub const MAX_VALUE: usize = 512 << 20;
 
+/// The error for a longer value.
+pub fn too_long(value: &[u8]) -> Error {
+    let message = format!("The store takes values of up to {MAX_VALUE} bytes, not of {}.", value.len());
+    Error::new(Kind::Pjrt(INVALID_ARGUMENT), message)
+}
+
 /// A store. Keys and values are any bytes. All calls may be made from any thread, several at a time.
 ///
 /// Errors have the codes above: `UNAVAILABLE` if the server is lost, `UNAUTHENTICATED` if it refuses the password,

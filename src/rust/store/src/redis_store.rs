@@ -4,8 +4,8 @@
 //! without taking it away. A wait holds a connection; it is made of slices, so that it can be cancelled.
 
 use crate::{
-    Address, Patience, Store, DEADLINE_EXCEEDED, INTERNAL, INVALID_ARGUMENT, MAX_VALUE, RESOURCE_EXHAUSTED,
-    UNAUTHENTICATED, UNAVAILABLE,
+    too_long, Address, Patience, Store, DEADLINE_EXCEEDED, INTERNAL, MAX_VALUE, RESOURCE_EXHAUSTED, UNAUTHENTICATED,
+    UNAVAILABLE,
 };
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::sync::Unpoisoned;
@@ -156,10 +156,7 @@ impl Store for RedisStore {
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         if key.len().saturating_add(self.prefix.len()) >= MAX_VALUE || value.len() > MAX_VALUE {
-            return Err(Error::new(
-                Kind::Pjrt(INVALID_ARGUMENT),
-                format!("The store takes values of up to {MAX_VALUE} bytes, not of {}.", value.len()),
-            ));
+            return Err(too_long(value));
         }
         let name = self.name(b'k', key);
         let mut commands = redis::pipe();
