@@ -155,10 +155,12 @@ elements <- function(values) {
 }
 
 # The values for the caller of a generic. R's own functions, as outer() and sapply(), get doubles instead of integer64,
-# of which they would take the bits for doubles. `call` is that of the generic: lapply(x, as.vector) is a user's.
+# of which they would take the bits for doubles. `call` is that of the generic: lapply(x, as.vector) and
+# Map(as.vector, x) are a user's, and do not call it by its name.
 for_caller <- function(values, x, call, frame) {
+  is_named <- function() is.name(call[[1L]]) && !identical(call[[1L]], quote(FUN))
   is_of_r <- function() environmentName(topenv(frame)) %in% c("base", "stats", "utils", "graphics")
-  if (!inherits(values, "integer64") || identical(call[[1L]], quote(FUN)) || !is_of_r()) {
+  if (!inherits(values, "integer64") || !is_named() || !is_of_r()) {
     return(values)
   }
   structure(rounded(values, elt_type(x)), dim = dim(values))

@@ -108,7 +108,7 @@ test_that("R's own functions get the numbers of 64-bit integers, not their bits"
     }
     # users get integer64
     for (f in list(as.vector, as.matrix, as.array, as.list)) {
-      expect_identical(lapply(list(x), f), list(f(x)))
+      for (all in list(lapply, function(X, FUN) Map(FUN, X))) expect_identical(all(list(x), f), list(f(x)))
     }
     for (of_user in list(lapply(x, identity)[[1L]], as.vector(x), x[[1]], split(x, 1:3)[[1L]])) {
       expect_s3_class(of_user, "integer64")
