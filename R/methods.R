@@ -171,7 +171,7 @@ rounded <- function(values, dtype) {
   doubles <- as.double(values)
   if (dtype == "ui64") {
     doubles[is.na(values)] <- 2^63
-    doubles <- ifelse(doubles < 0, doubles + 2^64, doubles)
+    doubles <- doubles + (doubles < 0) * 2^64
   }
   doubles
 }

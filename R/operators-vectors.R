@@ -174,7 +174,7 @@ exact_or_rounded <- function(x) {
 }
 
 # Whether numbers of a buffer are beyond the integer64 in which R has read them.
-is_beyond_long <- function(values, x) elt_type(x) == "ui64" && (anyNA(values) || any(values < 0))
+is_beyond_long <- function(values, x) elt_type(x) == "ui64" && (anyNA(values) || any(c(values) < 0))
 
 # Numbers as text with all digits, which is equal for equal numbers of all types.
 exact_text <- function(x) {

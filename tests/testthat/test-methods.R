@@ -114,6 +114,10 @@ test_that("R's own functions get the numbers of 64-bit integers, not their bits"
       expect_s3_class(of_user, "integer64")
     }
   }
+  none <- pjrt_empty("ui64", c(2, 0, 3))
+  expect_identical(as.double(none), numeric())
+  expect_identical(diff(none), bit64::integer64())
+  expect_identical(levels(cut(none, 0:2)), c("(0,1]", "(1,2]"))
   expect_warning(apply(pjrt_buffer(bit64::as.integer64("9007199254740993"), shape = c(1, 1)), 1, sum), "precision")
 })
 
