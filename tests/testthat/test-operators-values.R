@@ -297,3 +297,15 @@ test_that("digits are rounded, as in R", {
   expect_identical(as_array(round(pjrt_buffer(1.26, "f64"), 1.4)), array(1.3))
   expect_refused(round(pjrt_buffer(1), Inf), "invalid_type", "`digits` must be a whole number")
 })
+
+test_that("matrices of integers narrower than a byte become floats exactly", {
+  for (dtype in c("i4", "ui4", "i2", "ui2")) {
+    for (dims in list(c(4, 4), c(8, 4), c(4, 8), c(4, 4, 4))) {
+      x <- array(rep_len(if (grepl("2", dtype)) c(0, 1, 1, 0, 1) else c(0, 7, 1, 3, 4, 5, 2, 6, 5), prod(dims)), dims)
+      buffer <- pjrt_buffer(x, dtype)
+      expect_numbers(buffer * pjrt_scalar(0.5, "f64"), x / 2)
+      withr::with_options(list(pjrt.default_float = "f64"), expect_numbers(sqrt(buffer), sqrt(x), 1e-15))
+      expect_numbers(sqrt(buffer), sqrt(x), 1e-6)
+    }
+  }
+})

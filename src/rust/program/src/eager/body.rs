@@ -243,6 +243,10 @@ impl<'b> Value<'b> {
         match dtype {
             _ if self.dtype == dtype => self.clone(),
             DType::Pred => self.widened().compare("NE", 0.0),
+            // XLA's CPU compiler gets elements wrong that are not bytes first, in some matrices.
+            _ if !dtype.is_integer() && wide(self.dtype).is_integer() && wide(self.dtype) != self.dtype => {
+                self.widened().convert(dtype)
+            }
             _ => self.apply_as("convert", dtype).uniform(self.is_uniform),
         }
     }

@@ -154,6 +154,18 @@ fn a_divisor_that_is_one_number_is_hidden_from_compilers() {
 }
 
 #[test]
+fn integers_narrower_than_a_byte_become_bytes_before_floats() {
+    for (dtype, byte) in [(DType::I2, "i8"), (DType::I4, "i8"), (DType::U2, "ui8"), (DType::U4, "ui8")] {
+        for (name, operands) in
+            [("sqrt", &[(dtype, &[4i64, 4][..])][..]), ("*", &[(dtype, &[4, 4]), (DType::F64, &[])])]
+        {
+            let text = text(name, operands, &[]).unwrap();
+            assert!(text.contains(&format!("(tensor<4x4x{}>) -> tensor<4x4x{byte}>", dtype.info().mlir)), "{text}");
+        }
+    }
+}
+
+#[test]
 fn shapes_follow_the_operation() {
     use DType::{F32, I32};
     let x: (DType, &[i64]) = (F32, &[2, 3, 4]);
