@@ -204,6 +204,12 @@ as.complex.PJRTBuffer <- function(x, ...) {
   as.vector(x, "complex")
 }
 
+#' @rdname buffer-methods
+#' @export
+as.raw.PJRTBuffer <- function(x) {
+  as.vector(x, "raw")
+}
+
 # The values without dimensions. Unlike base::as.vector(), this keeps integer64.
 bare_values <- function(x) {
   values <- as_array(x)

@@ -24,6 +24,7 @@ rows <- list(
   as.list.PJRTBuffer = row(x = "buffer"),
   as.logical.PJRTBuffer = row(x = "buffer"),
   as.matrix.PJRTBuffer = row(x = "buffer"),
+  as.raw.PJRTBuffer = row(x = "buffer"),
   as.vector.PJRTBuffer = row(x = "buffer", mode = of("mode", "any")),
   compare_proxy.PJRTBuffer = row(x = "buffer", path = "ignored"),
   compare_proxy.PJRTArrayPromise = row(x = "promise", path = "ignored"),

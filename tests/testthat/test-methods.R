@@ -53,6 +53,7 @@ test_that("a buffer converts to a vector of every type", {
     expect_identical(as.logical(x), as.logical(values))
     expect_identical(as.complex(x), as.complex(values))
   }
+  for (dtype in c("ui8", "f32", "i64")) expect_identical(as.raw(pjrt_buffer(c(0, 7, 255), dtype)), as.raw(c(0, 7, 255)))
   pred <- pjrt_buffer(c(TRUE, FALSE))
   expect_identical(as.vector(pred), c(TRUE, FALSE))
   expect_identical(as.integer(pred), 1:0)
