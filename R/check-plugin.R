@@ -76,14 +76,11 @@ plugin_part_limit <- 600
 run_plugin_part <- function(part, path, folder) {
   results <- file.path(folder, paste0(part, ".rds"))
   log <- file.path(folder, paste0(part, ".log"))
-  environment <- paste0("R_LIBS=", shQuote(paste(.libPaths(), collapse = .Platform$path.sep)))
-  arguments <- shQuote(c(part, native_path(path), folder))
-  # with a limit, R translates the command
-  is_limited <- !is_ascii_locale() || all(grepl("^[ -~]*$", c(environment, arguments), useBytes = TRUE))
-  status <- suppressWarnings(system2(
-    file.path(R.home("bin"), "Rscript"), c("--vanilla", "-e", shQuote("pjrt:::check_plugin_part()"), arguments),
-    stdout = log, stderr = log, env = environment, timeout = if (is_limited) plugin_part_limit else 0
-  ))
+  arguments <- c("--vanilla", "-e", "pjrt:::check_plugin_part()", part, path, folder)
+  status <- call_with_text(
+    ffi_plugin_part_run, file.path(R.home("bin"), "Rscript"), arguments,
+    paste(.libPaths(), collapse = .Platform$path.sep), log, plugin_part_limit
+  )
   found <- if (file.exists(results)) readRDS(results) else list()
   running <- vapply(found, function(check) check$result == "running", NA)
   found[running] <- lapply(found[running], function(check) {

@@ -103,6 +103,9 @@ routine_uses <- function() {
     plugin_attributes = plugin_attributes(plugin),
     plugin_extensions = plugin_info(plugin)$extensions,
     plugin_functions = pjrt:::call_native(pjrt:::ffi_plugin_functions, plugin)$name,
+    plugin_part_run = pjrt:::call_native(
+      pjrt:::ffi_plugin_part_run, file.path(R.home("bin"), "Rscript"), c("--vanilla", "-e", "1"), "", tempfile(), 600
+    ),
     plugin_report_write = pjrt:::call_native(pjrt:::ffi_plugin_report_write, "{}", tempfile()),
     plugin_stablehlo_versions = plugin_info(plugin)$stablehlo_versions,
     plugin_check = pjrt:::plugin_problem(library),

@@ -52,6 +52,27 @@ test_that("a plugin that crashes, throws or lacks functions is reported", {
   expect_match(report$detail, "the process ended with status")
 })
 
+test_that("Ctrl-C ends the check and the process that tries the plugin", {
+  skip_on_os("windows")
+  code <- withr::local_tempfile(fileext = ".c", lines = c(
+    "#include <stdio.h>", "#include <stdlib.h>", "#include <unistd.h>",
+    "void *GetPjrtApi(void) {",
+    "  FILE *file = fopen(getenv(\"NOTE\"), \"w\");", "  fprintf(file, \"%d\\n\", getpid());", "  fclose(file);",
+    "  for (;;) pause();",
+    "}"
+  ))
+  note <- withr::local_tempfile()
+  child <- start_child(env = c(NOTE = note, STALLING = build_library(code)), quote({
+    end <- tryCatch(pjrt_check_plugin(Sys.getenv("STALLING"), quick = TRUE), interrupt = function(e) "interrupted")
+    cat(end, length(list.files(tempdir(), "pjrt-check")), "\n")
+  }))
+  withr::defer(child$kill())
+  while (child$is_alive() && (!file.exists(note) || length(readLines(note)) == 0L)) Sys.sleep(0.05)
+  child$interrupt()
+  expect_identical(line_reader(child)(), "interrupted 0 ")
+  expect_false(tools::pskill(as.integer(readLines(note)), 0L))
+})
+
 # before the cache is empty
 plugin_of_tests <- plugin_path("cpu")
 

@@ -295,6 +295,7 @@ fn all_routines() -> Vec<Routine> {
         typed (a, b, c, d, e):
             clients::client::client_create_distributed,
             arrays::print::buffer_lines,
+            plugins::plugin::plugin_part_run,
             programs::serialize::executable_deserialize,
             programs::serialize::executable_load,
             execution::benchmark::benchmark_runs,

@@ -8,3 +8,4 @@ pub mod cuda;
 pub mod find;
 pub mod install;
 pub mod library;
+pub mod trial;

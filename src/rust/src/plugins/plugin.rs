@@ -5,7 +5,10 @@ use crate::r::handle;
 use extendr_api::prelude::*;
 use pjrt_core::executable::serialized;
 use pjrt_core::{Plugin, PluginValue};
+use pjrt_plugins::trial;
 use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 owned!(&'static Plugin, c"PJRTPlugin", const ARGUMENT: &'static str = "plugin";);
 
@@ -53,6 +56,13 @@ pub fn plugin_functions(plugin: &&'static Plugin) -> Result<Robj> {
 /// Writes a report on a plugin to a file, completely or not at all.
 pub fn plugin_report_write(report: &str, path: &str) -> Result<()> {
     Ok(serialized::write(Path::new(path), report.as_bytes())?)
+}
+
+/// Runs R with these arguments and libraries, which tries a plugin, and waits for its end: its status.
+pub fn plugin_part_run(r: &str, arguments: Vec<String>, libraries: &str, log: &str, seconds: f64) -> Result<i32> {
+    let mut command = Command::new(r);
+    command.args(arguments).env("R_LIBS", libraries);
+    Ok(trial::run(&mut command, log, Duration::from_secs(seconds as u64))?)
 }
 
 /// The oldest and the newest version of StableHLO that the plugin reads, or nothing.
