@@ -128,7 +128,8 @@ call_on_ready <- function(number) {
   entry$callback <- entry$x <- NULL
   failed <- function(e) {
     message <- paste0("A function given to pjrt_on_ready() failed: ", conditionMessage(e))
-    warning(message, call. = FALSE, immediate. = TRUE)
+    # a warning that is an error, by options(warn = 2), would be lost here
+    tryCatch(warning(message, call. = FALSE, immediate. = TRUE), error = function(e) inform(conditionMessage(e)))
   }
   tryCatch({
     callback(x)

@@ -108,6 +108,21 @@ test_that("an error in a function is a warning, and other functions are called",
   expect_match(child$err, "A function given to pjrt_on_ready() failed: no room", fixed = TRUE, all = FALSE)
 })
 
+test_that("an error in a function shows, too, where warnings are errors", {
+  child <- run_child(quote({
+    options(warn = 2)
+    called <- FALSE
+    pjrt_on_ready(pjrt_scalar(1), function(y) {
+      called <<- TRUE
+      stop("no room")
+    })
+    for (i in 1:1200) if (!called) Sys.sleep(0.05)
+    cat("went on\n")
+  }))
+  expect_identical(child[c("status", "out")], list(status = 0L, out = "went on"))
+  expect_match(child$err, "A function given to pjrt_on_ready() failed: no room", fixed = TRUE, all = FALSE)
+})
+
 test_that("a failed compile calls the function, which gets the error from value()", {
   wrong <- pjrt_compile_async(pjrt_program("func.func @main() -> tensor<f32> { return %x : tensor<f32> }"))
   got <- NULL
