@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// The commands that may run pip, in order of preference.
 const COMMANDS: [&[&str]; 3] = [&["python3", "-m", "pip"], &["python", "-m", "pip"], &["pip"]];
-/// How long to wait for pip.
+/// How long to wait for all of them.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// The index that pip uses on this machine, if its help names one.
@@ -16,10 +16,22 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// # Errors
 /// `Interrupted` if the caller cancels the work.
 pub(super) fn default_index(watch: &mut Watch<'_>) -> Result<Option<String>> {
+    index_of(&COMMANDS, LIMIT, watch)
+}
+
+/// The same for these commands and this limit.
+///
+/// # Errors
+/// As [`default_index`].
+pub(super) fn index_of(commands: &[&[&str]], limit: Duration, watch: &mut Watch<'_>) -> Result<Option<String>> {
+    let end = Instant::now() + limit;
     // R sets the library path for its own libraries, which could start the wrong Python.
     for keep_library_path in [false, true] {
-        for command in COMMANDS {
-            if let Some(url) = help(command, keep_library_path, watch)?.as_deref().and_then(parse_help) {
+        for command in commands {
+            if Instant::now() >= end {
+                return Ok(None);
+            }
+            if let Some(url) = help(command, keep_library_path, end, watch)?.as_deref().and_then(parse_help) {
                 return Ok(Some(url));
             }
         }
@@ -37,12 +49,14 @@ pub(super) fn parse_help(help: &str) -> Option<String> {
 }
 
 /// The output of `pip download --help`, if it can be run.
-fn help(command: &[&str], keep_library_path: bool, watch: &mut Watch<'_>) -> Result<Option<String>> {
+fn help(command: &[&str], keep_library_path: bool, end: Instant, watch: &mut Watch<'_>) -> Result<Option<String>> {
     let (program, arguments) = command.split_first().unwrap_or((&"pip", &[]));
     let mut call = Command::new(program);
     if !keep_library_path {
         call.env_remove("LD_LIBRARY_PATH");
     }
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut call, 0);
     let started = call
         .args(arguments)
         .args(["download", "--help"])
@@ -56,15 +70,20 @@ fn help(command: &[&str], keep_library_path: bool, watch: &mut Watch<'_>) -> Res
         .stderr(Stdio::null())
         .spawn();
     let Ok(mut child) = started else { return Ok(None) };
-    let text = read(&mut child, watch);
-    // Leave no process behind. If all went well, it has exited already.
+    let text = read(&mut child, end, watch);
+    // Leave no process behind, also of a script that runs Python. If all went well, it has exited already.
+    #[cfg(unix)]
+    // SAFETY: sends a signal to the group of a child that nobody has waited for.
+    unsafe {
+        libc::kill(-(child.id() as i32), libc::SIGKILL);
+    }
     let _ = child.kill();
     let _ = child.wait();
     text
 }
 
 /// The output of `child`, read on another thread so that the caller can cancel meanwhile.
-fn read(child: &mut Child, watch: &mut Watch<'_>) -> Result<Option<String>> {
+fn read(child: &mut Child, end: Instant, watch: &mut Watch<'_>) -> Result<Option<String>> {
     let Some(mut output) = child.stdout.take() else { return Ok(None) };
     let (sender, receiver) = std::sync::mpsc::channel();
     let reader = std::thread::Builder::new().name("pjrt-pip".to_string()).spawn(move || {
@@ -73,7 +92,6 @@ fn read(child: &mut Child, watch: &mut Watch<'_>) -> Result<Option<String>> {
         // The receiver is gone if the caller cancelled.
         let _ = sender.send(read.map(|_| String::from_utf8_lossy(&bytes).into_owned()));
     });
-    let end = Instant::now() + LIMIT;
     while reader.is_ok() && Instant::now() < end {
         match receiver.recv_timeout(SLICE) {
             Ok(text) => return Ok(text.ok()),

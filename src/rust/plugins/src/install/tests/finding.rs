@@ -246,3 +246,16 @@ fn of_several_wheels_of_a_version_the_one_for_the_newest_python_is_taken() {
     assert_eq!(page::pick(&all, &piece, windows).unwrap().file, files[1]);
     assert_eq!(page::pick(&all, &piece, TARGET), None);
 }
+
+#[cfg(unix)]
+#[test]
+fn all_commands_for_pip_share_a_time_limit() {
+    let mark = std::env::temp_dir().join(format!("pjrt-pip-{}", std::process::id()));
+    let late = format!("touch '{}'", mark.display());
+    let commands: [&[&str]; 2] = [&["sh", "-c", "exec sleep 1000"], &["sh", "-c", &late]];
+    let limit = std::time::Duration::from_millis(50);
+    assert_eq!(pip::index_of(&commands, limit, &mut Watch::new(&mut |_, _| true)).unwrap(), None);
+    assert!(!mark.exists());
+    assert_eq!(pip::index_of(&commands[1..], 1000 * limit, &mut Watch::new(&mut |_, _| true)).unwrap(), None);
+    std::fs::remove_file(&mark).unwrap();
+}
