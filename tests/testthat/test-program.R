@@ -125,6 +125,10 @@ test_that("HLO modules run and print as the text of their proto", {
   expect_snapshot(program, cran = TRUE)
   bytes <- readBin(fixture("square.hlo.pb"), "raw", 1e4)
   expect_identical(format(pjrt_program(bytes, format = "hlo")), format(program))
+  # its parameter is the instruction `x.2`
+  square <- pjrt_function(program)
+  expect_identical(names(formals(square))[[1L]], "x")
+  expect_identical(as_array(square(x = 3)), 9)
 })
 
 test_that("MLIR bytecode and portable artifacts run", {

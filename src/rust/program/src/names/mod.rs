@@ -7,7 +7,7 @@ use pjrt_base::counted::{counted, shortened};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::sync::Unpoisoned;
 use pjrt_data::tree::add_step;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Between the parts in a normal form, and in the paths of inputs.
@@ -55,9 +55,30 @@ fn position_of_r(text: &str) -> Option<(usize, &str)> {
     Some((number.parse::<usize>().ok()?.checked_sub(1)?, after))
 }
 
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The names of an HLO module's parameters, of which some are recorded from a source: without the numbers that make instructions
+/// unique, unless these tell parameters apart.
+pub fn of_parameters(own: Vec<String>, recorded: &[Option<String>]) -> Vec<String> {
+    let short = |(name, recorded): (&String, &Option<String>)| match name.rsplit_once('.') {
+        Some((base, number)) if !base.is_empty() && is_number(number) && recorded.is_none() && !is_generated(name) => {
+            base.to_owned()
+        }
+        _ => name.clone(),
+    };
+    let short: Vec<String> = own.iter().zip(recorded).map(short).collect();
+    let mut seen = HashSet::new();
+    if short.iter().all(|name| seen.insert(normal(name))) {
+        short
+    } else {
+        own
+    }
+}
+
 /// Whether a compiler has made up the name of an argument.
 pub fn is_generated(name: &str) -> bool {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if let Some(name) = name.strip_prefix('%') {
         return is_number(name) || name.strip_prefix("arg").is_some_and(is_number);
     }
@@ -347,6 +368,19 @@ mod tests {
         assert_eq!(normal("[[0]][[x]]é.ü"), "0/x/é/ü");
         for empty in ["", "%", "..", "[[", "[]"] {
             assert_eq!(normal(empty), "", "{empty}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_instructions_are_not_part_of_names() {
+        let names = |own: &[&str], recorded: &[Option<&str>]| {
+            let recorded: Vec<_> = recorded.iter().map(|name| name.map(str::to_owned)).collect();
+            of_parameters(own.iter().map(|&name| name.to_owned()).collect(), &recorded)
+        };
+        let own = ["x.2", "y", "Arg_0.1", "layers.0", ".3"];
+        assert_eq!(names(&own, &[None, None, None, Some("layers.0"), None]), ["x", "y", "Arg_0.1", "layers.0", ".3"]);
+        for same in [["x.1", "x.2"], ["x.1", "x"]] {
+            assert_eq!(names(&same, &[None, None]), same);
         }
     }
 

@@ -172,7 +172,11 @@ impl Program {
                 let inputs = self.annotations.inputs.iter().flatten();
                 inputs.map(|input| input.name.clone()).collect::<Option<_>>().unwrap_or_default()
             }
-            Format::Hlo => self.hlo().map(|module| module.input_names()).unwrap_or_default(),
+            Format::Hlo => {
+                let names =
+                    |module: HloModuleProto| names::of_parameters(module.input_names(), &module.recorded_names());
+                self.hlo().map(names).unwrap_or_default()
+            }
         }
     }
 
