@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::executable::hint::DispatchHint;
 use crate::executable::{ProgramInput, Signature};
 use crate::runtime::plugin::where_there;
-use pjrt_base::error::Result;
+use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 use pjrt_ffi::api::{bytes, call, named_values, slice, text, Api, Args, PluginValue};
@@ -106,10 +106,10 @@ impl Description {
         let (Some(parameters), Some(outputs)) =
             (shape.parameters.iter().map(|p| p.spec()).collect::<Option<Vec<_>>>(), result.specs())
         else {
-            bail!(
-                UnsupportedDtype,
-                "The program has an input or output that is a tuple or a token, or whose element type this package does not know."
-            );
+            let message =
+                "The program has an input or output that is a tuple or a token, or whose element type this package does not know.";
+            return Err(Error::new(Kind::UnsupportedDtype, message)
+                .hint("The arrays of a tuple must be inputs or outputs themselves."));
         };
         self.check_outputs(&outputs)?;
         let count = parameters.len();

@@ -3,7 +3,7 @@
 mod advice;
 
 use crate::program::{Format, Program};
-use pjrt_base::error::{Error, Kind, INVALID_ARGUMENT, UNKNOWN};
+use pjrt_base::error::{Error, Kind, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
 use pjrt_base::reason::{Hint, Reason};
 
 /// A mistake that the compiler found.
@@ -31,8 +31,18 @@ const MOST_OF_LINE: usize = 1000;
 const LONG_CHAINS: &str = "Newer compilers of XLA fail like this on long chains of operations on each element. Put a \
                            `stablehlo.optimization_barrier` after every few hundred of them, or write a loop.";
 
+/// The handler that compilers call for arguments whose size is known only at a run, and that XLA's CPU plugin lacks.
+const SIZED_AT_RUN: &str = "PadToStatic";
+
 /// Explains an error about a program that the compiler cannot parse or verify; others stay as they are.
 pub(crate) fn explain(program: &Program, error: Error) -> Error {
+    if error.code() == Some(UNIMPLEMENTED) && error.message().contains(SIZED_AT_RUN) {
+        let message = "An argument of the program has a size that is known only at each run (`stablehlo.bounds`).";
+        let explained = Error::new(Kind::DynamicShape, message)
+            .hint("Take the whole array and its size, as two arguments for `stablehlo.set_dimension_size`.")
+            .hint(format!("The compiler said: {}", error.message().trim_end()));
+        return called_as(explained, &error);
+    }
     if program.format() != Format::Mlir || !matches!(error.code(), Some(UNKNOWN | INVALID_ARGUMENT)) {
         return error;
     }
@@ -48,6 +58,11 @@ pub(crate) fn explain(program: &Program, error: Error) -> Error {
     // About operations that compute with elements narrower than a byte, and give wider ones.
     if error.message().contains("custom element sizes on non-sub-byte types") {
         return error.hint("Convert operands that are narrower than a byte first: `stablehlo.convert` to i8.");
+    }
+    if error.message().contains(" type for attribute: ") {
+        return error.hint(
+            "Calls take truth values, numbers, strings, dictionaries and lists of numbers such as `array<i64: 1, 2>`.",
+        );
     }
     let Some(found) = Diagnostic::read(error.message()) else { return error };
     let text = if program.bytecode().is_some() { &[] } else { program.code() };
@@ -280,6 +295,19 @@ mod tests {
     fn a_failure_without_a_reason_gets_the_usual_one() {
         let error = explained("module {}", "Unknown MLIR failure");
         assert_eq!((error.message(), error.hints()), ("Unknown MLIR failure", &[Hint::from(LONG_CHAINS)][..]));
+    }
+
+    #[test]
+    fn what_calls_and_arguments_cannot_be_is_explained() {
+        for said in ["Unsupported attribute type for attribute: b", "Unsupported array element type for attribute: m"] {
+            let error = explained("module {}", said);
+            assert!(error.message() == said && error.hints()[0].contains("`array<i64: 1, 2>`"), "{error}");
+        }
+        let program = Program::new(b"module {}".to_vec(), Format::Mlir).unwrap();
+        let said = "Custom call target PadToStatic is not implemented.";
+        let error = explain(&program, Error::new(Kind::Pjrt(UNIMPLEMENTED), said));
+        assert_eq!(error.kind(), Kind::DynamicShape);
+        assert!(error.hints()[1].contains(said), "{error}");
     }
 
     #[test]
