@@ -79,7 +79,11 @@ pub(super) fn bits(text: &str, dtype: DType) -> Option<u64> {
         return (width == 8 || bits >> (8 * width) == 0).then_some(bits);
     }
     if !dtype.is_float() {
-        let (value, bits): (i128, u32) = (text.parse().ok()?, dtype.info().bits);
+        let value: i128 = match text.strip_prefix("-0x") {
+            Some(digits) => -i128::from(u64::from_str_radix(digits, 16).ok()?),
+            None => text.parse().ok()?,
+        };
+        let bits = dtype.info().bits;
         let range = if dtype.is_signed() { -(1 << (bits - 1))..1 << (bits - 1) } else { 0..1i128 << bits };
         // The bits above those of a number are zero.
         let mask = u64::MAX >> (64 - bits);

@@ -51,6 +51,10 @@ fn short_forms_are_the_same_as_the_generic_form() {
             "%0:2 = \"chlo.top_k\"(%x) {k = 1 : i64, is_stable = true} : (tensor<2xf32>) -> (tensor<1xf32>, tensor<1xi32>)",
         ),
         (
+            "%0 = chlo.constant dense<[1, -0x10]> : tensor<2xi8>",
+            "%0 = \"chlo.constant\"() {value = dense<[1, -16]> : tensor<2xi8>} : () -> tensor<2xi8>",
+        ),
+        (
             "%0 = chlo.is_inf %x : tensor<2xf32> -> tensor<2xi1>",
             "%0 = \"chlo.is_inf\"(%x) : (tensor<2xf32>) -> tensor<2xi1>",
         ),
