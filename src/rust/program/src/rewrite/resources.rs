@@ -31,7 +31,11 @@ fn data(section: &[u8]) -> HashMap<&[u8], &[u8]> {
     const START: &[u8] = b": \"0x";
     let resource = |at: usize| {
         let before = section[..at].trim_ascii_end();
-        let start = before.iter().rposition(|byte| byte.is_ascii_whitespace() || b"{,".contains(byte))?;
+        // A name in quotes may have spaces.
+        let start = match before.strip_suffix(b"\"") {
+            Some(quoted) => memchr::memrchr(b'"', quoted)?.checked_sub(1)?,
+            None => before.iter().rposition(|byte| byte.is_ascii_whitespace() || b"{,".contains(byte))?,
+        };
         let digits = &section[at + START.len()..];
         let digits = digits[..memchr::memchr(b'"', digits)?].get(ALIGNMENT..)?;
         digits.iter().all(u8::is_ascii_hexdigit).then_some((&before[start + 1..], digits))
@@ -57,6 +61,9 @@ mod tests {
         let changes = inline(found.as_bytes());
         let found = String::from_utf8(changed(found.as_bytes(), changes).unwrap()).unwrap();
         assert_eq!(found, text("dense<\"0x0000803F00000040\">", "dense_resource<a>"));
+        let quoted =
+            "%0 = stablehlo.constant dense_resource<\"b c\"> : tensor<1xi8>{-# {\"b c\": \"0x0100000007\"} #-}";
+        assert_eq!(inline(quoted.as_bytes())[0].1, "dense<\"0x07\">");
         for unknown in ["dense_resource<b>", "dense_resource<__elided__>", "dense_resource<", "dense_resource<a> :"] {
             assert!(inline(text(unknown, unknown).as_bytes()).is_empty(), "{unknown}");
         }
