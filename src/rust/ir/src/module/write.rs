@@ -79,11 +79,7 @@ impl Writer<'_> {
         let block = root.block(0).ok_or_else(|| unknown("a module without content"))?;
         self.depth = 1;
         for operation in &block.operations {
-            if &*operation.name == "func.func" {
-                self.function(operation)?;
-            } else {
-                self.operation(operation)?;
-            }
+            self.operation(operation)?;
         }
         self.out.push_str("}\n");
         Ok(())
@@ -191,6 +187,9 @@ impl Writer<'_> {
     }
 
     fn operation(&mut self, operation: &Operation) -> Result<()> {
+        if &*operation.name == "func.func" {
+            return self.function(operation);
+        }
         self.indent();
         if let [first, ..] = operation.results[..] {
             let number = self.next;

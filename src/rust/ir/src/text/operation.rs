@@ -297,11 +297,17 @@ impl<'a> Reader<'a> {
         let word = self.word();
         operation.name = match word {
             "return" | "call" => format!("func.{word}").into(),
+            "module" => "builtin.module".into(),
             _ => word.into(),
         };
         match (word, word.strip_prefix("stablehlo.").unwrap_or_default()) {
             ("func.func", _) => {
                 *operation = self.function(true)?;
+                return Ok(Vec::new());
+            }
+            ("module" | "builtin.module", _) => {
+                self.head_of_module(operation)?;
+                operation.regions.push(self.region(&[])?);
                 return Ok(Vec::new());
             }
             ("return" | "func.return" | "sdy.return", _) | (_, "return") => {

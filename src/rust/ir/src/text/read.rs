@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The name and the attributes of a module, after its keyword.
-    fn head_of_module(&mut self, root: &mut Operation) -> Result<()> {
+    pub fn head_of_module(&mut self, root: &mut Operation) -> Result<()> {
         if self.peek() == Some(b'@') {
             root.set("sym_name", Attribute::string(&self.symbol()?));
         }
@@ -197,18 +197,9 @@ impl<'a> Reader<'a> {
         while matches!(self.peek(), Some(b'#' | b'!')) {
             self.alias()?;
         }
-        let is_named = self.eat("module") || self.eat("builtin.module");
-        if is_named {
-            self.head_of_module(&mut root)?;
-            self.expect("{")?;
-        }
         self.scopes.push(HashMap::new());
         while !matches!(self.peek(), None | Some(b'}' | b'{')) {
             operations.push(self.operation()?);
-        }
-        if is_named {
-            self.expect("}")?;
-            self.location()?;
         }
         if self.eat("{-#") {
             // The numbers of constants; those that are used are in their places already.

@@ -109,3 +109,15 @@ fn values_of_another_function_have_no_name() {
     end.operands = vec![argument];
     assert!(module.text().unwrap_err().message().contains("used before it is defined"));
 }
+
+#[test]
+fn modules_in_a_module_are_read_and_written() {
+    let code = "module @a attributes {m.a = 1 : i32} {
+        module @b { func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> } loc(\"f\") } loc(\"m\")
+        func.func @main(%x: tensor<i8>) -> tensor<i8> { return %x : tensor<i8> }
+    }";
+    let text = whole(code.as_bytes()).unwrap().text().unwrap();
+    assert!(text.starts_with("module @a attributes {m.a = 1 : i32}") && text.contains("{sym_name = \"b\"}"), "{text}");
+    assert_eq!(text.matches("func.func @main(%x: ").count(), 2);
+    assert_eq!(whole(text.as_bytes()).unwrap().text().unwrap(), text);
+}
