@@ -2,6 +2,7 @@
 
 use super::read::utf8;
 use crate::module::{Dense, Type};
+use memchr::memmem;
 use pjrt_data::dtype::DType;
 use pjrt_data::minifloat::{bf16_from_f64, f16_from_f64, Format};
 
@@ -19,7 +20,11 @@ pub(super) fn dense(content: &[u8], kind: Type) -> Option<Dense> {
             bytes = (0..len).map(bit).collect::<Option<_>>()?;
         }
     } else if content.starts_with(b"[") {
-        let text = utf8(content);
+        let line = |line: &[u8]| utf8(&line[..memmem::find(line, b"//").unwrap_or(line.len())]).into_owned();
+        let text = match memmem::find(content, b"//") {
+            Some(_) => content.split(|&byte| byte == b'\n').map(line).collect::<Vec<_>>().join("\n").into(),
+            None => utf8(content),
+        };
         let rest = nested(&text, &tensor.dims, dtype, &mut bytes)?;
         if !rest.trim().is_empty() || bytes.len() != len.checked_mul(width)? {
             return None;
@@ -112,6 +117,7 @@ mod tests {
             dense(content.as_bytes(), kind).map(|dense| dense.bytes.to_vec())
         };
         assert_eq!(read("[[1, -2], [3, 4]]", &[2, 2], DType::I8), Some(vec![1, 0xfe, 3, 4]));
+        assert_eq!(read("[1, // ], 5\n2 // 3\n, 4]", &[3], DType::I8), Some(vec![1, 2, 4]));
         assert_eq!(read("-1", &[3], DType::I4), Some(vec![0x0f]));
         assert_eq!(read("", &[0], DType::F32), Some(vec![]));
         assert_eq!(read("0x7FC00001", &[], DType::F32), Some(0x7fc0_0001u32.to_le_bytes().to_vec()));
