@@ -66,7 +66,7 @@
 #' * `pjrt_error_unsupported_program`: the program has an `infeed`, `outfeed`, `send` or `recv`, which would wait for
 #'   ever.
 #' * `pjrt_error_dynamic_shape`: arguments or results of `main` have no fixed shape (the message lists them; pass
-#'   `shapes`), the size of a result is known only after a run, or sizes do not follow from `shapes`.
+#'   `shapes`), the size of one is known only at a run, or sizes do not follow from `shapes`.
 #' * `pjrt_error_shape_mismatch`: `shapes` contradicts the shapes of the program. The message says where.
 #' * `pjrt_error_custom_call`, also of class `pjrt_error_not_found`: the program calls a function that has no handler.
 #'   The field `target` contains its name. See [pjrt_register_custom_call()].
