@@ -239,7 +239,7 @@ impl<'a> Reader<'a> {
         &self.text[start..self.at]
     }
 
-    /// What the name stands for that comes next; `None` if it is no alias.
+    /// What the name stands for that comes next; `None` for other names.
     pub fn aliased(&mut self) -> Option<Attribute> {
         let start = self.at;
         let name = self.name_of_alias();
