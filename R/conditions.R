@@ -415,6 +415,10 @@ user_call <- function() {
     }
     n <- caller
   }
+  if (parents[n] >= n) {
+    # native code of another package called a routine, or nobody did: none of the frames below is a call of this package
+    return()
+  }
   if (n > 1L && is_ours(n - 1L) && is_method_of(sys.call(n), sys.call(n - 1L))) {
     sys.call(n - 1L)
   } else {

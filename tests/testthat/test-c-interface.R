@@ -83,6 +83,13 @@ test_that("routines create, copy and execute", {
   ))
 })
 
+test_that("a warning of a routine names no function of this package", {
+  child <- with_client(quote(x <- c_buffer(NULL, NULL, c(NA, 1L), 2, c_dtype_code("i32"))))
+  expect_identical(child$status, 0L)
+  expect_match(child$err[[2L]], "^ *`data` for i32\\[2\\] has a missing value")
+  expect_no_match(child$err, "warn_missing")
+})
+
 test_that("failures return a sentinel and a message, and never raise", {
   child <- with_client(quote({
     client <- pjrt_client("cpu")
