@@ -79,7 +79,7 @@ run_plugin_part <- function(part, path, folder) {
   arguments <- c("--vanilla", "-e", "pjrt:::check_plugin_part()", part, path, folder)
   status <- call_with_text(
     ffi_plugin_part_run, file.path(R.home("bin"), "Rscript"), arguments,
-    paste(.libPaths(), collapse = .Platform$path.sep), log, plugin_part_limit
+    paste0("R_LIBS=", paste(.libPaths(), collapse = .Platform$path.sep)), log, plugin_part_limit
   )
   found <- if (file.exists(results)) readRDS(results) else list()
   running <- vapply(found, function(check) check$result == "running", NA)

@@ -81,8 +81,8 @@ mod tests {
     #[test]
     fn a_command_that_does_not_exist_is_named() {
         let log = std::env::temp_dir().join(format!("pjrt-trial-{}", std::process::id()));
-        let error = run(&mut Command::new("/no/such/R"), log.to_str().unwrap(), Duration::ZERO).unwrap_err();
-        assert!(error.to_string().contains("Cannot run \"/no/such/R\""), "{error}");
+        let error = run(&mut Command::new("/no/such/program"), log.to_str().unwrap(), Duration::ZERO).unwrap_err();
+        assert!(error.to_string().contains("Cannot run \"/no/such/program\""), "{error}");
         std::fs::remove_file(&log).unwrap();
     }
 }

@@ -58,10 +58,10 @@ pub fn plugin_report_write(report: &str, path: &str) -> Result<()> {
     Ok(serialized::write(Path::new(path), report.as_bytes())?)
 }
 
-/// Runs R with these arguments and libraries, which tries a plugin, and waits for its end: its status.
-pub fn plugin_part_run(r: &str, arguments: Vec<String>, libraries: &str, log: &str, seconds: f64) -> Result<i32> {
+/// Runs R with these arguments and a variable, as in `NAME=value`, to try a plugin, and waits for its end: its status.
+pub fn plugin_part_run(r: &str, arguments: Vec<String>, variable: &str, log: &str, seconds: f64) -> Result<i32> {
     let mut command = Command::new(r);
-    command.args(arguments).env("R_LIBS", libraries);
+    command.args(arguments).envs(variable.split_once('='));
     Ok(trial::run(&mut command, log, Duration::from_secs(seconds as u64))?)
 }
 
