@@ -141,3 +141,19 @@ test_that("bytecode and portable artifacts are refused like text", {
     }
   }
 })
+
+test_that("matrices of integers become the floats that they are", {
+  withr::local_options(pjrt.cache = FALSE)
+  for (type in c("i2", "ui2", "i4", "ui4")) {
+    for (shape in list(c(4, 4), c(4, 8), c(8, 8), c(4, 4, 4))) {
+      dims <- paste0(shape, "x", collapse = "")
+      program <- c(
+        "func.func @main(%x: tensor<{D}{T}>) -> tensor<{D}f64> {",
+        "  %0 = stablehlo.convert %x : (tensor<{D}{T}>) -> tensor<{D}f64>", "  return %0 : tensor<{D}f64>", "}"
+      )
+      x <- array(rep_len(c(0, 1, 1, -1, 0), prod(shape)) + startsWith(type, "u"), shape)
+      f <- pjrt_compile(pjrt_program(program, types = list(D = dims, T = type)))
+      expect_identical(as_array(pjrt_execute(f, pjrt_buffer(x, type))), x, info = paste(type, dims))
+    }
+  }
+})

@@ -46,7 +46,7 @@ impl<'a> AdaptedProgram<'a> {
             (true, false) => narrow::check(program)?,
             _ => {}
         }
-        let guarded = if is_host { program.with_barriers()? } else { None };
+        let guarded = if is_host { guarded(program)? } else { None };
         Ok(AdaptedProgram { program, guarded, is_host, is_apart, rewritten: OnceCell::new() })
     }
 
@@ -103,6 +103,12 @@ impl<'a> AdaptedProgram<'a> {
         let error = pjrt_handlers::explain(cuda::tools::explained(error), plugin.api(), platform);
         self.rewritten.get().unwrap_or(self.program).explain(error, plugin.stablehlo_versions()).on_platform(platform)
     }
+}
+
+/// The program for XLA's CPU compiler, which computes wrong numbers from some operations; `None` if it has none of these.
+fn guarded(program: &Program) -> Result<Option<Program>> {
+    let wide = program.with_bytes_before_floats()?;
+    Ok(wide.as_ref().unwrap_or(program).with_barriers()?.or(wide))
 }
 
 /// Whether an error may be about the program.

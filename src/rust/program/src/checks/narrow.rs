@@ -7,12 +7,10 @@
 //! one of several results, or a value of a loop or a branch, has another order than the default; and any operation that
 //! moves dimensions may cause that.
 
-use crate::program::{Format, Program};
+use crate::program::Program;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
-use pjrt_ir::bytecode;
 use pjrt_ir::module::{Attribute, Module, Operation, Type};
-use pjrt_ir::text;
 
 /// Operations that move dimensions.
 const MOVES: [&str; 6] = ["transpose", "gather", "dynamic_gather", "scatter", "convolution", "dynamic_conv"];
@@ -53,14 +51,7 @@ pub fn check_results(program: &Program) -> Result<()> {
 }
 
 fn findings(program: &Program) -> Result<Option<Findings>> {
-    // Most programs have no such types, and are not read.
-    let has_any = match (program.format(), program.bytecode()) {
-        (Format::Mlir, None) => text::has_narrow_arrays(program.code()),
-        (Format::Mlir, Some(code)) => bytecode::has_narrow_arrays(code)?,
-        (Format::Hlo, _) => true,
-    };
-    let module = has_any.then(|| program.module().ok()).flatten();
-    Ok(module.map(|module| Findings::of(&module)))
+    Ok(program.narrow_module()?.map(|module| Findings::of(&module)))
 }
 
 impl Findings {

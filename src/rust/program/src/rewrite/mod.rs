@@ -2,6 +2,7 @@
 //! compiler that misreads constants.
 
 mod barrier;
+mod bytes;
 mod folding;
 mod joined;
 mod mulhi;

@@ -1,5 +1,6 @@
 use super::*;
 use pjrt_ir::hlo::{HloComputationProto, HloInstructionProto, HloModuleProto, ProgramShapeProto, ShapeProto, TUPLE};
+use pjrt_ir::text;
 
 fn of(text: &str) -> Findings {
     Findings::of(&text::module(text.as_bytes()))
