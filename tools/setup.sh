@@ -134,7 +134,8 @@ install_tests() {
     install_available r-cran-callr r-cran-cli r-cran-future r-cran-ggplot2 r-cran-jsonlite r-cran-knitr r-cran-later \
         r-cran-pillar r-cran-promises r-cran-reticulate r-cran-rmarkdown r-cran-rmpi r-cran-shiny r-cran-testthat \
         r-cran-waldo r-cran-withr \
-        pandoc graphviz liblapack-dev redis-server iproute2 openmpi-bin libopenmpi-dev mpich libpython3-dev chromium python3-torch
+        pandoc graphviz liblapack-dev redis-server iproute2 locales openmpi-bin libopenmpi-dev mpich libpython3-dev chromium \
+        python3-torch
 }
 
 # Installs Rust's formatter and linter for a Rust from apt. rustup includes them.
