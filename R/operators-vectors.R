@@ -76,6 +76,11 @@ distinct_values <- function(x) {
   if (inherits(values, "integer64")) {
     values <- exact_text(x)
   }
+  shaped_as(x, values)
+}
+
+# Values with the dimensions of a buffer, unless it is a vector: R's functions treat arrays of one dimension otherwise.
+shaped_as <- function(x, values) {
   if (length(shape(x)) < 2L) values else array(values, shape(x))
 }
 
@@ -149,11 +154,7 @@ numeric_values <- function(x) {
 
 # A buffer's array, a plain vector for one dimension, with doubles instead of integer64; anything else as it is.
 read_numbers <- function(x) {
-  if (!is_buffer(x)) {
-    return(x)
-  }
-  values <- numeric_values(x)
-  if (length(shape(x)) < 2L) values else array(values, shape(x))
+  if (is_buffer(x)) shaped_as(x, numeric_values(x)) else x
 }
 
 # The values; integers as doubles if these are exact.
@@ -224,9 +225,7 @@ vector_functions <- list(
   },
   # base's would give an array of R the class of a buffer
   marginSums = function(x, margin = NULL) base::marginSums(if (is.null(margin)) x else read_numbers(x), margin),
-  margin.table = function(x, margin = NULL) base::marginSums(if (is.null(margin)) x else read_numbers(x), margin),
   proportions = function(x, margin = NULL) base::proportions(if (is.null(margin)) x else read_numbers(x), margin),
-  prop.table = function(x, margin = NULL) base::proportions(if (is.null(margin)) x else read_numbers(x), margin),
   pmax = function(..., na.rm = FALSE) {
     if (has_buffer(...)) parallel_extreme("pmax", ..., na.rm = na.rm) else base::pmax(..., na.rm = na.rm)
   },
@@ -237,6 +236,8 @@ vector_functions <- list(
   cov = function(x, y = NULL, ...) if (has_buffer(x, y)) covariance("cov", x, y, ...) else stats::cov(x, y, ...),
   cor = function(x, y = NULL, ...) if (has_buffer(x, y)) covariance("cor", x, y, ...) else stats::cor(x, y, ...)
 )
+# their older names
+vector_functions[c("margin.table", "prop.table")] <- vector_functions[c("marginSums", "proportions")]
 
 # R takes only vectors here, though it has methods for what it compares since 4.3.
 match_functions <- list(

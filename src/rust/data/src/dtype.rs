@@ -150,6 +150,15 @@ impl DType {
         matches!(self, DType::I2 | DType::I4 | DType::I8 | DType::I16 | DType::I32 | DType::I64)
     }
 
+    /// The dtype whose elements take a byte each, for integers that are narrower; any other is itself.
+    pub fn in_bytes(self) -> DType {
+        match self {
+            DType::I2 | DType::I4 => DType::I8,
+            DType::U2 | DType::U4 => DType::U8,
+            other => other,
+        }
+    }
+
     /// Whether the elements are complex.
     pub fn is_complex(self) -> bool {
         self.info().host_type == HostType::Complex

@@ -83,13 +83,9 @@ impl Pool {
         if let Ok(folder) = std::env::current_dir() {
             request = request.in_folder(&folder);
         }
-        let (mut helper, was_idle) = match self.take_idle() {
-            Some(helper) => (helper, true),
-            None => match self.start()? {
-                Some(helper) => (helper, false),
-                None => return Ok(None),
-            },
-        };
+        let idle = self.take_idle();
+        let was_idle = idle.is_some();
+        let Some(mut helper) = (if was_idle { idle } else { self.start()? }) else { return Ok(None) };
         ensure!(cancel.enter(helper.id()), cancelled());
         let answer = helper.ask(&request);
         cancel.leave();

@@ -39,6 +39,13 @@ pub enum Element {
     Other(Name),
 }
 
+impl Tensor {
+    /// Whether it has several dimensions above 1, so that their order matters.
+    pub fn is_matrix(&self) -> bool {
+        self.dims.iter().filter(|&&dim| dim != 1).count() > 1
+    }
+}
+
 impl Type {
     pub fn tensor(dims: Vec<i64>, element: Element) -> Type {
         Type::Tensor(Arc::new(Tensor { dims, element, encoding: None }))

@@ -131,7 +131,6 @@ impl Findings {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Array {
     dtype: DType,
-    /// Whether it has several dimensions above 1, so that their order matters.
     is_matrix: bool,
 }
 
@@ -140,7 +139,7 @@ impl Array {
     fn of(kind: &Type) -> Option<Array> {
         let tensor = kind.as_tensor()?;
         let dtype = tensor.element.dtype().filter(|dtype| dtype.is_packed())?;
-        Some(Array { dtype, is_matrix: tensor.dims.iter().filter(|&&dim| dim != 1).count() > 1 })
+        Some(Array { dtype, is_matrix: tensor.is_matrix() })
     }
 }
 

@@ -244,9 +244,7 @@ impl<'b> Value<'b> {
             _ if self.dtype == dtype => self.clone(),
             DType::Pred => self.widened().compare("NE", 0.0),
             // XLA's CPU compiler gets elements wrong that are not bytes first, in some matrices.
-            _ if !dtype.is_integer() && wide(self.dtype).is_integer() && wide(self.dtype) != self.dtype => {
-                self.widened().convert(dtype)
-            }
+            _ if !dtype.is_integer() && self.dtype.in_bytes() != self.dtype => self.widened().convert(dtype),
             _ => self.apply_as("convert", dtype).uniform(self.is_uniform),
         }
     }
@@ -300,11 +298,10 @@ impl<'b> Value<'b> {
 
 /// The dtype that a dtype is computed with.
 pub(super) fn wide(dtype: DType) -> DType {
-    match dtype {
-        DType::I2 | DType::I4 => DType::I8,
-        DType::U2 | DType::U4 => DType::U8,
-        _ if dtype.is_float() && dtype.info().bits <= 8 => DType::F32,
-        _ => dtype,
+    if dtype.is_float() && dtype.info().bits <= 8 {
+        DType::F32
+    } else {
+        dtype.in_bytes()
     }
 }
 

@@ -30,7 +30,7 @@ impl Program {
         let wrong = found.into_iter().find(|&(narrow, float)| narrow.info().bits == 2 || float == DType::F64);
         wrong.map_or(Ok(None), |(narrow, float)| {
             let message = format!("XLA's CPU compiler converts some matrices of {narrow} wrongly to {float}.");
-            let hint = format!("Convert to {} first.", byte_of(narrow));
+            let hint = format!("Convert to {} first.", narrow.in_bytes());
             Err(Error::new(Kind::UnsupportedDtype, message).hint(hint).on_platform("cpu"))
         })
     }
@@ -58,8 +58,7 @@ fn conversion(operation: &Operation, types: &[Type]) -> Option<(DType, DType)> {
     let tensor = |value: &Value| types.get(value.0 as usize)?.as_tensor();
     let (from, to) = (tensor(operation.operands.first()?)?, tensor(operation.results.first()?)?);
     let (narrow, float) = (from.element.dtype()?, to.element.dtype()?);
-    let is_matrix = from.dims.iter().filter(|&&dim| dim != 1).count() > 1;
-    (is_matrix && narrow.is_packed() && narrow.is_integer() && float.is_float()).then_some((narrow, float))
+    (from.is_matrix() && narrow.in_bytes() != narrow && float.is_float()).then_some((narrow, float))
 }
 
 fn note_conversions(operation: &Operation, types: &[Type], found: &mut Vec<(DType, DType)>) {
@@ -72,7 +71,7 @@ fn put_bytes(module: &mut Module) {
     replace_each(root, &mut |mut operation, out| {
         if let (Some((narrow, _)), [from]) = (conversion(&operation, types), &operation.operands[..]) {
             let dims = types[from.0 as usize].dims().unwrap_or_default().to_vec();
-            types.push(Type::tensor(dims, Element::Number(byte_of(narrow))));
+            types.push(Type::tensor(dims, Element::Number(narrow.in_bytes())));
             let bytes = Value(types.len() as u32 - 1);
             out.push(Operation::new("stablehlo.convert", vec![*from], vec![bytes]));
             operation.operands = vec![bytes];
@@ -80,14 +79,6 @@ fn put_bytes(module: &mut Module) {
         out.push(operation);
     });
     root.without_regions_of_composites();
-}
-
-fn byte_of(narrow: DType) -> DType {
-    if narrow.is_signed() {
-        DType::I8
-    } else {
-        DType::U8
-    }
 }
 
 #[cfg(test)]
