@@ -12,7 +12,8 @@ extern "C" fn count(_: libc::c_int) {
 
 #[test]
 fn no_thread_gets_a_message_for_another_handler() {
-    drop(SignalStacks::of_this_thread());
+    // sets the package's handler
+    drop(SignalStacks::of_threads_made_by(|| ()));
     // SAFETY: the handler only counts.
     unsafe { libc::signal(libc::SIGBUS, count as *const () as usize) };
     let (thread, stacks) = SignalStacks::of_threads_made_by(|| std::thread::spawn(SignalStacks::of_this_thread));

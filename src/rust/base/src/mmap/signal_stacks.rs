@@ -21,12 +21,15 @@ mod linux {
     use super::super::sigbus;
     use libc::{c_int, c_void, siginfo_t, stack_t, ucontext_t};
     use std::mem::{offset_of, zeroed};
-    use std::ptr::{null_mut, NonNull};
+    use std::ptr::{null, null_mut, NonNull};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::{Duration, Instant};
 
     /// For threads to take their stacks: they only have to wake up, but the system may have others to run.
     const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+    /// The first signal that the C library keeps for itself.
+    const OF_THE_C_LIBRARY: c_int = 32;
 
     /// Room for the registers, at most 11 kB on known processors, and the handler. Untouched pages take no memory.
     const SIZE: usize = 64 << 10;
@@ -74,8 +77,13 @@ mod linux {
         /// Gives this thread a stack, if it has none, and no more signals of the process.
         pub fn of_this_thread() -> SignalStacks {
             block_signals();
-            // SAFETY: has no conditions.
-            let stack = if sigbus::install() { Stack::new_for(unsafe { libc::gettid() }) } else { None };
+            // SAFETY: the place for the answer is valid, and a stack's memory stays.
+            let stack = unsafe {
+                let mut current: stack_t = zeroed();
+                libc::sigaltstack(null(), &mut current);
+                let stack = if current.ss_flags & libc::SS_DISABLE != 0 { Stack::new() } else { None };
+                stack.inspect(|stack| _ = libc::sigaltstack(&stack.description(), null_mut()))
+            };
             SignalStacks(stack.into_iter().collect())
         }
     }
@@ -103,6 +111,10 @@ mod linux {
             let memory = unsafe { libc::mmap(null_mut(), SIZE, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
             let memory = NonNull::new(memory).filter(|_| memory != libc::MAP_FAILED)?;
             Some(STACKS.add(Stack { memory, is_used: AtomicBool::new(true) }))
+        }
+
+        fn description(&self) -> stack_t {
+            stack_t { ss_sp: self.memory.as_ptr(), ss_flags: 0, ss_size: SIZE }
         }
 
         /// Sends a signal with the address of the stack to a thread of this process, whose handler takes it.
@@ -177,14 +189,17 @@ mod linux {
         folder.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
     }
 
-    /// Whether a thread has a message before it, which it does not block.
+    /// Whether a thread has a message before it, and will take it. A thread that is about to start blocks every signal, also one
+    /// that only the C library can block.
     pub(super) fn has_pending(thread: c_int) -> bool {
         let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap_or_default();
         let set = |name| {
             let digits = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
             u64::from_str_radix(digits.trim(), 16).unwrap_or_default()
         };
-        set("SigPnd:") & !set("SigBlk:") & (1 << (libc::SIGBUS - 1)) != 0
+        let has = |set: u64, signal: c_int| set & (1 << (signal - 1)) != 0;
+        let blocked = set("SigBlk:");
+        has(set("SigPnd:"), libc::SIGBUS) && (!has(blocked, libc::SIGBUS) || has(blocked, OF_THE_C_LIBRARY))
     }
 
     /// Gives this thread the stack that a signal brings, unless it has one. Returns whether the signal was such a message.
@@ -196,13 +211,11 @@ mod linux {
             return false;
         }
         let memory = (*info).si_value().sival_ptr;
-        if !STACKS.iter().any(|stack| stack.memory.as_ptr() == memory) {
-            return false;
-        }
+        let Some(stack) = STACKS.iter().find(|stack| stack.memory.as_ptr() == memory) else { return false };
         // The system restores the stack for signals from here.
         let current: &mut stack_t = &mut (*context.cast::<ucontext_t>()).uc_stack;
         if current.ss_flags & libc::SS_DISABLE != 0 {
-            *current = stack_t { ss_sp: memory, ss_flags: 0, ss_size: SIZE };
+            *current = stack.description();
         }
         true
     }
@@ -335,6 +348,39 @@ mod tests {
         });
         assert!(is_awake.load(Ordering::Acquire));
         threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+
+    #[test]
+    fn a_thread_that_blocks_a_message_is_awaited_if_it_only_starts() {
+        for (only_starts, blocked) in [(true, !0u64), (false, 1 << (libc::SIGBUS - 1))] {
+            let (go, wait) = channel::<()>();
+            let (ready, is_ready) = channel();
+            let thread = bare_thread(move || {
+                let set = |how: i32| {
+                    // SAFETY: a set of 64 signals, as the system has it.
+                    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, &blocked, std::ptr::null::<u64>(), 8) }
+                };
+                assert_eq!(set(libc::SIG_BLOCK), 0);
+                // SAFETY: has no conditions; the message goes to this thread.
+                unsafe {
+                    let own = libc::gettid();
+                    assert_eq!(libc::syscall(libc::SYS_tgkill, libc::getpid(), own, libc::SIGBUS), 0);
+                    ready.send(own).unwrap();
+                }
+                wait.recv().unwrap();
+                // SAFETY: the sets are valid; takes the signal, which nobody handles.
+                unsafe {
+                    let mut pending = MaybeUninit::zeroed();
+                    libc::sigemptyset(pending.as_mut_ptr());
+                    libc::sigaddset(pending.as_mut_ptr(), libc::SIGBUS);
+                    assert_eq!(libc::sigwait(pending.as_ptr(), &mut 0), 0);
+                }
+                assert_eq!(set(libc::SIG_UNBLOCK), 0);
+            });
+            assert_eq!(linux::has_pending(is_ready.recv().unwrap()), only_starts);
+            go.send(()).unwrap();
+            thread.join().unwrap();
+        }
     }
 
     #[test]
