@@ -36,6 +36,8 @@
 #'   send copies its operands and does not wait. It needs `has_side_effect = true`.
 #' * `pjrt_mpi_barrier`: the results are copies of the operands.
 #'
+#' `pjrt_mpi_all_reduce` works in place in a call with `output_operand_aliases`, which spares the memory of the result.
+#'
 #' Each may have several operands, with a result for each. Arrays are row-major, and parts divide their elements in that
 #' order. To communicate in groups, set `groups = array<i64: 0, 1, 2, 3>` and `group_size = 2 : i64`: lists of ranks of
 #' that length, in which -1 fills a short list. `root` then counts in the group.

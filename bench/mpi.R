@@ -26,19 +26,26 @@ measure <- function(folder) {
     times <- if (length < 1e6) 20L else 2L
     # one after the other in one program
     type <- sprintf("tensor<%dxf32>", as.integer(length))
-    calls <- sprintf(
-      '%%r%d = stablehlo.custom_call @pjrt_mpi_all_reduce(%%r%d) {api_version = 4 : i32, backend_config = {op = "sum"}} : (%s) -> %s',
-      seq_len(times), seq_len(times) - 1L, type, type
+    compile <- function(attributes) {
+      calls <- sprintf(
+        '%%r%d = stablehlo.custom_call @pjrt_mpi_all_reduce(%%r%d) {api_version = 4 : i32, backend_config = {op = "sum"}%s} : (%s) -> %s',
+        seq_len(times), seq_len(times) - 1L, attributes, type, type
+      )
+      pjrt_compile(pjrt_program(sprintf(
+        "func.func @main(%%r0: %s) -> %s {\n%s\nreturn %%r%d : %s\n}", type, type, paste(calls, collapse = "\n"),
+        times, type
+      )))
+    }
+    program <- compile("")
+    in_place <- compile(
+      ", output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>]"
     )
-    program <- pjrt_compile(pjrt_program(sprintf(
-      "func.func @main(%%r0: %s) -> %s {\n%s\nreturn %%r%d : %s\n}", type, type, paste(calls, collapse = "\n"), times,
-      type
-    )))
     x <- pjrt_buffer(rep(1e-20, length), "f32")
     ways <- list(
       plain = function() .C("plain_all_reduce", as.integer(length), times, 0L, 0)[[4L]],
       new = function() .C("plain_all_reduce", as.integer(length), times, 1L, 0)[[4L]],
       program = function() seconds(await(pjrt_execute(program, x))) / times,
+      place = function() seconds(await(pjrt_execute(in_place, x))) / times,
       buffers = function() seconds(for (i in seq_len(times)) await(mpi_all_reduce(x))) / times
     )
     rounds <- vapply(seq_len(1L + round_count), function(i) {
@@ -46,7 +53,7 @@ measure <- function(folder) {
         mpi_barrier()
         way()
       }, 0)
-    }, c(plain = 0, new = 0, program = 0, buffers = 0))
+    }, c(plain = 0, new = 0, program = 0, place = 0, buffers = 0))
     found[[size]] <- apply(rounds[, -1L], 1L, stats::median)
   }
   steps <- list(logistic = logistic_step, mlp = mlp_step)
@@ -154,8 +161,8 @@ table <- c(
   paste("Load before, and after each group of processes:", paste(loads, collapse = " ")), "",
   "All-reduce (f32, sum), ms per call; in brackets relative to plain MPI_Allreduce() into memory that is used again",
   sprintf(
-    "%-10s %-6s %10s %18s %18s %20s", "processes", "size", "plain", "plain, new memory", "in a program",
-    "mpi_all_reduce()"
+    "%-10s %-6s %10s %18s %18s %18s %20s", "processes", "size", "plain", "plain, new memory", "in a program",
+    "the same, in place", "mpi_all_reduce()"
   )
 )
 for (n in counts) {
@@ -163,9 +170,8 @@ for (n in counts) {
     t <- 1000 * median_of(n, size)
     ratio <- t / t[["plain"]]
     table <- c(table, sprintf(
-      "%-10d %-6s %10.3f %10.3f (%5.2f) %10.3f (%5.2f) %12.3f (%5.2f)", n, size, t[["plain"]], t[["new"]],
-      ratio[["new"]],
-      t[["program"]], ratio[["program"]],
+      "%-10d %-6s %10.3f %10.3f (%5.2f) %10.3f (%5.2f) %10.3f (%5.2f) %12.3f (%5.2f)", n, size, t[["plain"]],
+      t[["new"]], ratio[["new"]], t[["program"]], ratio[["program"]], t[["place"]], ratio[["place"]],
       t[["buffers"]], ratio[["buffers"]]
     ))
   }

@@ -13,6 +13,7 @@ pub mod digest;
 pub mod foreign;
 pub mod idle;
 pub mod mmap;
+pub mod pages;
 pub mod parallel;
 pub mod private_fs;
 pub mod process;

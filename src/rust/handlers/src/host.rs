@@ -5,6 +5,7 @@ use crate::frame::{Array, Attribute, Failure, Frame, Outcome};
 use crate::launch::{self, Launch};
 use pjrt_base::callbacks::{self, Callback, Ran};
 use pjrt_base::error::Result;
+use pjrt_base::pages;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_base::trace::{self, Activity, Details};
 use pjrt_data::array::Spec;
@@ -199,6 +200,12 @@ impl Operand {
         self.data == other.data
     }
 
+    /// Prepares a result's memory, if it is new, for being written.
+    pub(super) fn populate(&self) {
+        // SAFETY: a result's memory is writable.
+        unsafe { pages::populate(self.data, self.bytes) };
+    }
+
     /// The elements as the program has them.
     ///
     /// # Safety
@@ -238,6 +245,7 @@ impl Operand {
     /// `write` returns successfully only when it has written all elements.
     pub unsafe fn write<T>(&self, write: impl FnOnce(*mut u8) -> Result<T>) -> Result<T> {
         if !self.spec.dtype.is_packed() {
+            self.populate();
             return write(self.data);
         }
         let mut elements = vec![0; self.spec.len()];

@@ -72,7 +72,10 @@ fn queue(
     let call = Call { operands, results };
     Completion::of(frame, |completion| {
         world::submit(Box::new(move |mpi| {
-            let outcome = mpi.and_then(|mpi| work(mpi, &call, &ranks));
+            let outcome = mpi.and_then(|mpi| {
+                call.results.iter().for_each(Operand::populate);
+                work(mpi, &call, &ranks)
+            });
             completion.complete(outcome.map_err(Failure::from));
         }));
     })

@@ -2,7 +2,7 @@
 
 use super::super::wire::field::{ID, INSTRUCTION, NAME, OPERANDS, SHAPE};
 use super::super::wire::{self, damage, fields};
-use super::super::{HloComputationProto, HloInstructionProto, LiteralProto, ShapeProto, TUPLE};
+use super::super::{HloComputationProto, HloInstructionProto, LiteralProto, OutputOperandAliasing, ShapeProto, TUPLE};
 use super::tickets::Passes;
 use pjrt_base::error::Result;
 use prost::Message;
@@ -178,6 +178,11 @@ impl<'a> Block<'a> {
         made.custom_call_api_version = TYPED_FFI;
         made.custom_call_has_side_effect = true;
         made.constrain_layout = true;
+        if target == "all_reduce" {
+            // In place: XLA copies an operand that something else uses, too.
+            made.output_operand_aliasing =
+                vec![OutputOperandAliasing { output_shape_index: vec![0], ..Default::default() }];
+        }
         made.operand_shapes_with_layout = vec![ShapeProto::row_major(x.element_type, &x.dims), shape_of_ticket()];
         let id = made.id;
         self.ticket = self.part(id, 1, shape_of_ticket());

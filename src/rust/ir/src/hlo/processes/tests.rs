@@ -84,7 +84,13 @@ fn operations_become_calls_between_reshapes() {
     let made = replaced(SECOND, operation("all-reduce", &[8, 4]));
     assert_eq!(steps(&made), ["custom-call [8, 4]"]);
     assert_eq!(attributes(&made), ("pjrt_mpi_all_reduce", format!("{{op = \"sum\", {all}, ticket = true}}").as_str()));
+    let places = |made: &[HloInstructionProto]| {
+        let aliases = made.iter().flat_map(|i| &i.output_operand_aliasing);
+        aliases.map(|alias| (alias.output_shape_index.clone(), alias.operand_index)).collect::<Vec<_>>()
+    };
+    assert_eq!(places(&made), [(vec![0], 0)]);
     let made = replaced(SECOND, operation("all-gather", &[8, 16]));
+    assert!(places(&made).is_empty());
     assert_eq!(steps(&made), ["custom-call [4, 8, 4]", "transpose [8, 4, 4]", "reshape [8, 16]"]);
     assert_eq!(attributes(&made).0, "pjrt_mpi_all_gather");
     let order: Vec<_> = made.iter().filter(|i| i.opcode == "transpose").map(|i| i.dimensions.clone()).collect();
