@@ -1,8 +1,8 @@
-//! Writes numbers in decimal as C's `printf` does (`%.4e`, `%.4f`): correctly rounded, ties to even, without heap
-//! allocations. Knows floats and integers only, not dtypes, buffers or layouts.
+//! Writes numbers in decimal as C's `printf` does (`%.8e`): correctly rounded, ties to even, without heap allocations.
+//! Knows floats only, not dtypes, buffers or layouts.
 //!
-//! `std` rounds the same way but takes 70 to 200 ns a number. The paths here take a fraction of that, and hand the rare
-//! number that they cannot decide back to `std`.
+//! `std` rounds the same way but takes 70 to 200 ns a number. [`scientific`] takes a fraction of that, and hands the rare
+//! number that it cannot decide back to `std`.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -17,31 +17,6 @@ pub fn scientific<const PRECISION: u32>(value: f64, out: &mut String) {
         Some((digits, power)) => write_scientific::<PRECISION>(value < 0.0, digits, power, out),
         None => scientific_by_std(value, PRECISION, out),
     }
-}
-
-/// Appends `value` in the form of `%.4f`, e.g. `-10.1213`.
-pub fn fixed4(value: f64, out: &mut String) {
-    const SCALE: u64 = 10_000;
-    if value.is_nan() || value.abs() >= 1e15 {
-        let _ = write!(out, "{value:.4}");
-        return;
-    }
-    // Exact: the product has at most 67 bits, and a number below 2^52 has an exponent below zero.
-    let (mantissa, exponent) = parts(value);
-    let product = u128::from(mantissa) * u128::from(SCALE);
-    let shift = exponent.unsigned_abs();
-    let scaled = if shift > 100 {
-        0
-    } else {
-        let rest = product & ((1 << shift) - 1);
-        round_half_even((product >> shift) as u64, rest.cmp(&(1 << (shift - 1))))
-    };
-    let mut text = Text::new();
-    text.prepend_digits::<4>(scaled % SCALE);
-    text.prepend(b'.');
-    text.prepend_integer(scaled / SCALE);
-    text.prepend_sign(value.is_sign_negative());
-    out.push_str(text.as_str());
 }
 
 /// `floor(log10(|value|))` of a finite value other than zero, with `log10` rounded to a double.
@@ -231,7 +206,7 @@ struct Text {
 }
 
 impl Text {
-    /// Sign, 20 digits of an integer, point, 4 digits; or sign, point, 17 digits, exponent.
+    /// Sign, 17 digits and their point, exponent.
     const CAPACITY: usize = 32;
 
     fn new() -> Self {

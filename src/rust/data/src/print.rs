@@ -394,23 +394,15 @@ impl Texts {
             out.push_str(if value < 0.0 { "-inf" } else { "inf" });
             return;
         }
+        let mut write_fixed = |value: f64| _ = write!(out, "{value:.*}", self.decimals as usize);
         match style {
             Style::Integer if value.abs() < SEVEN_DIGITS => {
                 let sign = if value.is_sign_negative() { "-" } else { "" };
                 let _ = write!(out, "{sign}{}", value.abs() as u64);
             }
-            Style::Fixed => self.write_fixed(value, out),
-            Style::Scaled(power) => self.write_fixed(decimal::scale_down(value, power), out),
-            Style::Integer | Style::Scientific if self.decimals == 4 => decimal::scientific::<4>(value, out),
+            Style::Fixed => write_fixed(value),
+            Style::Scaled(power) => write_fixed(decimal::scale_down(value, power)),
             Style::Integer | Style::Scientific => decimal::scientific_by_std(value, self.decimals, out),
-        }
-    }
-
-    fn write_fixed(self, value: f64, out: &mut String) {
-        if self.decimals == 4 {
-            decimal::fixed4(value, out);
-        } else {
-            let _ = write!(out, "{value:.*}", self.decimals as usize);
         }
     }
 }

@@ -20,10 +20,6 @@ fn agrees<const PRECISION: u32>(value: f64) {
     assert_eq!(sci::<PRECISION>(value), by_std(value, PRECISION), "{value:e}");
 }
 
-fn fixed(value: f64) -> String {
-    text(|out| fixed4(value, out))
-}
-
 /// Pseudo-random bits, the same in every run.
 fn bits(seed: u64) -> impl Iterator<Item = u64> {
     std::iter::successors(Some(seed), |state| Some(state.wrapping_add(0x9E37_79B9_7F4A_7C15))).map(|state| {
@@ -84,21 +80,6 @@ fn scientific_agrees_with_std_next_to_powers_of_ten_and_two_and_on_ties() {
 fn the_fast_path_decides_nearly_everything() {
     for (mantissa, exponent) in bits(7).map(f64::from_bits).filter(|x| x.is_normal()).take(100_000).map(parts) {
         assert!(significant::<16>(mantissa, exponent).is_some());
-    }
-}
-
-#[test]
-fn fixed_agrees_with_std() {
-    for (value, text) in
-        [(-10.1213, "-10.1213"), (0.00005, "0.0001"), (-0.0, "-0.0000"), (999_999.999_99, "1000000.0000")]
-    {
-        assert_eq!(fixed(value), text);
-    }
-    let spread = bits(8).take(300_000).map(|b| f64::from_bits(b >> 2 | b & 1 << 63));
-    let usual = bits(9).take(300_000).map(|b| (b as i64 >> 24) as f64 / 1e6);
-    let ties = bits(10).take(100_000).map(|b| (b >> 40) as f64 / 32_768.0);
-    for value in spread.chain(usual).chain(ties).chain([f64::MAX, 5e-324, 4_503_599_627_370_496.5]) {
-        assert_eq!(fixed(value), format!("{value:.4}"), "{value:e}");
     }
 }
 
