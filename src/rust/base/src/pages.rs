@@ -5,23 +5,27 @@
 ///
 /// # Safety
 /// The memory must be allocated and writable.
+#[cfg(target_os = "linux")]
 pub unsafe fn populate(data: *mut u8, len: usize) {
     // Smaller blocks come from memory that the allocator has used before.
     const LARGE: usize = 1 << 20;
-    #[cfg(target_os = "linux")]
-    if len >= LARGE {
-        let page = usize::try_from(libc::sysconf(libc::_SC_PAGESIZE)).unwrap_or(4096);
-        let skipped = data.align_offset(page);
-        let whole = len.saturating_sub(skipped) / page * page;
-        // The allocator may have written to the first page, but not to the last.
-        let (first, last) = (data.wrapping_add(skipped), data.wrapping_add((skipped + whole).saturating_sub(page)));
-        let mut is_here = 0u8;
-        if whole > 0 && libc::mincore(last.cast(), page, &mut is_here) == 0 && is_here & 1 == 0 {
-            // Older systems refuse it, which changes nothing.
-            libc::madvise(first.cast(), whole, libc::MADV_POPULATE_WRITE);
-        }
+    if len < LARGE {
+        return;
+    }
+    let page = usize::try_from(libc::sysconf(libc::_SC_PAGESIZE)).unwrap_or(4096);
+    let skipped = data.align_offset(page);
+    let whole = len.saturating_sub(skipped) / page * page;
+    // The allocator may have written to the first page, but not to the last.
+    let (first, last) = (data.wrapping_add(skipped), data.wrapping_add((skipped + whole).saturating_sub(page)));
+    let mut is_here = 0u8;
+    if whole > 0 && libc::mincore(last.cast(), page, &mut is_here) == 0 && is_here & 1 == 0 {
+        // Older systems refuse it, which changes nothing.
+        libc::madvise(first.cast(), whole, libc::MADV_POPULATE_WRITE);
     }
 }
+
+#[cfg(not(target_os = "linux"))]
+pub unsafe fn populate(_: *mut u8, _: usize) {}
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
