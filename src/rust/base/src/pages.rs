@@ -5,8 +5,15 @@
 ///
 /// # Safety
 /// The memory must be allocated and writable.
-#[cfg(target_os = "linux")]
 pub unsafe fn populate(data: *mut u8, len: usize) {
+    #[cfg(target_os = "linux")]
+    populate_large(data, len);
+    #[cfg(not(target_os = "linux"))]
+    let _ = (data, len);
+}
+
+#[cfg(target_os = "linux")]
+unsafe fn populate_large(data: *mut u8, len: usize) {
     // Smaller blocks come from memory that the allocator has used before.
     const LARGE: usize = 1 << 20;
     if len < LARGE {
@@ -23,9 +30,6 @@ pub unsafe fn populate(data: *mut u8, len: usize) {
         libc::madvise(first.cast(), whole, libc::MADV_POPULATE_WRITE);
     }
 }
-
-#[cfg(not(target_os = "linux"))]
-pub unsafe fn populate(_: *mut u8, _: usize) {}
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
