@@ -14,7 +14,7 @@
 #'
 #' The function gets the arguments of the call by position. If it has an argument `attributes`, it also gets
 #' `backend_config` there: a named list, sorted by name as MLIR sorts it, of logical values, numbers, strings, vectors
-#' and lists. Integers beyond 2^53 are strings.
+#' and lists. Integers beyond 2^53 are strings, as is a vector that has one.
 #'
 #' The function's value is the result of the call. Values convert as in [pjrt_buffer()], and their shape must be that of
 #' the program: a vector for rank 1, a vector of length 1 for a scalar, otherwise an array. A `PJRTBuffer` must also

@@ -97,6 +97,9 @@ test_that("a function gets the attributes as a list if it asks for them", {
   ))
   run("")
   expect_identical(seen, structure(list(), names = character()))
+  # R's vectors hold neither as they are
+  run("big = array<i64: 9007199254740993, -1>, least = array<i32: -2147483648, 1>, none = array<i32>")
+  expect_identical(seen, list(big = c("9007199254740993", "-1"), least = c(-2147483648, 1), none = integer()))
   # among the dots, it gets arguments only
   local_r_call("r_attributes", function(...) {
     seen <<- names(list(...))

@@ -21,6 +21,7 @@ use pjrt_core::{Buffer, HostArray, HostContent, HostOrder};
 use pjrt_data::array::Spec;
 use pjrt_data::convert::Check;
 use pjrt_data::dtype::{DType, HostType};
+use pjrt_data::scalar::{Reader, Scalar};
 use pjrt_handlers::frame::{Attribute, Failure};
 use pjrt_handlers::host::{self, Ended, HostCall, Operand};
 use pjrt_handlers::registry::{self, Handler, HOST};
@@ -203,10 +204,9 @@ fn attribute_list(attributes: &[(String, Attribute)]) -> SEXP {
 
 /// An attribute as an R value; not protected.
 fn attribute(value: &Attribute) -> SEXP {
-    const EXACT: i128 = 1 << 53;
     match value {
         Attribute::Bool(value) => sexp::new_flag(*value),
-        Attribute::Integer(value) if value.abs() <= EXACT => sexp::new_whole_numbers(&[*value as i64]),
+        Attribute::Integer(value) if is_exact(value) => sexp::new_whole_numbers(&[*value as i64]),
         // R's doubles do not hold it.
         Attribute::Integer(value) => sexp::new_string(&value.to_string()),
         Attribute::Float(value) => sexp::new_doubles(&[*value]),
@@ -217,8 +217,30 @@ fn attribute(value: &Attribute) -> SEXP {
     }
 }
 
+/// Whether R's doubles hold an integer and those next to it.
+fn is_exact(value: &i128) -> bool {
+    value.abs() <= 1 << 53
+}
+
 /// The elements of an array as an R vector; not protected.
 fn elements_of(dtype: DType, bytes: &[u8]) -> Result<SEXP> {
+    let integers: Vec<i128> = Reader::new(dtype)
+        .iter(bytes)
+        .filter_map(|element| match element {
+            Scalar::Signed(value) => Some(value.into()),
+            Scalar::Unsigned(value) => Some(value.into()),
+            _ => None,
+        })
+        .collect();
+    if !integers.iter().all(is_exact) {
+        let texts: Vec<_> = integers.iter().map(i128::to_string).collect();
+        return Ok(sexp::new_strings(texts.iter().map(String::as_str)));
+    }
+    if integers.contains(&i32::MIN.into()) {
+        // As an integer, it would be NA.
+        let numbers: Vec<_> = integers.iter().map(|&value| value as f64).collect();
+        return Ok(sexp::new_doubles(&numbers));
+    }
     let spec = Spec::new(dtype, &[(bytes.len() / dtype.host_bytes().max(1)) as i64])?;
     let host_type = match dtype.info().host_type {
         // Whole numbers are doubles if they are not integers, as in R.
