@@ -153,15 +153,18 @@ check_costs <- function(x, n = 10) {
 
 # The total beside that of the plugin.
 cost_totals <- function(x) {
-  figures <- function(costs) {
-    costs <- costs[c("flops", "transcendentals", "bytes accessed")]
-    paste(names(costs)[!is.na(costs)], short_count(costs[!is.na(costs)]), collapse = ", ")
-  }
-  reported <- attr(x, "reported")
+  figures <- function(costs) if (length(costs) > 0L) paste(names(costs), short_count(costs), collapse = ", ")
+  reported <- figures(known_costs(attr(x, "reported")))
   c(
-    paste0("Total, loops once: ", figures(attr(x, "estimated"))),
-    if (!is.null(reported)) paste0("The plugin's own:  ", figures(reported))
+    paste0("Total, loops once: ", figures(known_costs(attr(x, "estimated")))),
+    if (!is.null(reported)) paste0("The plugin's own:  ", reported)
   )
+}
+
+# The costs that are shown, unless they are unknown: XLA counts -1 for those.
+known_costs <- function(costs) {
+  costs <- costs[c("flops", "transcendentals", "bytes accessed")]
+  costs[!is.na(costs) & costs >= 0]
 }
 
 short_count <- function(x) {

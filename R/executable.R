@@ -184,7 +184,7 @@ print.PJRTExecutableInfo <- function(x, ...) {
     }
     cat("Fingerprint: ", if (is.na(x$fingerprint)) "not provided by this plugin" else x$fingerprint, "\n", sep = "")
     label <- if (is.null(attr(x$cost, "estimated_by"))) "Cost" else "Cost (est.)"
-    print_figures(label, x$cost[c("flops", "transcendentals", "bytes accessed")], format_count)
+    print_figures(label, known_costs(x$cost), format_count)
     print_figures("Memory", memory_figures(x$memory), format_bytes)
   }
   print_table("Inputs", x$inputs)
