@@ -340,6 +340,7 @@ test_that("results of compile that do not fit are refused and not kept", {
     expect_identical(dispatcher_size(d$dispatcher), 0L)
   }
   refused("compile callback must return a list", compile = function(info) 1)
+  refused("compile callback must return a list, not NULL", compile = function(info) NULL)
   refused("compile callback must return `exec` (a PJRTLoadedExecutable)", exec = 1)
   refused("compile callback must return `client` (a PJRTClient)", client = NULL)
   refused("compile callback must return `device` (a PJRTDevice)", device = "cpu")

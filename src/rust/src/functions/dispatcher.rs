@@ -122,6 +122,8 @@ pub fn dispatch(dispatcher: SEXP, args: SEXP) -> Result<SEXP> {
     if let Outcome::Missing(info) = outcome {
         let info = Protected::new(info);
         let compiled = Protected::new(evaluate((c"compile", sexp::at(parts, COMPILE)), Some((c"info", info.sexp()))));
+        // Nil stands for no result below.
+        ensure!(!sexp::is_nil(compiled.sexp()), InvalidType, "compile callback must return a list, not NULL.");
         outcome = call.attempt(compiled.sexp())?;
     }
     match outcome {
