@@ -26,7 +26,7 @@
 #' * `summary()`: the number of checks with each result.
 #' * `all.equal()`: `TRUE`, or the checks with other results as strings.
 #' @section Errors:
-#' `pjrt_error_plugin_not_found` if there is no such plugin, `pjrt_error_io` if the file cannot be written.
+#' `pjrt_error_plugin_not_found` if there is no such plugin, `pjrt_error_io` if a file cannot be written.
 #' @seealso [install_pjrt()], [plugin_info()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' report <- pjrt_check_plugin("cpu", quick = TRUE)
@@ -81,7 +81,7 @@ run_plugin_part <- function(part, path, folder) {
     ffi_plugin_part_run, file.path(R.home("bin"), "Rscript"), arguments,
     paste0("R_LIBS=", paste(.libPaths(), collapse = .Platform$path.sep)), log, plugin_part_limit
   )
-  found <- if (file.exists(results)) readRDS(results) else list()
+  found <- read_part_results(results, status)
   running <- vapply(found, function(check) check$result == "running", NA)
   found[running] <- lapply(found[running], function(check) {
     check$result <- "fail"
@@ -97,6 +97,15 @@ run_plugin_part <- function(part, path, folder) {
     part = part, check = column("check", ""), result = column("result", ""), detail = column("detail", ""),
     seconds = column("seconds", 0), is_crash = column("is_crash", NA)
   )
+}
+
+# What a process with this status has written. A full disk leaves no file, or a part of one, and no error.
+read_part_results <- function(file, status) {
+  found <- tryCatch(suppressWarnings(readRDS(file)), error = function(e) list())
+  if (status == 0L && length(found) == 0L) {
+    pjrt_abort(sprintf("The checks have not written their results to '%s': the disk may be full.", file), "io")
+  }
+  found
 }
 
 new_check <- function(check, result, detail = "", seconds = 0, is_crash = FALSE) {

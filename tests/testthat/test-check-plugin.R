@@ -52,6 +52,18 @@ test_that("a plugin that crashes, throws or lacks functions is reported", {
   expect_match(report$detail, "the process ended with status")
 })
 
+test_that("checks that leave no results are an error", {
+  file <- withr::local_tempfile()
+  results <- function(status) pjrt:::read_part_results(file, status)
+  expect_refused(results(0L), "io", "the disk may be full")
+  # the process ended before its first check, which the report says
+  expect_identical(results(1L), list())
+  saveRDS(list(1), file, compress = FALSE)
+  expect_identical(results(0L), list(1))
+  writeBin(utils::head(readBin(file, "raw", 1000L), -8L), file)
+  expect_refused(results(0L), "io", "the disk may be full")
+})
+
 test_that("Ctrl-C ends the check and the process that tries the plugin", {
   skip_on_os("windows")
   code <- withr::local_tempfile(fileext = ".c", lines = c(
