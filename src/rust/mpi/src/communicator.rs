@@ -71,7 +71,8 @@ pub struct Facts {
 }
 
 /// The processes that communicate. A group is a list of ranks, in which this process must be; an empty one means all processes.
-/// All processes of a group must call the same operations in the same order.
+/// All processes of a group must call the same operations in the same order. Empty arrays, whose memory MPI may refuse, do not
+/// reach it.
 pub trait Communicator: Send {
     /// Whether MPI is initialized already, and allows only one thread to call it. Any thread may ask.
     fn is_bound_to_a_thread(&self) -> bool;
@@ -288,6 +289,9 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
     fn all_gather(&mut self, group: &[i32], input: &[u8], output: &mut [u8]) -> Result<()> {
         let (comm, (size, place)) = (self.of(group)?, self.place(group)?);
         same_size(input.len() * size, output.len())?;
+        if input.is_empty() {
+            return Ok(());
+        }
         if input.len() > LIMIT {
             output[place * input.len()..][..input.len()].copy_from_slice(input);
             let mut parts = output.chunks_mut(input.len()).enumerate();
@@ -302,6 +306,9 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
     fn reduce_scatter(&mut self, group: &[i32], op: Op, dtype: DType, input: &[u8], output: &mut [u8]) -> Result<()> {
         let (comm, (size, place)) = (self.of(group)?, self.place(group)?);
         same_size(input.len(), output.len() * size)?;
+        if input.is_empty() {
+            return Ok(());
+        }
         if is_half(dtype) {
             let mut all = widened(dtype, input);
             let mut own = vec![0f32; all.len() / size];
@@ -340,6 +347,9 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
         same_size(input.len(), output.len())?;
         let part = input.len() / size;
         same_size(part * size, input.len())?;
+        if input.is_empty() {
+            return Ok(());
+        }
         let byte = self.constants.byte;
         if part <= LIMIT {
             let (from, to) = (input.as_ptr().cast(), output.as_mut_ptr().cast());
