@@ -141,6 +141,12 @@ fn reduce_scatter(frame: &Frame<'_>) -> Outcome {
 fn all_to_all(frame: &Frame<'_>) -> Outcome {
     queue_pairs(frame, |mpi, group, dtype, from, to| {
         whole_bytes(dtype)?;
+        let (elements, (size, _)) = (from.len() / dtype.host_bytes(), mpi.place(group)?);
+        ensure!(
+            elements % size == 0,
+            ShapeMismatch,
+            "{elements} elements cannot be divided into equal parts for {size} processes."
+        );
         mpi.all_to_all(group, from, to)
     })
 }
