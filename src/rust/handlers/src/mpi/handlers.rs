@@ -8,6 +8,7 @@ use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
 use pjrt_mpi::{world, Communicator, Op};
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// The handlers, by name.
 pub(crate) const TARGETS: [(&str, RustHandler); 9] = [
@@ -33,11 +34,23 @@ fn numbers(bytes: &[u8]) -> impl Iterator<Item = i64> + '_ {
     bytes.chunks_exact(8).map(|bytes| i64::from_ne_bytes(bytes.try_into().unwrap_or_default()))
 }
 
+/// Whether a number from 0 on is there twice.
+fn has_twice(numbers: impl Iterator<Item = i64>) -> bool {
+    let mut known = HashSet::new();
+    numbers.filter(|&number| number >= 0).any(|number| !known.insert(number))
+}
+
 /// The list of `groups` with a rank; an empty one for all ranks. The lists have the same length, which a negative number fills.
 fn group_of(frame: &Frame<'_>, rank: usize) -> Outcome<Vec<i32>> {
     let ranks: Vec<i32> = match frame.attribute("groups") {
         None => return Ok(Vec::new()),
-        Some(Attribute::Array(DType::I64, bytes)) => numbers(&bytes).map(|number| number as i32).collect(),
+        // A process would wait for itself, or for one that is busy with another group.
+        Some(Attribute::Array(DType::I64, bytes)) if has_twice(numbers(&bytes)) => {
+            return Err(Failure::invalid("The attribute 'groups' must not have a rank twice."));
+        }
+        Some(Attribute::Array(DType::I64, bytes)) => {
+            numbers(&bytes).map(|number| number.clamp(-1, i32::MAX.into()) as i32).collect()
+        }
         Some(_) => return Err(Failure::invalid("The attribute 'groups' must be an array of i64.")),
     };
     let size: usize = frame.integer("group_size")?;
@@ -201,6 +214,12 @@ fn permute(frame: &Frame<'_>) -> Outcome {
     let Some(Attribute::Array(DType::I64, bytes)) = frame.attribute("pairs") else {
         return Err(Failure::invalid("The attribute 'pairs' must be an array of i64."));
     };
+    // Another message for a process would stay for the next permutation.
+    if bytes.len() % 16 != 0 || has_twice(numbers(&bytes).skip(1).step_by(2)) {
+        return Err(Failure::invalid(
+            "The attribute 'pairs' must be pairs of ranks, which differ in their second ranks.",
+        ));
+    }
     let ranks: Vec<usize> = numbers(&bytes).map(|number| usize::try_from(number).unwrap_or(usize::MAX)).collect();
     let own = world::facts().map_or(0, |facts| facts.rank);
     let to: Vec<usize> = ranks.chunks_exact(2).filter(|pair| pair[0] == own).map(|pair| pair[1]).collect();
