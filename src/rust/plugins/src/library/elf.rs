@@ -139,7 +139,7 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
         }
     }
 
-    /// Whether the library defines and exports a symbol. Uses the hash tables, as the loader does.
+    /// Whether the library defines and exports a function. Uses the hash tables, as the loader does.
     fn exports(&self, name: &str) -> Parsed<bool> {
         let Some(symbols) = self.value(elf::DT_SYMTAB) else {
             return Ok(false);
@@ -148,7 +148,10 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
         let is_it = |index: u32| -> Parsed<bool> {
             let at = symbols.saturating_add(u64::from(index) * size_of::<Sym64<Native>>() as u64);
             let symbol: &Sym64<Native> = one(self.data, at)?;
-            Ok(symbol.st_shndx.get(E) != elf::SHN_UNDEF && self.name(symbol.st_name.get(E).into())? == name.as_bytes())
+            // Data of this name would be executed.
+            let is_data = matches!(symbol.st_type(), elf::STT_OBJECT | elf::STT_COMMON | elf::STT_TLS);
+            let is_defined = symbol.st_shndx.get(E) != elf::SHN_UNDEF;
+            Ok(is_defined && !is_data && self.name(symbol.st_name.get(E).into())? == name.as_bytes())
         };
         if let Some(table) = self.value(elf::DT_GNU_HASH) {
             return self.in_gnu_table(self.offset(table)?, elf::gnu_hash(name.as_bytes()), is_it);
