@@ -173,7 +173,7 @@ print.PJRTExecutableInfo <- function(x, ...) {
   cat(if (is_loaded) "<PJRTLoadedExecutable>\n" else "<PJRTExecutable>\n")
   cat("Name:        ", x$name, "\n", sep = "")
   if (is_loaded) {
-    labels <- vapply(x$devices, as.character, "")
+    labels <- vapply(x$devices, format, "")
     others <- others_text(length(labels), x$devices_in_all %||% 0L)
     cat("Devices:     ", toString(labels), others, "\n", sep = "")
   }

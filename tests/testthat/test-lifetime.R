@@ -514,6 +514,8 @@ test_that("objects of another session print as what they are, and count as delet
   plain <- list(pjrt_compile_options(), elt_type(x), inspect_hlo(program), device_info("cpu"))
   expect_identical(lapply(unserialize(serialize(plain[1:3], NULL)), shown), lapply(plain[1:3], shown))
   expect_output(print(unserialize(serialize(plain[[4L]], NULL))), "PJRTMemory of another session")
+  info <- executable_info(pjrt_compile(program))
+  expect_output(print(unserialize(serialize(info, NULL))), "Devices: +<PJRTDevice of another session>")
 })
 
 test_that("objects print in a forked child as what they are", {
