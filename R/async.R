@@ -79,6 +79,7 @@ is_ready.PJRTBuffer <- function(x, ...) {
 #'
 #' `as_array_async()` starts the transfer to R and returns a promise at once. `value()` waits for the array and returns
 #' it. The array is the buffer's content when the promise was made, even if the buffer is donated or deleted later.
+#' `summary()` waits for the array as well, and uses it.
 #'
 #' @param x A `PJRTBuffer`. For `value()`, also a `PJRTArrayPromise` or a promise of [pjrt_compile_async()]. Or a nested
 #'   list of these.
@@ -141,6 +142,14 @@ as_array.PJRTArrayPromise <- function(x, drop = FALSE, ...) {
 value.PJRTBuffer <- function(x, ...) {
   as_array(x, ...)
 }
+
+#' @export
+summary.PJRTArrayPromise <- function(object, ...) {
+  summary(value(object), ...)
+}
+
+#' @export
+summary.PJRTExecutablePromise <- summary.PJRTArrayPromise
 
 #' @export
 is_ready.PJRTArrayPromise <- function(x, ...) {

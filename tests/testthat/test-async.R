@@ -100,6 +100,14 @@ test_that("a promise prints its value once it is ready", {
   expect_snapshot(as_array_async(pjrt_scalar(TRUE)), cran = TRUE)
 })
 
+test_that("summary() uses the values of promises", {
+  values <- matrix(c(1, 2, 3, 4), 2)
+  promise <- as_array_async(pjrt_buffer(values))
+  expect_identical(summary(promise), summary(values))
+  compiling <- pjrt_compile_async(pjrt_program(add_program("2xf32")))
+  expect_output(print(summary(compiling)), "<PJRTLoadedExecutable>", fixed = TRUE)
+})
+
 test_that("a promise returns the buffer's content at the time it was made", {
   add <- compile(add_program("4xf32", donates))
   x <- pjrt_buffer(c(1, 2, 3, 4))

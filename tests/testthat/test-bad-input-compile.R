@@ -77,6 +77,7 @@ rows <- list(
   print.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
   print.PJRTHloModuleSrcs = row(x = of("printed", stages)),
   print.PJRTProgram = row(x = of("program", program, of_files("PJRTProgram")), n = of("index", 3, whole, "0L")),
+  summary.PJRTExecutablePromise = row(object = of("promise", compiled, "a compiling promise")),
   str.PJRTExecutablePromise = row(object = of("shown", compiled, "!a null pointer as PJRTExecutablePromise")),
   str.PJRTExported = row(object = of("printed", pjrt_load_exported(exported_file))),
   str.PJRTProgram = row(object = "shown"),
