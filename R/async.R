@@ -79,7 +79,7 @@ is_ready.PJRTBuffer <- function(x, ...) {
 #'
 #' `as_array_async()` starts the transfer to R and returns a promise at once. `value()` waits for the array and returns
 #' it. The array is the buffer's content when the promise was made, even if the buffer is donated or deleted later.
-#' `summary()` waits for the array as well, and uses it.
+#' `summary()` and `all.equal()` wait for the array as well, and use it.
 #'
 #' @param x A `PJRTBuffer`. For `value()`, also a `PJRTArrayPromise` or a promise of [pjrt_compile_async()]. Or a nested
 #'   list of these.
@@ -150,6 +150,17 @@ summary.PJRTArrayPromise <- function(object, ...) {
 
 #' @export
 summary.PJRTExecutablePromise <- summary.PJRTArrayPromise
+
+#' @export
+all.equal.PJRTArrayPromise <- function(target, current, ...) {
+  if (inherits(current, c("PJRTArrayPromise", "PJRTBuffer"))) {
+    current <- value(current)
+  }
+  if (!is.atomic(current)) {
+    return(sprintf("target is a PJRTArrayPromise, current is of type %s", typeof(current)))
+  }
+  all.equal(value(target), current, ...)
+}
 
 #' @export
 is_ready.PJRTArrayPromise <- function(x, ...) {

@@ -157,3 +157,64 @@ str.PJRTSafetensors <- str_line
 
 #' @export
 str.RTree <- str_line
+
+# all.equal(): base takes any two pointers for equal, and environments and functions that contain them.
+equal_handles <- function(target, current, ...) {
+  class <- class(target)[[1L]]
+  if (!inherits(current, class)) {
+    return(sprintf("target is a %s, current is a %s", class, data.class(current)))
+  }
+  is_equal <- identical(target, current) || switch(class,
+    PJRTDevice = target == current,
+    PJRTExecutionOptions = identical(format(target), format(current)),
+    PJRTProgram = identical(pjrt_serialize(target), pjrt_serialize(current)),
+    RTree = tree_equal(target, current),
+    FALSE
+  )
+  if (is_equal) TRUE else sprintf("target and current are not the same %s", class)
+}
+
+#' @export
+all.equal.Dispatcher <- equal_handles
+
+#' @export
+all.equal.PJRTClient <- equal_handles
+
+#' @export
+all.equal.PJRTDLPack <- equal_handles
+
+#' @export
+all.equal.PJRTDevice <- equal_handles
+
+#' @export
+all.equal.PJRTExecutablePromise <- equal_handles
+
+#' @export
+all.equal.PJRTExecutionOptions <- equal_handles
+
+#' @export
+all.equal.PJRTExported <- equal_handles
+
+#' @export
+all.equal.PJRTFunction <- equal_handles
+
+#' @export
+all.equal.PJRTLoadedExecutable <- equal_handles
+
+#' @export
+all.equal.PJRTMemory <- equal_handles
+
+#' @export
+all.equal.PJRTPlugin <- equal_handles
+
+#' @export
+all.equal.PJRTProgram <- equal_handles
+
+#' @export
+all.equal.PJRTSafetensors <- equal_handles
+
+#' @export
+all.equal.PJRTStep <- equal_handles
+
+#' @export
+all.equal.RTree <- equal_handles

@@ -100,10 +100,20 @@ test_that("a promise prints its value once it is ready", {
   expect_snapshot(as_array_async(pjrt_scalar(TRUE)), cran = TRUE)
 })
 
-test_that("summary() uses the values of promises", {
+test_that("summary() and all.equal() use the values of promises", {
   values <- matrix(c(1, 2, 3, 4), 2)
   promise <- as_array_async(pjrt_buffer(values))
   expect_identical(summary(promise), summary(values))
+  expect_true(all.equal(promise, as_array_async(pjrt_buffer(values))))
+  expect_true(all.equal(promise, values))
+  expect_true(all.equal(promise, pjrt_buffer(values)))
+  expect_match(all.equal(promise, as_array_async(pjrt_buffer(values + 1))), "relative difference")
+  expect_match(all.equal(promise, list(1)), "current is of type list")
+  expect_match(all.equal(list(promise), list(as_array_async(pjrt_buffer(2 * values)))), "relative difference")
+  large <- bit64::as.integer64("1152921504606846976") + 0:1
+  expect_false(isTRUE(all.equal(
+    as_array_async(pjrt_buffer(large, "i64")), as_array_async(pjrt_buffer(large * 2L, "i64"))
+  )))
   compiling <- pjrt_compile_async(pjrt_program(add_program("2xf32")))
   expect_output(print(summary(compiling)), "<PJRTLoadedExecutable>", fixed = TRUE)
 })

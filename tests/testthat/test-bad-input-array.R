@@ -47,6 +47,7 @@ rows <- list(
   print.summary.PJRTBuffer = row(x = of("printed", summary(x))),
   format.PJRTArrayPromise = row(x = of("shown", array, "!a null pointer as PJRTArrayPromise")),
   print.PJRTArrayPromise = row(x = of("promise", array, "a closed promise", "one from a file as PJRTArrayPromise")),
+  all.equal.PJRTArrayPromise = row(target = "promise", current = "compared_array"),
   summary.PJRTArrayPromise = row(object = "promise"),
   str.PJRTArrayPromise = row(object = of("shown", array, "!a null pointer as PJRTArrayPromise"))
 )

@@ -24,6 +24,7 @@ rows <- list(
   dtype.PJRTBuffer = row(x = "known_buffer"),
   elt_type = row(x = "known_buffer"),
   format_buffer = row(buffer = "buffer"),
+  all.equal.PJRTDLPack = row(target = of("any", as_dlpack(x)), current = "any"),
   format.PJRTDLPack = row(x = of("none", as_dlpack(x), of_files("PJRTDLPack")[[1L]])),
   is_deleted = row(x = of("known_buffer", x, of_files("PJRTBuffer"))),
   is_ready = row(x = of(

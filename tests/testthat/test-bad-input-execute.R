@@ -27,6 +27,7 @@ rows <- list(
   ),
   format.PJRTExecutionOptions = row(x = of("shown", options)),
   print.PJRTExecutionOptions = row(x = of("execution_options", options, of_files("PJRTExecutionOptions"))),
+  all.equal.PJRTExecutionOptions = row(target = of("any", options), current = "any"),
   str.PJRTExecutionOptions = row(object = "shown")
 )
 

@@ -43,6 +43,7 @@ rows <- list(
   length.PJRTSafetensors = row(x = "model"),
   names.PJRTSafetensors = row(x = "model"),
   print.PJRTSafetensors = row(x = of("model", opened, "a closed model file", of_files("PJRTSafetensors"))),
+  all.equal.PJRTSafetensors = row(target = of("any", opened), current = "any"),
   str.PJRTSafetensors = row(object = "shown")
 )
 

@@ -547,6 +547,32 @@ test_that("live objects print as before", {
   expect_output(str(pjrt_program(unary_program("2xf32"))), "^ PJRTProgram\\(format=mlir, code_size=[0-9]+\\)$")
 })
 
+test_that("all.equal() tells different objects apart", {
+  x <- pjrt_buffer(matrix(1, 2, 2))
+  add <- pjrt_program(add_program("2x2xf32"))
+  multiply <- pjrt_program(sub("stablehlo.add", "stablehlo.multiply", add_program("2x2xf32"), fixed = TRUE))
+  made <- function(program, number) {
+    executable <- pjrt_compile(program)
+    list(
+      executable, pjrt_compile_async(program), pjrt_function(executable), pjrt_execution_options(number),
+      as_dlpack(x), build_tree(as.list(seq_len(number)))
+    )
+  }
+  expect_true(all.equal(add, pjrt_program(add_program("2x2xf32"))))
+  expect_identical(all.equal(add, multiply), "target and current are not the same PJRTProgram")
+  expect_identical(all.equal(add, 1), "target is a PJRTProgram, current is a numeric")
+  first <- made(add, 1)
+  second <- made(multiply, 2)
+  for (i in seq_along(first)) {
+    expect_true(all.equal(first[[i]], first[[i]]))
+    expect_match(all.equal(first[[i]], second[[i]]), "are not the same")
+  }
+  expect_true(all.equal(build_tree(list(1, a = 2)), build_tree(list(3, a = 4))))
+  expect_true(all.equal(pjrt_execution_options(1), pjrt_execution_options(1)))
+  expect_true(all.equal(pjrt_device("cpu:0"), pjrt_device("cpu:0")))
+  expect_match(all.equal(list(pjrt_device("cpu:0")), list(pjrt_device("cpu:1"))), "not the same PJRTDevice")
+})
+
 test_that("a cached document with objects of this package renders a second time", {
   skip_if_not_installed("knitr")
   folder <- withr::local_tempdir()
