@@ -115,6 +115,18 @@ fn paired(call: &Call) -> Result<impl Iterator<Item = (&Operand, &Operand)> + '_
     Ok(call.operands.iter().zip(&call.results))
 }
 
+/// Checks that an operand fills its result.
+fn fills(operand: &Operand, result: &Operand) -> Result<()> {
+    ensure!(
+        operand.spec.len() == result.spec.len(),
+        ShapeMismatch,
+        "The result, {}, must have as many elements as its operand, {}.",
+        result.spec,
+        operand.spec
+    );
+    Ok(())
+}
+
 /// Refuses elements narrower than a byte, which share bytes.
 fn whole_bytes(dtype: DType) -> Result<()> {
     ensure!(!dtype.is_packed(), UnsupportedDtype, "MPI cannot divide arrays of {dtype}, whose elements share bytes.");
@@ -177,6 +189,7 @@ fn broadcast(frame: &Frame<'_>) -> Outcome {
     let root: usize = frame.integer("root")?;
     queue(frame, move |mpi, call, group| {
         paired(call)?.try_for_each(|(from, to)| {
+            fills(from, to)?;
             if !from.shares(to) && mpi.place(group)?.1 == root {
                 from.copy_to(to);
             }
@@ -240,6 +253,7 @@ fn barrier(frame: &Frame<'_>) -> Outcome {
     queue(frame, |mpi, call, group| {
         // Its operands and results only order it.
         for (from, to) in paired(call)? {
+            fills(from, to)?;
             from.copy_to(to);
         }
         mpi.barrier(group)
