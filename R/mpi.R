@@ -227,7 +227,10 @@ check_own <- function(buffers, name) {
 
 # A shape whose first dimension can be divided.
 parts_of <- function(shape, size = 1L) {
-  if (length(shape) == 0L || shape[1L] %% size != 0) {
+  if (length(shape) == 0L) {
+    abort_input("A scalar has no first dimension: use pjrt_buffer() instead of pjrt_scalar().")
+  }
+  if (shape[1L] %% size != 0) {
     abort_input(sprintf("The first dimension must be a multiple of %d, the number of processes.", size))
   }
   shape

@@ -90,6 +90,13 @@ test_that("an MPI that Rmpi has initialized is joined, and ended by Rmpi", {
   }
 })
 
+test_that("what cannot be divided among processes is refused in words", {
+  expect_identical(pjrt:::parts_of(c(4L, 3L), 2L), c(4L, 3L))
+  expect_refused(pjrt:::parts_of(c(3L, 3L), 2L), "invalid_input", "must be a multiple of 2")
+  # for a process alone, any number is a multiple
+  expect_refused(pjrt:::parts_of(integer()), "invalid_input", "A scalar has no first dimension")
+})
+
 test_that("functions that communicate need MPI", {
   x <- pjrt_buffer(1)
   for (use in expression(mpi_all_reduce(x), mpi_send(x, 0), mpi_recv("f32", 1L, 0), mpi_barrier())) {
