@@ -40,7 +40,7 @@ fn dependencies_and_symbols_of_a_library_are_read() {
     // A symbol that is only used is not exported.
     let using = built("int GetPjrtApi(void); int f(void) { return GetPjrtApi(); }", &["-shared", "-fPIC"]);
     assert!(!read_here(&using).unwrap().is_plugin);
-    // Data of this name is no function.
+    // Data of this name is not a function.
     for data in ["int GetPjrtApi = 1;", "__thread int GetPjrtApi = 1;"] {
         for style in ["-Wl,--hash-style=gnu", "-Wl,--hash-style=sysv"] {
             assert!(!read_here(&built(data, &["-shared", "-fPIC", style])).unwrap().is_plugin, "{data}");
