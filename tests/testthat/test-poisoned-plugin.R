@@ -69,6 +69,15 @@ test_that("a plugin that throws when its client is created lacks its hardware", 
   expect_identical(child$out[[length(child$out)]], "pjrt_error_driver_missing FALSE ")
 })
 
+test_that("a plugin that throws when it is asked for its functions is not a plugin", {
+  code <- withr::local_tempfile(fileext = ".cpp", lines = "extern \"C\" void *GetPjrtApi() { throw 1; }")
+  child <- run_child(quote(for (i in 1:2) print(tryCatch(pjrt_plugin("cpu"), error = function(e) e))), c(
+    PJRT_PLUGIN_PATH_CPU = build_library(code)
+  ))
+  expect_clean(child)
+  expect_length(grep("GetPjrtApi() threw a C++ exception", child$out, fixed = TRUE), 2L)
+})
+
 test_that("a compile blocked by an exception raises the error, on any thread", {
   child <- run_throwing(quote({
     x <- pjrt_buffer(c(1, 2, 3))

@@ -5,13 +5,14 @@ use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_ffi::api::{call, named_values, Api, PluginValue};
+use pjrt_ffi::exception::caught;
 use pjrt_ffi::poison::Poison;
 use pjrt_handlers::registry;
 use pjrt_plugins::cuda;
 use pjrt_plugins::library::{self, Library};
 use pjrt_program::stablehlo::{Version, Versions};
 use pjrt_sys::*;
-use std::ffi::OsString;
+use std::ffi::{c_void, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Once, OnceLock};
 
@@ -177,15 +178,19 @@ pub(crate) fn where_there<T>(outcome: Result<T>) -> Result<Option<T>> {
 fn open(file: &Path, library: &Library) -> Result<Api> {
     // SAFETY: loading runs the library's initializers; that is what the user asked for by naming this plugin.
     let loaded = unsafe { libloading::Library::new(file) }.map_err(|error| load_error(&error.to_string(), library))?;
-    type GetPjrtApi = unsafe extern "C" fn() -> *const PJRT_Api;
+    // It has no argument, and ignores the one that comes with the guard against exceptions.
+    type GetPjrtApi = unsafe extern "C" fn(*mut c_void) -> *mut PJRT_Api;
     // SAFETY: the symbol has this type in every plugin; it is called once and its table outlives the process' use.
-    let raw = match unsafe { loaded.get::<GetPjrtApi>(b"GetPjrtApi\0") } {
-        // SAFETY: as above.
-        Ok(function) => unsafe { function() },
+    let function = match unsafe { loaded.get::<GetPjrtApi>(b"GetPjrtApi\0") } {
+        Ok(function) => *function,
         Err(error) => return Err(load_error(&error.to_string(), library)),
     };
     // Unloading a plugin crashes at exit: its threads and static objects live on.
     std::mem::forget(loaded);
+    // SAFETY: as above.
+    let raw = unsafe { caught(function, std::ptr::null_mut()) }.map_err(|what| {
+        Error::new(Kind::PluginInvalid, format!("The plugin's GetPjrtApi() threw a C++ exception, {what}."))
+    })?;
     // SAFETY: the library is never unloaded, so the table stays.
     unsafe { Api::new(raw) }
 }
