@@ -157,3 +157,13 @@ test_that("matrices of integers become the floats that they are", {
     }
   }
 })
+
+test_that("range(), rbind() and cbind() join integers narrower than a byte", {
+  for (type in c("i2", "ui2", "i4", "ui4")) {
+    x <- c(1, 0, 1, if (startsWith(type, "u")) 3 else -2)
+    b <- pjrt_buffer(x, type)
+    expect_equal(c(as_array(range(b))), range(x), info = type)
+    expect_equal(as_array(rbind(b, b)), rbind(x, x), ignore_attr = "dimnames", info = type)
+    expect_equal(as_array(cbind(b, b)), cbind(x, x), ignore_attr = "dimnames", info = type)
+  }
+})

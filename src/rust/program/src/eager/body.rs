@@ -111,7 +111,11 @@ impl Body {
         let mut dims = parts[0].dims.clone();
         dims[dimension as usize] = parts.iter().map(|part| part.dims[dimension as usize]).sum();
         let attributes = format!("{{dimension = {dimension} : i64}}");
-        self.emit("concatenate", parts, "", &attributes, parts[0].dtype, &dims)
+        let dtype = parts[0].dtype;
+        // XLA's CPU compiler cannot concatenate elements of two bits.
+        let wide = if dtype.info().bits == 2 { dtype.in_bytes() } else { dtype };
+        let parts: Vec<_> = parts.iter().map(|part| part.convert(wide)).collect();
+        self.emit("concatenate", &parts.iter().collect::<Vec<_>>(), "", &attributes, wide, &dims).convert(dtype)
     }
 }
 
