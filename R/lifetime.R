@@ -164,13 +164,15 @@ equal_handles <- function(target, current, ...) {
   if (!inherits(current, class)) {
     return(sprintf("target is a %s, current is a %s", class, data.class(current)))
   }
-  is_equal <- identical(target, current) || switch(class,
-    PJRTDevice = target == current,
-    PJRTExecutionOptions = identical(format(target), format(current)),
-    PJRTProgram = identical(pjrt_serialize(target), pjrt_serialize(current)),
-    RTree = tree_equal(target, current),
-    FALSE
+  compare <- switch(class,
+    PJRTDevice = `==`,
+    PJRTExecutionOptions = function(a, b) identical(format(a), format(b)),
+    PJRTProgram = function(a, b) identical(pjrt_serialize(a), pjrt_serialize(b)),
+    RTree = tree_equal
   )
+  is_alive <- function(x) is.null(dead_text(x, class))
+  is_equal <- identical(target, current) ||
+    (!is.null(compare) && is_alive(target) && is_alive(current) && compare(target, current))
   if (is_equal) TRUE else sprintf("target and current are not the same %s", class)
 }
 

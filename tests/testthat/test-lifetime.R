@@ -571,6 +571,11 @@ test_that("all.equal() tells different objects apart", {
   expect_true(all.equal(pjrt_execution_options(1), pjrt_execution_options(1)))
   expect_true(all.equal(pjrt_device("cpu:0"), pjrt_device("cpu:0")))
   expect_match(all.equal(list(pjrt_device("cpu:0")), list(pjrt_device("cpu:1"))), "not the same PJRTDevice")
+  for (x in list(pjrt_device("cpu:0"), build_tree(list(1)), pjrt_execution_options(1))) {
+    dead <- unserialize(serialize(x, NULL))
+    expect_match(all.equal(dead, x), "not the same")
+    expect_match(all.equal(x, dead), "not the same")
+  }
 })
 
 test_that("a cached document with objects of this package renders a second time", {
