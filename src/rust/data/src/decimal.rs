@@ -173,7 +173,7 @@ fn write_scientific<const PRECISION: u32>(negative: bool, digits: u64, power: i3
     if magnitude < 100 {
         text.prepend_digits::<2>(magnitude);
     } else {
-        text.prepend_integer(magnitude);
+        text.prepend_digits::<3>(magnitude);
     }
     text.prepend(if power < 0 { b'-' } else { b'+' });
     text.prepend(b'e');
@@ -229,18 +229,6 @@ impl Text {
         let [tens, ones] = PAIRS[pair as usize];
         self.prepend(ones);
         self.prepend(tens);
-    }
-
-    fn prepend_integer(&mut self, mut value: u64) {
-        while value >= 100 {
-            self.prepend_pair(value % 100);
-            value /= 100;
-        }
-        if value >= 10 {
-            self.prepend_pair(value);
-        } else {
-            self.prepend(b'0' + value as u8);
-        }
     }
 
     /// Prepends the last `COUNT` digits of `value` and gives the number before them.

@@ -236,15 +236,12 @@ fn elements_of(dtype: DType, bytes: &[u8]) -> Result<SEXP> {
         let texts: Vec<_> = integers.iter().map(i128::to_string).collect();
         return Ok(sexp::new_strings(texts.iter().map(String::as_str)));
     }
-    if integers.contains(&i32::MIN.into()) {
-        // As an integer, it would be NA.
-        let numbers: Vec<_> = integers.iter().map(|&value| value as f64).collect();
-        return Ok(sexp::new_doubles(&numbers));
-    }
     let spec = Spec::new(dtype, &[(bytes.len() / dtype.host_bytes().max(1)) as i64])?;
     let host_type = match dtype.info().host_type {
         // Whole numbers are doubles if they are not integers, as in R.
         HostType::Integer64 => HostType::Double,
+        // As an integer, it would be NA.
+        HostType::Integer if integers.contains(&i32::MIN.into()) => HostType::Double,
         other => other,
     };
     let vector = Protected::new(transfer::new_array(&spec, host_type)?);

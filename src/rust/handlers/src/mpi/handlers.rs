@@ -44,11 +44,10 @@ fn has_twice(numbers: impl Iterator<Item = i64>) -> bool {
 fn group_of(frame: &Frame<'_>, rank: usize) -> Outcome<Vec<i32>> {
     let ranks: Vec<i32> = match frame.attribute("groups") {
         None => return Ok(Vec::new()),
-        // A process would wait for itself, or for one that is busy with another group.
-        Some(Attribute::Array(DType::I64, bytes)) if has_twice(numbers(&bytes)) => {
-            return Err(Failure::invalid("The attribute 'groups' must not have a rank twice."));
-        }
         Some(Attribute::Array(DType::I64, bytes)) => {
+            // A process would wait for itself, or for one that is busy with another group.
+            let message = "The attribute 'groups' must not have a rank twice.";
+            ensure!(!has_twice(numbers(&bytes)), Failure::invalid(message));
             numbers(&bytes).map(|number| number.clamp(-1, i32::MAX.into()) as i32).collect()
         }
         Some(_) => return Err(Failure::invalid("The attribute 'groups' must be an array of i64.")),
@@ -228,11 +227,9 @@ fn permute(frame: &Frame<'_>) -> Outcome {
         return Err(Failure::invalid("The attribute 'pairs' must be an array of i64."));
     };
     // Another message for a process would stay for the next permutation.
-    if bytes.len() % 16 != 0 || has_twice(numbers(&bytes).skip(1).step_by(2)) {
-        return Err(Failure::invalid(
-            "The attribute 'pairs' must be pairs of ranks, which differ in their second ranks.",
-        ));
-    }
+    let are_pairs = bytes.len() % 16 == 0 && !has_twice(numbers(&bytes).skip(1).step_by(2));
+    let message = "The attribute 'pairs' must be pairs of ranks, which differ in their second ranks.";
+    ensure!(are_pairs, Failure::invalid(message));
     let ranks: Vec<usize> = numbers(&bytes).map(|number| usize::try_from(number).unwrap_or(usize::MAX)).collect();
     let own = world::facts().map_or(0, |facts| facts.rank);
     let to: Vec<usize> = ranks.chunks_exact(2).filter(|pair| pair[0] == own).map(|pair| pair[1]).collect();

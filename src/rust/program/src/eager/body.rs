@@ -113,9 +113,9 @@ impl Body {
         let attributes = format!("{{dimension = {dimension} : i64}}");
         let dtype = parts[0].dtype;
         // XLA's CPU compiler cannot concatenate elements of two bits.
-        let wide = if dtype.info().bits == 2 { dtype.in_bytes() } else { dtype };
-        let parts: Vec<_> = parts.iter().map(|part| part.convert(wide)).collect();
-        self.emit("concatenate", &parts.iter().collect::<Vec<_>>(), "", &attributes, wide, &dims).convert(dtype)
+        let joined = if dtype.info().bits == 2 { dtype.in_bytes() } else { dtype };
+        let parts: Vec<_> = parts.iter().map(|part| part.convert(joined)).collect();
+        self.emit("concatenate", &parts.iter().collect::<Vec<_>>(), "", &attributes, joined, &dims).convert(dtype)
     }
 }
 
