@@ -1,6 +1,6 @@
-# The functions in a file of the folder exported/functions, which make_functions.py describes: each with the content
-# of its exported file, and runs with arrays for its inputs and outputs.
-read_functions <- function(file) {
+# The parts of a file of the folders exported/functions and exported/forms: the words of the line before each, and its
+# bytes, whose count is the last word, if there is one.
+read_parts <- function(file) {
   con <- xzfile(file, "rb")
   on.exit(close(con))
   content <- readBin(con, raw(), 1e8)
@@ -10,29 +10,51 @@ read_functions <- function(file) {
     at <<- at + n
     content[seq_len(n) + at - n]
   }
-  functions <- list()
-  current <- NULL
-  keep <- function() if (!is.null(current)) functions[[length(functions) + 1L]] <<- current
+  parts <- list()
   while (at < length(content)) {
     line <- take(ends[[findInterval(at, ends) + 1L]] - at)
     words <- strsplit(rawToChar(line[-length(line)]), " ", fixed = TRUE)[[1L]]
+    content_of <- if (length(words) > 1L) take(as.integer(words[[length(words)]]))
+    parts[[length(parts) + 1L]] <- list(words = words, content = content_of)
+  }
+  parts
+}
+
+# The functions in a file of the folder exported/functions, which make_functions.py describes: each with the content
+# of its exported file, and runs with arrays for its inputs and outputs.
+read_functions <- function(file) {
+  functions <- list()
+  current <- NULL
+  keep <- function() if (!is.null(current)) functions[[length(functions) + 1L]] <<- current
+  for (part in read_parts(file)) {
+    words <- part$words
     if (words[[1L]] == "program") {
       keep()
       current <- list(
         name = words[[2L]], devices = as.integer(words[[3L]]), tolerance = as.numeric(words[[4L]]),
-        content = take(as.integer(words[[5L]])), runs = list()
+        content = part$content, runs = list()
       )
     } else if (words[[1L]] == "run") {
       current$runs <- c(current$runs, list(list(input = list(), output = list())))
     } else {
       shape <- if (words[[3L]] == "-") integer() else as.integer(strsplit(words[[3L]], "x", fixed = TRUE)[[1L]])
-      array <- list(dtype = words[[2L]], shape = shape, data = take(as.integer(words[[4L]])))
+      array <- list(dtype = words[[2L]], shape = shape, data = part$content)
       run <- length(current$runs)
       current$runs[[run]][[words[[1L]]]] <- c(current$runs[[run]][[words[[1L]]]], list(array))
     }
   }
   keep()
   functions
+}
+
+# The forms in a file of the folder exported/forms, which make_forms.py describes: a list for each function, with the
+# program in each form.
+read_forms <- function(file) {
+  parts <- read_parts(file)
+  words <- function(i) vapply(parts, function(part) part$words[[i]], "")
+  programs <- lapply(parts, function(part) if (part$words[[3L]] == "text") rawToChar(part$content) else part$content)
+  names(programs) <- words(3L)
+  split(programs, factor(words(2L), unique(words(2L))))
 }
 
 # The array in a file of functions as a buffer, and as numbers.

@@ -1,6 +1,7 @@
 # Slow: compiles hundreds of programs.
 
-# The files are made by src/rust/program/fixtures/exported/make_functions.py, with the numbers that JAX computes.
+# The files are made by src/rust/program/fixtures/exported/make_functions.py, with the numbers that JAX computes, and by
+# make_forms.py beside it.
 function_files <- function() list.files(fixture("exported/functions"), full.names = TRUE)
 newest_functions <- function() {
   files <- function_files()
@@ -53,19 +54,48 @@ test_that("functions that JAX exports compute what JAX computes, whether newer t
   expect_gte(sum(startsWith(names, "sharded-")), 9L)
 })
 
-test_that("the text of a program that is newer than the plugin compiles to the same numbers", {
+test_that("the text of a program that is newer than the plugin, or older, compiles to the same numbers", {
   client <- pjrt:::new_client(pjrt_plugin("cpu"), list(cpu_device_count = 4L))
   on.exit(close(client))
-  functions <- read_functions(newest_functions())
-  names(functions) <- vapply(functions, `[[`, "", "name")
   chosen <- c(
     "erf", "cholesky", "eigh", "top_k", "approx_max_k", "at", "conv", "max_pool-grad", "scan", "composite-nested",
     "random", "float8_e4m3fn", "float4_e2m1fn", "int4", "booleans", "constants", "f64", "sharded-psum", "sharded-mesh",
     "complex-functions", "narrow-float4_e2m1fn", "narrow-int4", "apply", "accuracy", "composite-pair", "sharded-nested"
   )
-  for (f in functions[chosen]) {
-    text <- function(content) pjrt_program(as.character(pjrt_load_exported(content)$program))
-    expect_null(wrong_results(f, load = text, devices = devices(client)))
+  text <- function(content) pjrt_program(as.character(pjrt_load_exported(content)$program))
+  for (file in if (is_soak()) function_files() else newest_functions()) {
+    functions <- read_functions(file)
+    is_chosen <- vapply(functions, `[[`, "", "name") %in% chosen
+    expect(is_soak() || sum(is_chosen) == length(chosen), "Some functions are missing.")
+    for (f in functions[is_soak() | is_chosen]) {
+      wrong <- tryCatch(wrong_results(f, load = text, devices = devices(client)), error = conditionMessage)
+      failure <- paste(c(basename(file), f$name, wrong), collapse = ": ")
+      expect(is.null(wrong) || is_excused(file, f$name, wrong), failure)
+    }
+  }
+})
+
+test_that("each form of a program that is newer than the plugin, and the text of each, compile to the same numbers", {
+  client <- pjrt:::new_client(pjrt_plugin("cpu"), list(cpu_device_count = 4L))
+  on.exit(close(client))
+  functions <- read_functions(newest_functions())
+  forms <- read_forms(file.path(fixture("exported/forms"), basename(newest_functions())))
+  expect_identical(names(forms), vapply(functions, `[[`, "", "name"))
+  expect_true(all(lengths(forms) == 6L))
+  is_run <- runs_in_suite(functions, is_newest = TRUE)
+  for (i in seq_along(functions)) {
+    f <- functions[[i]]
+    # The suite runs one form of each third function, and the text of one of each third: each form has its turn.
+    for (k in if (is_soak()) seq_along(forms[[i]]) else i %% 6L + 1L) {
+      program <- pjrt_program(forms[[i]][[k]])
+      wrong <- function(...) {
+        found <- tryCatch(wrong_results(f, ..., devices = devices(client)), error = conditionMessage)
+        expect(is.null(found), paste(c(f$name, names(forms[[i]])[[k]], found), collapse = ": "))
+      }
+      text <- as.character(program)
+      if (is_soak() || is_run[[i]] && i %/% 6L %% 3L == 0L) wrong(function(content) program)
+      if (is_soak() || is_run[[i]] && i %/% 6L %% 3L == 1L) wrong(function(content) pjrt_program(text))
+    }
   }
 })
 
