@@ -122,7 +122,7 @@ format.PJRTMPI <- function(x, ...) {
 #' @param op How to combine elements: `"sum"`, `"prod"`, `"min"`, `"max"`, or for integers and `pred` `"and"`, `"or"`,
 #'   `"xor"`. Complex
 #' numbers have sums and products only, `pred` has no sums and products. `f16` and `bf16` are combined as `f32`.
-#'   The minimum or maximum of `NaN` and a number is one of both.
+#'   The minimum or maximum of `NaN` and a number is `NaN`, as in programs.
 #' @param root,dest,source The rank of a process, counted from 0.
 #' @param tag A number from 0 to 65535. `mpi_recv()` receives a message that was sent with the same tag.
 #' @param dtype,shape The dtype and shape of the buffer that is sent.

@@ -4,6 +4,7 @@ use crate::abi::{type_index, Constants, Handle};
 use crate::calls::Calls;
 use crate::half_types::{is_half, narrow, widened};
 use crate::library::{check_launcher, Family};
+use crate::ordered::{integers_for, to_floats, to_integers};
 use crate::rounds::{Broadcasts, Rounds};
 use pjrt_base::error::Result;
 use pjrt_base::{bail, ensure};
@@ -272,6 +273,15 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             narrow(dtype, &numbers, output);
             return Ok(());
         }
+        if let Some(integers) = integers_for(op, dtype) {
+            if let Some(input) = input {
+                output.copy_from_slice(input);
+            }
+            to_integers(op, dtype, output);
+            self.all_reduce(group, op, integers, None, output)?;
+            to_floats(dtype, output);
+            return Ok(());
+        }
         let (element, comm) = (self.element(op, dtype)?, self.of(group)?);
         let op = self.constants.ops[op as usize];
         let step = LIMIT * dtype.host_bytes();
@@ -314,6 +324,13 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             let mut own = vec![0f32; all.len() / size];
             self.reduce_scatter(group, op, DType::F32, bytes_of(&mut all), bytes_of(&mut own))?;
             narrow(dtype, &own, output);
+            return Ok(());
+        }
+        if let Some(integers) = integers_for(op, dtype) {
+            let mut all = input.to_vec();
+            to_integers(op, dtype, &mut all);
+            self.reduce_scatter(group, op, integers, &all, output)?;
+            to_floats(dtype, output);
             return Ok(());
         }
         let (element, op) = (self.element(op, dtype)?, self.constants.ops[op as usize]);

@@ -10,6 +10,7 @@ mod calls;
 mod communicator;
 mod half_types;
 mod library;
+mod ordered;
 mod rounds;
 pub mod world;
 
