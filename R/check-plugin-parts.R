@@ -240,18 +240,20 @@ check_running <- function(path, folder) {
 
 # A time limit is an interrupt for R.
 check_interrupts <- function(path, folder) {
+  # in the language of the session
+  limit <- gettext("reached elapsed time limit", domain = "R")
   ends <- function(code) {
     start <- proc.time()[["elapsed"]]
     on.exit(setTimeLimit())
     finished <- tryCatch(
       {
-        setTimeLimit(elapsed = 0.2)
+        setTimeLimit(elapsed = 0.05)
         force(code)
         # the limit may end before this
         setTimeLimit()
         TRUE
       },
-      error = function(e) if (grepl("elapsed time limit", conditionMessage(e), fixed = TRUE)) FALSE else stop(e)
+      error = function(e) if (conditionMessage(e) == limit) FALSE else stop(e)
     )
     took <- proc.time()[["elapsed"]] - start
     if (finished) {
@@ -260,9 +262,9 @@ check_interrupts <- function(path, folder) {
       if (took < 10) TRUE else sprintf("it took %.1f s", took)
     }
   }
-  lines <- sprintf("  %%v%d = stablehlo.sine %%v%d : tensor<3xf32>", seq_len(400), seq_len(400) - 1L)
+  lines <- sprintf("  %%v%d = stablehlo.sine %%v%d : tensor<3xf32>", seq_len(1000), seq_len(1000) - 1L)
   long <- sprintf(
-    "func.func @main(%%v0: tensor<3xf32>) -> tensor<3xf32> {\n%s\n  return %%v400 : tensor<3xf32>\n}",
+    "func.func @main(%%v0: tensor<3xf32>) -> tensor<3xf32> {\n%s\n  return %%v1000 : tensor<3xf32>\n}",
     paste(lines, collapse = "\n")
   )
   list(

@@ -2,6 +2,8 @@
 
 test_that("the CPU plugin has no failure, and a report can be written, summarized and compared", {
   file <- withr::local_tempfile(fileext = ".json")
+  # the messages of R, which some checks compare, are in the language of the session
+  withr::local_envvar(LANGUAGE = "de")
   report <- pjrt_check_plugin("cpu", file = file)
   expect_s3_class(report, c("PJRTPluginReport", "data.frame"))
   expect_named(report, c("part", "check", "result", "detail", "seconds"))
