@@ -16,9 +16,10 @@
 #' `backend_config` there: a named list, sorted by name as MLIR sorts it, of logical values, numbers, strings, vectors
 #' and lists. Integers beyond 2^53 are strings, as is a vector that has one.
 #'
-#' The function's value is the result of the call. Values convert as in [pjrt_buffer()], and their shape must be that of
-#' the program: a vector for rank 1, a vector of length 1 for a scalar, otherwise an array. A `PJRTBuffer` must also
-#' have the result's dtype. For several results, return a list. For a call without results, the value is ignored.
+#' The function's value is the result of the call. Values convert as in [pjrt_buffer()], but raw vectors are refused.
+#' Their shape must be that of the program: a vector for rank 1, a vector of length 1 for a scalar, otherwise an array.
+#' A `PJRTBuffer` must also have the result's dtype. For several results, return a list. For a call without results, the
+#' value is ignored.
 #'
 #' @section When it runs:
 #' R functions run on R's main thread: while R waits for a result ([await()], [as_array()], [value()]), when you ask
@@ -108,7 +109,16 @@ pjrt_register_r_call <- function(target_name, f, as = c("array", "buffer"), .pac
 # Calls the function of a program; native code calls this by name. Returns a list with its value, the message and the
 # number of its error, or NULL if the user interrupted it.
 evaluate_r_call <- function(.f, ...) {
-  tryCatch(list(.f(...)), error = keep_r_call_error, interrupt = function(e) NULL)
+  tryCatch(list(plain_results(.f(...))), error = keep_r_call_error, interrupt = function(e) NULL)
+}
+
+# What a function returned, with the objects that mean arrays of numbers as these.
+plain_results <- function(x) {
+  if (is.object(x)) plain_result(x) else if (typeof(x) == "list") lapply(x, plain_result) else x
+}
+
+plain_result <- function(x) {
+  if (is.object(x) && !is_buffer(x)) plain_data(x) %||% x else x
 }
 
 # The same, where handlers of warnings and messages are around the wait: they get these when it is over.

@@ -184,6 +184,29 @@ test_that("results are checked against the types of the program", {
   refused(list(1, c(NA, 2L)), "has 1 NA value")
 })
 
+test_that("results can be the objects that pjrt_buffer() takes as arrays of numbers", {
+  result <- NULL
+  local_r_call("r_objects", function() result)
+  run <- function(type) {
+    as_array(pjrt_execute(compile(sprintf('func.func @main() -> %s {
+      %%y = stablehlo.custom_call @r_objects() {api_version = 4 : i32, has_side_effect = true} : () -> %s
+      return %%y : %s
+    }', type, type, type))))
+  }
+  for (value in list(ts(1:3), table(c("a", "b", "b", "c", "c", "c")), I(c(1, 2, 3)))) {
+    result <- value
+    expect_identical(c(run("tensor<3xf32>")), c(1, 2, 3))
+    result <- list(value)
+    expect_identical(c(run("tensor<3xf32>")), c(1, 2, 3))
+  }
+  result <- data.frame(a = 1:2, b = 3:4)
+  expect_identical(run("tensor<2x2xf32>"), matrix(c(1, 2, 3, 4), 2))
+  for (value in list(factor(1:3), Sys.Date() + 1:3, as.raw(1:3), structure(1:3, class = "other"))) {
+    result <- value
+    expect_refused(run("tensor<3xf32>"), "r_call", "must be f32[3], but the function returned")
+  }
+})
+
 test_that("an error of R is the parent of the execution's error", {
   local_r_call("r_fails", function(x) stop(structure(
     class = c("mine", "error", "condition"), list(message = "no \u00e9 [callback x]", call = NULL, data = 7)
