@@ -113,6 +113,9 @@ fn an_invalid_file_is_refused_with_the_reason() {
     refused(&npy("<f4", false, "(4611686018427387904, 4)", &[]), Kind::NpyInvalid, "too large");
     refused(&npy("<f4", false, &format!("({})", "1, ".repeat(65)), &[0; 4]), Kind::NpyInvalid, "64 dimensions");
 
+    for name in ["w\0.npy", "w.\0npy", "\0"] {
+        refused(&npz(&[(name, &sound, true)]), Kind::NpyInvalid, "a NUL character");
+    }
     let archive = npz(&[("w.npy", &sound, true)]);
     refused(&archive[..archive.len() - 1], Kind::NpyInvalid, "its directory is damaged");
     refused(&archive[..40], Kind::NpyInvalid, "its directory is damaged");

@@ -37,12 +37,13 @@ pub(super) fn members(file: &Arc<MappedFile>) -> Result<Option<(Vec<Member>, Vec
     let mut seen = HashSet::new();
     for i in 0..archive.len() {
         let found = archive.by_index_raw(i).map_err(broken)?;
+        let nul = || invalid(file.path(), None, "the name of an array has a NUL character");
+        ensure!(!found.name().contains('\0'), nul());
         let Some(name) = found.name().strip_suffix(EXTENSION) else {
             others.push(found.name().to_owned());
             continue;
         };
         let wrong = |what: &str| invalid(file.path(), Some(name), what);
-        ensure!(!name.contains('\0'), invalid(file.path(), None, "the name of an array has a NUL character"));
         ensure!(seen.insert(name.to_owned()), wrong("there are two of this name"));
         ensure!(!found.encrypted(), wrong("it is encrypted"));
         let (start, stored, len) = (found.data_start(), found.compressed_size(), found.size());
