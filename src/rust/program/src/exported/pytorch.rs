@@ -17,6 +17,9 @@ const CONSTANTS: &str = "constants";
 /// The size of a dimension that is not fixed.
 const UNKNOWN: &str = "?";
 
+/// A NUL character in JSON, also in JSON that is a text of it. R's texts have none.
+const NUL: &[u8] = b"\\u0000";
+
 /// The version of the text form of trees.
 const TREE_VERSION: i64 = 1;
 
@@ -135,6 +138,7 @@ impl Exported {
         let output_names = out_tree.paths("result");
         ensure!(output_names.len() == count, damaged("its results do not match its outputs"));
         let mut outputs = meta.output_signature.iter().map(Signature::value).collect::<Result<Vec<_>>>()?;
+        ensure!(!json.windows(NUL.len()).any(|part| part == NUL), damaged("a text has a NUL character"));
         name_sizes(&mut inputs, &mut outputs);
         Ok(Exported {
             framework: Framework::PyTorch,

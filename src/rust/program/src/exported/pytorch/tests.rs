@@ -111,6 +111,7 @@ fn damage_is_refused() {
         refused("\"name\": \"bias\"", &format!("\"name\": \"{name}\""), "is not the name of a weight");
     }
     refused("\"name\": \"bias\"", "\"name\": \"weight\"", "takes \"weight\" twice");
+    refused("{\"name\": \"", "{\"name\": \"\\u0000", "a text has a NUL character");
     refused("\"position\": 0", "\"position\": 1", "do not match");
     refused("\"position\": 0", "\"position\": -5", "negative");
     refused("\"input_arg\"", "\"other\"", "which is unknown");
