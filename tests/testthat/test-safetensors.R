@@ -628,3 +628,12 @@ test_that("what is saved goes where a link leads, and keeps the permissions of t
     expect_identical(format(file.mode(file)), "600")
   }
 })
+
+test_that("a file's name may be as long as the file system allows", {
+  skip_on_os("windows")
+  withr::local_dir(withr::local_tempdir())
+  name <- strrep("x", 255)
+  expect_identical(pjrt_save_safetensors(list(x = pjrt_buffer(1:3)), name), name)
+  expect_identical(as_array(pjrt_load_safetensors(name)$x), array(1:3))
+  expect_identical(list.files(all.files = TRUE, no.. = TRUE), name)
+})

@@ -325,7 +325,8 @@ fn earlier_files(path: &Path) -> Vec<PathBuf> {
     // An index that we did not write names no files of ours.
     let named = Index::read(&index).map_or(Vec::new(), |index| index.files);
     let shards = named.iter().filter(|name| shard_stem(name) == Some(&stem)).map(|name| path.with_file_name(name));
-    [path.into(), index].into_iter().chain(shards).collect()
+    // The name of an index may be too long for the file system, which then has none.
+    [path.into(), index].into_iter().chain(shards).filter(|path| fs::symlink_metadata(path).is_ok()).collect()
 }
 
 fn remove<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<()> {
