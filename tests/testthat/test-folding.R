@@ -42,6 +42,20 @@ test_that("constants are hidden in bytecode, in functions and in executables of 
   }
 })
 
+test_that("constants are hidden whose types or values have names", {
+  withr::local_options(pjrt.cache = FALSE)
+  text <- "!e = f32
+!t = tensor<2x!e>
+#nan = dense<0x7FC00000> : tensor<2xf32>
+func.func @main() -> !t {
+  %0 = stablehlo.constant #nan
+  %1 = stablehlo.constant dense<[1.0, 2.0]> : !t
+  %2 = stablehlo.maximum %0, %1 : !t
+  return %2 : !t
+}"
+  expect_identical(as.vector(as_array(pjrt_execute(compile(text)))), c(NaN, NaN))
+})
+
 test_that("constants of HLO programs are hidden from the compiler, too", {
   withr::local_options(pjrt.cache = FALSE)
   program <- pjrt_program(path = fixture("constants.hlo.pb"), format = "hlo")

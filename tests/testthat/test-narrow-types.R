@@ -167,3 +167,24 @@ test_that("range(), rbind() and cbind() join integers narrower than a byte", {
     expect_equal(as_array(cbind(b, b)), cbind(x, x), ignore_attr = "dimnames", info = type)
   }
 })
+
+test_that("narrow types are found behind names", {
+  withr::local_options(pjrt.cache = FALSE)
+  moved <- "!e = i4
+!t = tensor<4x6x!e>
+!u = tensor<6x4xi4>
+func.func @main(%x: !t) -> (!u, !t) {
+  %0 = stablehlo.transpose %x, dims = [1, 0] : (!t) -> !u
+  return %0, %x : !u, !t
+}"
+  if (!plugin_api(106)) {
+    expect_refused(pjrt_compile(pjrt_program(moved)), "unsupported_dtype")
+  }
+  converted <- "!t = tensor<4x4xi4>
+func.func @main(%x: !t) -> tensor<4x4xf64> {
+  %0 = stablehlo.convert %x : (!t) -> tensor<4x4xf64>
+  return %0 : tensor<4x4xf64>
+}"
+  x <- matrix(-8:7, 4)
+  expect_equal(as_array(pjrt_execute(pjrt_compile(pjrt_program(converted)), pjrt_buffer(x, "i4"))), x)
+})

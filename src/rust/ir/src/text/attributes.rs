@@ -38,11 +38,17 @@ impl Reader<'_> {
         Ok(match first {
             b'"' => Attribute::String((*self.string()?).into()),
             b'{' => Attribute::Dictionary(self.dictionary()?.into()),
-            b'@' => Attribute::symbol((*self.symbol()?).into()),
+            b'@' => {
+                let mut names = vec![Name::from(&*self.symbol()?)];
+                while self.eat("::") {
+                    names.push((*self.symbol()?).into());
+                }
+                Attribute::Symbol(names.into())
+            }
             b'[' => Attribute::Array(self.list(["[", "]"], Self::item)?.into()),
             b'(' => Attribute::Type(Type::Function(Arc::new(self.signature()?))),
             b'#' => match self.aliased() {
-                Some(found) => found,
+                Some((found, _)) => found,
                 None => return self.of_stablehlo(),
             },
             b'-' | b'0'..=b'9' => return self.number(),
@@ -51,6 +57,11 @@ impl Reader<'_> {
             _ if self.eat("unit") => Attribute::Unit,
             _ if self.eat("array<") => return self.array(),
             b'd' if self.rest().starts_with(b"dense<") => self.dense()?.0,
+            b'a' if self.rest().starts_with(b"affine_map<") => {
+                let start = self.at;
+                self.bracketed("affine_map<")?;
+                Attribute::Other(utf8(&self.text[start..self.at]).into())
+            }
             _ => match self.kind()? {
                 Type::Other(text) => Attribute::Other(text),
                 kind => Attribute::Type(kind),
@@ -60,7 +71,12 @@ impl Reader<'_> {
 
     /// `dense<1> : tensor<2xi64>`, and its type. Only as text, without the type, if no more is needed.
     pub fn dense(&mut self) -> Result<(Attribute, Type)> {
-        self.skip();
+        if self.peek() == Some(b'#') {
+            if let Some(found) = self.aliased() {
+                self.last_kind = self.at;
+                return Ok(found);
+            }
+        }
         let start = self.at;
         let Some(content) = self.bracketed("dense<")? else { return self.unknown("a constant without its type") };
         let text = &self.text[start..self.at];

@@ -102,7 +102,10 @@ pub fn has_narrow_arrays(text: &[u8]) -> bool {
     memmem::find_iter(text, b"tensor<").any(|start| {
         let inner = &text[start + b"tensor<".len()..];
         let end = inner.iter().position(|byte| matches!(byte, b'>' | b',')).unwrap_or(0);
-        inner[..end].rsplit(|&byte| byte == b'x').next().is_some_and(|name| names.contains(&name.trim_ascii()))
+        let inner = &inner[..end];
+        // A name for an element may stand for one of these.
+        inner.contains(&b'!')
+            || inner.rsplit(|&byte| byte == b'x').next().is_some_and(|name| names.contains(&name.trim_ascii()))
     })
 }
 

@@ -104,7 +104,8 @@ impl<'a> Reader<'a> {
         if let (true, [(name, 1)]) = (&*operation.name == "stablehlo.constant", &names[..]) {
             let start = name.as_ptr() as usize - self.text.as_ptr() as usize;
             let value = Value(self.types.len() as u32);
-            self.constants.push(Constant { value, name: start..start + name.len(), kind: self.last_kind.clone() });
+            let kind = types.first().cloned().unwrap_or(Type::None);
+            self.constants.push(Constant { value, name: start..start + name.len(), end: self.last_kind, kind });
         }
         let mut types = &types[..];
         for (name, count) in names {

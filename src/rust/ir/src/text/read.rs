@@ -3,7 +3,7 @@
 
 use super::types;
 use super::{end_of_brackets, end_of_item, end_of_string, is_in_name, Source};
-use crate::module::{Attribute, Block, Module, Name, Operation, Region, Type, Value};
+use crate::module::{Attribute, Block, Element, Module, Name, Operation, Region, Tensor, Type, Value};
 use memchr::memmem;
 use pjrt_base::error::{Error, Kind};
 use smallvec::SmallVec;
@@ -33,11 +33,12 @@ pub fn module(text: &[u8]) -> Module {
     Module { root, types: reader.types }
 }
 
-/// Where a constant is in the text: its name without `%`, and its type.
+/// Where a constant is in the text: its name without `%`, and the end of its type.
 pub struct Constant {
     pub value: Value,
     pub name: Range<usize>,
-    pub kind: Range<usize>,
+    pub end: usize,
+    pub kind: Type,
 }
 
 /// The constants of a program, whose values have the same numbers as in its module.
@@ -99,11 +100,13 @@ pub(super) struct Reader<'a> {
     pub is_lenient: bool,
     pub at: usize,
     pub types: Vec<Type>,
-    /// Where the last type was.
-    pub last_kind: Range<usize>,
+    /// The end of the last type.
+    pub last_kind: usize,
     pub constants: Vec<Constant>,
-    /// What names such as `#a` and `!t` stand for.
-    aliases: HashMap<&'a [u8], Attribute>,
+    /// What names such as `#a` and `!t` stand for; the types of constants.
+    aliases: HashMap<&'a [u8], (Attribute, Type)>,
+    /// Those that stand for elements of arrays.
+    elements: HashMap<&'a [u8], Element>,
     /// The values of the regions that are being read, by name: the first of an operation's results, and their number.
     pub scopes: Vec<HashMap<&'a str, (Value, u32)>>,
     depth: usize,
@@ -111,6 +114,12 @@ pub(super) struct Reader<'a> {
     pub is_function: bool,
     /// Where a list of values ends that does not define them.
     list_end: usize,
+}
+
+/// Whether the name at the start is being defined, as in `#a = 1`.
+fn is_definition(text: &[u8]) -> bool {
+    let len = 1 + text[1..].iter().take_while(|&&byte| is_in_name(byte)).count();
+    len > 1 && text[len..].trim_ascii_start().starts_with(b"=")
 }
 
 pub(super) fn utf8(text: &[u8]) -> Cow<'_, str> {
@@ -121,7 +130,16 @@ pub(super) fn utf8(text: &[u8]) -> Cow<'_, str> {
 impl<'a> Reader<'a> {
     /// A reader that leaves out what is not known.
     pub fn new(source: &'a Source<'_>) -> Self {
-        Reader { text: &source.text, code: &source.code, is_lenient: true, ..Reader::default() }
+        let mut reader = Reader { text: &source.text, code: &source.code, is_lenient: true, ..Reader::default() };
+        for at in memchr::memchr2_iter(b'#', b'!', &source.code) {
+            if at >= reader.at && is_definition(&source.code[at..]) {
+                reader.at = at;
+                // What cannot be read is left out.
+                let _ = reader.alias();
+            }
+        }
+        reader.at = 0;
+        reader
     }
 
     /// The name and the attributes of the module: before its first function, or, in MLIR's generic form, after all functions.
@@ -194,12 +212,13 @@ impl<'a> Reader<'a> {
     fn root(&mut self) -> Result<Operation> {
         let mut root = Operation::new("builtin.module", Vec::new(), Vec::new());
         let mut operations = Vec::new();
-        while matches!(self.peek(), Some(b'#' | b'!')) {
-            self.alias()?;
-        }
         self.scopes.push(HashMap::new());
-        while !matches!(self.peek(), None | Some(b'}' | b'{')) {
-            operations.push(self.operation()?);
+        loop {
+            match self.peek() {
+                None | Some(b'}' | b'{') => break,
+                Some(b'#' | b'!') => self.alias()?,
+                _ => operations.push(self.operation()?),
+            }
         }
         if self.eat("{-#") {
             // The numbers of constants; those that are used are in their places already.
@@ -224,11 +243,24 @@ impl<'a> Reader<'a> {
         if self.bracketed("loc(")?.is_some() {
             return Ok(());
         }
-        // One does not stand for others: what is written would grow with each.
-        let others = std::mem::take(&mut self.aliases);
-        let value = self.attribute()?;
-        self.aliases = others;
-        self.aliases.insert(name, value);
+        let is_name = matches!(self.peek(), Some(b'#' | b'!'));
+        let found = match is_name.then(|| self.aliased()).flatten() {
+            Some(found) => found,
+            None => {
+                // One does not contain others: what is written would grow with each.
+                let others = std::mem::take(&mut self.aliases);
+                let read = match self.rest().starts_with(b"dense<") {
+                    true => self.dense(),
+                    false => self.attribute().map(|value| (value, Type::None)),
+                };
+                self.aliases = others;
+                read?
+            }
+        };
+        if let (Attribute::Type(Type::Number(element)), _) = &found {
+            self.elements.insert(name, element.clone());
+        }
+        self.aliases.insert(name, found);
         Ok(())
     }
 
@@ -240,7 +272,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What the name stands for that comes next; `None` for other names.
-    pub fn aliased(&mut self) -> Option<Attribute> {
+    pub fn aliased(&mut self) -> Option<(Attribute, Type)> {
         let start = self.at;
         let name = self.name_of_alias();
         let found = self.aliases.get(name).cloned();
@@ -264,7 +296,12 @@ impl<'a> Reader<'a> {
                 0 => self.at += 1,
                 space if space.is_ascii_whitespace() => self.at += 1,
                 b'/' if self.rest().starts_with(b"//") => self.skip_line(),
-                b'#' if starts_line && self.rest().starts_with(b"#loc") => self.skip_line(),
+                b'#' if starts_line && self.is_lenient && self.rest().starts_with(b"#loc") => {
+                    match is_definition(self.rest()) {
+                        true => self.skip_line(),
+                        false => return,
+                    }
+                }
                 _ => return,
             }
         }
@@ -465,22 +502,22 @@ impl<'a> Reader<'a> {
     }
 
     pub fn kind(&mut self) -> Result<Type> {
-        let next = self.peek().filter(|_| !self.is_lenient);
-        let start = self.at;
+        let next = self.peek();
         let kind = match next {
+            Some(b'!') if !self.aliases.is_empty() => match self.aliased() {
+                Some((Attribute::Type(kind), _)) => kind,
+                _ => self.plain_kind()?,
+            },
+            _ if self.is_lenient => self.plain_kind()?,
             Some(b'(') => Type::Function(Arc::new(self.deeper(Self::signature)?)),
             Some(b't') if self.eat("tuple<") => Type::Tuple(self.deeper(|this| this.items(">", Self::kind))?.into()),
             Some(b'!') if self.eat("!stablehlo.future<") => {
                 Type::Future(self.deeper(|this| this.items(">", Self::kind))?.into())
             }
             Some(b'n') if self.eat("none") => Type::None,
-            Some(b'!') if !self.aliases.is_empty() => match self.aliased() {
-                Some(Attribute::Type(kind)) => kind,
-                _ => self.plain_kind()?,
-            },
             _ => self.plain_kind()?,
         };
-        self.last_kind = start..self.at;
+        self.last_kind = self.at;
         Ok(kind)
     }
 
@@ -488,7 +525,17 @@ impl<'a> Reader<'a> {
         let (kind, len) = types::kind(self.rest());
         self.at += len;
         match kind {
+            Type::Other(text) if text.starts_with("!quant.") => {
+                Ok(Type::Number(Element::Other(text.replace(|c: char| c <= ' ', "").into())))
+            }
             Type::Other(text) if !self.is_lenient => self.unknown(format_args!("the type '{text}'")),
+            Type::Tensor(tensor) => Ok(Type::Tensor(match &tensor.element {
+                Element::Other(name) if self.elements.contains_key(name.as_bytes()) => {
+                    let element = self.elements[name.as_bytes()].clone();
+                    Arc::new(Tensor { element, ..(*tensor).clone() })
+                }
+                _ => tensor,
+            })),
             kind => Ok(kind),
         }
     }

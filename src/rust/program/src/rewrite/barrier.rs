@@ -5,7 +5,7 @@ use super::{changed, replace_each};
 use crate::program::{Format, Program};
 use pjrt_base::error::Result;
 use pjrt_ir::hlo;
-use pjrt_ir::module::{Module, Operation, Value};
+use pjrt_ir::module::{shown, Module, Operation, Value};
 use pjrt_ir::text;
 use std::collections::HashSet;
 
@@ -36,9 +36,9 @@ fn in_text(code: &[u8], constants: &HashSet<Value>) -> Option<Vec<u8>> {
     let places = places.iter().filter(|place| constants.contains(&place.value));
     let changes = places.flat_map(|place| {
         let name = String::from_utf8_lossy(&code[place.name.clone()]);
-        let kind = String::from_utf8_lossy(&code[place.kind.clone()]);
+        let kind = shown(&place.kind);
         let barrier = format!("\n%{name} = stablehlo.optimization_barrier %pjrt_{name} : {kind}");
-        [(place.name.start..place.name.start, "pjrt_".into()), (place.kind.end..place.kind.end, barrier)]
+        [(place.name.start..place.name.start, "pjrt_".into()), (place.end..place.end, barrier)]
     });
     changed(code, changes.collect())
 }
@@ -84,6 +84,15 @@ mod tests {
             "{found}"
         );
         assert!(Program::new(found.into(), Format::Mlir).unwrap().with_barriers().unwrap().is_none());
+        let named = "#one = dense<1.0> : tensor<2xf32>\n!t = tensor<2xf32>\n".to_owned()
+            + &text.replace("dense<1.0> : tensor<2xf32>", "#one").replace("-> tensor<2xf32>\n", "-> !t\n");
+        let found = Program::new(named.into(), Format::Mlir).unwrap().with_barriers().unwrap().unwrap().text();
+        for barrier in [
+            "%pjrt_0 = stablehlo.constant #one\n%0 = stablehlo.optimization_barrier %pjrt_0 : tensor<2xf32> loc",
+            "-> !t\n%cst = stablehlo.optimization_barrier %pjrt_cst : tensor<2xf32>\n",
+        ] {
+            assert!(found.contains(barrier), "{found}");
+        }
         let plain = text.replace("maximum", "add");
         assert!(Program::new(plain.into(), Format::Mlir).unwrap().with_barriers().unwrap().is_none());
     }

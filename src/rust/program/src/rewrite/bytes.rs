@@ -102,6 +102,10 @@ mod tests {
             assert!(text.contains(&format!("(tensor<4x4x{byte}>) -> tensor<4x4xf64>")), "{text}");
             assert!(program.with_bytes_before_floats().unwrap().is_none());
         }
+        let named = converting("!e", "4x4x", "f64").text().replace("(%x: tensor<4x4x!e>)", "(%x: !t)");
+        let named = format!("!e = i4\n!t = tensor<4x4x!e>\n{named}");
+        let program = Program::new(named.into_bytes(), Format::Mlir).unwrap();
+        assert!(program.with_bytes_before_floats().unwrap().is_some_and(|program| program.text().contains("4x4xi8")));
         for (narrow, dims, float) in [("i4", "16x", "f64"), ("i4", "4x4x", "i8"), ("i8", "4x4x", "f64")] {
             assert!(converting(narrow, dims, float).with_bytes_before_floats().unwrap().is_none());
         }

@@ -121,3 +121,43 @@ fn modules_in_a_module_are_read_and_written() {
     assert_eq!(text.matches("func.func @main(%x: ").count(), 2);
     assert_eq!(whole(text.as_bytes()).unwrap().text().unwrap(), text);
 }
+
+#[test]
+fn aliases_stand_for_types_constants_and_attributes() {
+    let code = "!e = i4
+        !t = tensor<2x!e>
+        !u = !t
+        !q = !quant.uniform<i8 : f32, 0.5:3>
+        !w = tensor<2x!q>
+        #c = dense<[1, -2]> : tensor<2xi4>
+        #map = affine_map<(d0, d1) -> (d1, d0)>
+        func.func @main(%x: !u {a.c = #map}) -> !t {
+        %0 = stablehlo.constant #c
+        %1 = stablehlo.add %x, %0 : !u
+        %2 = \"a.b\"(%1) {a.c = @f::@\"g h\"::@i} : (!t) -> !w
+        return %1 : tensor<2x!e> loc(#where)
+        }
+        #where = loc(\"f\")
+        !last = f32";
+    let text = whole(code.as_bytes()).unwrap().text().unwrap();
+    for line in [
+        "@main(%x: tensor<2xi4> {a.c = affine_map<(d0, d1) -> (d1, d0)>} loc(\"x\")) -> (tensor<2xi4>)",
+        "%0 = stablehlo.constant dense<[1, -2]> : tensor<2xi4>",
+        "%1 = stablehlo.add %x, %0 : tensor<2xi4>",
+        "{a.c = @f::@\"g h\"::@i} : (tensor<2xi4>) -> tensor<2x!quant.uniform<i8:f32,0.5:3>>",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    // What is read for checks is the same.
+    let types = |module: Module| module.types.iter().map(|kind| format!("{kind:?}")).collect::<Vec<_>>();
+    assert_eq!(types(module(code.as_bytes())), types(whole(code.as_bytes()).unwrap()));
+    let constants = constants(code.as_bytes());
+    assert_eq!(constants.len(), 1);
+    assert!(code[..constants[0].end].ends_with("stablehlo.constant #c"));
+}
+
+#[test]
+fn aliases_without_end_are_left_out() {
+    let text = "#a = [\n!t = tensor<2xf32\n".repeat(50_000);
+    assert_eq!(module(text.as_bytes()).types.len(), 0);
+}
