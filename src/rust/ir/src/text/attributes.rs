@@ -56,7 +56,7 @@ impl Reader<'_> {
             _ if self.eat("false") => Attribute::Bool(false),
             _ if self.eat("unit") => Attribute::Unit,
             _ if self.eat("array<") => return self.array(),
-            b'd' if self.rest().starts_with(b"dense<") => self.dense()?.0,
+            b'd' if self.comes_dense() => self.dense()?.0,
             b'a' if self.rest().starts_with(b"affine_map<") => {
                 let start = self.at;
                 self.bracketed("affine_map<")?;

@@ -133,10 +133,15 @@ fn strings_and_comments(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ 
             return Some(start..end);
         }
         if text.get(end) == Some(&b'/') {
-            end = memchr(b'\n', &text[end..]).map_or(text.len(), |len| end + len);
+            end += length_of_line(&text[end..]);
             return Some(start..end);
         }
     })
+}
+
+/// How far the end of the line is, which ends a comment.
+fn length_of_line(text: &[u8]) -> usize {
+    memchr2(b'\n', b'\r', text).unwrap_or(text.len())
 }
 
 /// The text with long strings of hexadecimal digits cut short: the numbers of a model, which no check reads.
@@ -194,7 +199,7 @@ pub fn end_of_brackets(text: &[u8]) -> Option<usize> {
     while let Some(&byte) = text.get(i) {
         let next = match byte {
             b'"' => end_of_string(text, i),
-            b'/' if text.get(i + 1) == Some(&b'/') => memchr(b'\n', &text[i..]).map_or(text.len(), |len| i + len),
+            b'/' if text.get(i + 1) == Some(&b'/') => i + length_of_line(&text[i..]),
             _ => i + 1,
         };
         match byte {

@@ -11,8 +11,8 @@ impl<'a> Reader<'a> {
     }
 
     fn starts_line(&self) -> bool {
-        let before = self.text[..self.at].iter().rev().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | 0));
-        before == Some(&b'\n')
+        let before = self.text[..self.at].iter().rev().find(|byte| !matches!(byte, b' ' | b'\t' | 0));
+        matches!(before, Some(b'\n' | b'\r'))
     }
 
     /// Passes the rest of an operation, up to the next one or to the end of the block, and adds its operands, attributes and
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
                         self.at = before;
                         break;
                     }
-                    if word == "dense" && self.rest().starts_with(b"<") && operation.attributes.is_empty() {
+                    if word == "dense" && self.peek() == Some(b'<') && operation.attributes.is_empty() {
                         self.at = before;
                         match self.dense() {
                             Ok((value, kind)) => {

@@ -2,7 +2,7 @@
 //! error. For checks and views, it is left out: the reader passes it, up to the next operation, since a compiler finds mistakes.
 
 use super::types;
-use super::{end_of_brackets, end_of_item, end_of_string, is_in_name, Source};
+use super::{end_of_brackets, end_of_item, end_of_string, is_in_name, length_of_line, Source};
 use crate::module::{Attribute, Block, Element, Module, Name, Operation, Region, Tensor, Type, Value};
 use memchr::memmem;
 use pjrt_base::error::{Error, Kind};
@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
             None => {
                 // One does not contain others: what is written would grow with each.
                 let others = std::mem::take(&mut self.aliases);
-                let read = match self.rest().starts_with(b"dense<") {
+                let read = match self.comes_dense() {
                     true => self.dense(),
                     false => self.attribute().map(|value| (value, Type::None)),
                 };
@@ -291,7 +291,7 @@ impl<'a> Reader<'a> {
     /// Passes spaces, comments, and definitions of locations.
     pub fn skip(&mut self) {
         while let Some(byte) = self.text.get(self.at) {
-            let starts_line = self.at == 0 || self.text[self.at - 1] == b'\n';
+            let starts_line = self.at == 0 || matches!(self.text[self.at - 1], b'\n' | b'\r');
             match byte {
                 0 => self.at += 1,
                 space if space.is_ascii_whitespace() => self.at += 1,
@@ -308,7 +308,7 @@ impl<'a> Reader<'a> {
     }
 
     fn skip_line(&mut self) {
-        self.at += memchr::memchr(b'\n', self.rest()).unwrap_or(self.rest().len());
+        self.at += length_of_line(self.rest());
     }
 
     pub fn rest(&self) -> &'a [u8] {
@@ -324,13 +324,30 @@ impl<'a> Reader<'a> {
     /// Passes a word or a sign, if it comes next.
     pub fn eat(&mut self, word: &str) -> bool {
         self.skip();
-        let Some(after) = self.rest().strip_prefix(word.as_bytes()) else { return false };
+        let Some(after) = self.rest().strip_prefix(word.as_bytes()) else { return self.eat_apart(word) };
         let is_word = word.bytes().last().is_some_and(is_in_name);
         if is_word && after.first().copied().is_some_and(is_in_name) && !after.starts_with(b"->") {
             return false;
         }
         self.at += word.len();
         true
+    }
+
+    /// The same for a word that ends with a bracket, and spaces before it.
+    fn eat_apart(&mut self, word: &str) -> bool {
+        let Some(name) = word.strip_suffix('<').filter(|name| !name.is_empty()) else { return false };
+        let start = self.at;
+        let has_name = self.rest().starts_with(name.as_bytes());
+        self.at += if has_name { name.len() } else { 0 };
+        let is_found = has_name && self.eat("<");
+        self.at = if is_found { self.at } else { start };
+        is_found
+    }
+
+    /// Whether the constant comes next whose word this is, not one of a longer name.
+    pub fn comes_dense(&self) -> bool {
+        let after = self.rest().strip_prefix(b"dense");
+        after.is_some_and(|after| !after.first().copied().is_some_and(is_in_name))
     }
 
     pub fn expect(&mut self, word: &str) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::constant::byte;
 use super::read::utf8;
-use super::{end_of_brackets, end_of_item, is_in_name};
+use super::{end_of_brackets, end_of_item, is_in_name, strings_and_comments};
 use crate::module::{Attribute, Element, Tensor, Type};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,11 +10,13 @@ use std::sync::Arc;
 /// The type at the start of a text, and its length.
 pub(super) fn kind(rest: &[u8]) -> (Type, usize) {
     let word = rest.iter().take_while(|&&byte| is_in_name(byte) || byte == b'!').count();
-    let bracket = usize::from(rest[word..].starts_with(b"<") || (word == 0 && rest.starts_with(b"(")));
-    let len = if bracket > 0 { end_of_brackets(&rest[word..]).map_or(rest.len(), |len| word + len) } else { word };
+    let spaces = rest[word..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    let start = word + if word > 0 { spaces } else { 0 };
+    let is_open = rest[start..].starts_with(b"<") || (word == 0 && rest.starts_with(b"("));
+    let len = if is_open { end_of_brackets(&rest[start..]).map_or(rest.len(), |len| start + len) } else { word };
     let text = &rest[..len];
-    let tensor = text.strip_prefix(b"tensor<").map(|inner| inner.strip_suffix(b">").unwrap_or(inner));
-    let kind = match tensor {
+    let inner = (is_open && &rest[..word] == b"tensor").then(|| &rest[start + 1..len]);
+    let kind = match inner.map(|inner| inner.strip_suffix(b">").unwrap_or(inner)) {
         Some(inner) => array(inner),
         None if text == b"!stablehlo.token" => Type::Token,
         None => match Element::of(&utf8(text)) {
@@ -27,6 +29,11 @@ pub(super) fn kind(rest: &[u8]) -> (Type, usize) {
 
 /// An array, from what is in its brackets.
 fn array(inner: &[u8]) -> Type {
+    let mut plain = Cow::Borrowed(inner);
+    for comment in strings_and_comments(inner).filter(|found| inner[found.start] == b'/') {
+        plain.to_mut()[comment].fill(b' ');
+    }
+    let inner = &*plain;
     let (shape, rest) = inner.split_at(end_of_item(inner));
     let shape = utf8(shape).replace(|c: char| c <= ' ', "");
     let encoding = rest.strip_prefix(b",").map(|rest| utf8(&rest[..end_of_item(rest)])).map(|text| {

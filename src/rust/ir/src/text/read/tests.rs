@@ -161,3 +161,28 @@ fn aliases_without_end_are_left_out() {
     let text = "#a = [\n!t = tensor<2xf32\n".repeat(50_000);
     assert_eq!(module(text.as_bytes()).types.len(), 0);
 }
+
+#[test]
+fn spaces_before_brackets_comments_in_types_and_all_line_ends_are_passed() {
+    let plain = "func.func @main(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
+        // \"
+        %0 = stablehlo.constant dense<1.0> : tensor<3x2xf32> // {
+        %1 = \"stablehlo.transpose\"(%x) <{permutation = array<i64: 1, 0>}> : (tensor<2x3xf32>) -> tensor<3x2xf32>
+        %2 = stablehlo.maximum %0, %1 : tensor<3x2xf32>
+        return %2 : tensor<3x2xf32>
+        }
+        #loc = loc(unknown)\n";
+    let expected = whole(plain.as_bytes()).unwrap().text().unwrap();
+    for odd in [
+        plain.replace('<', " < ").replace("< {", "<{"),
+        plain.replace("tensor<", "tensor < // >\n"),
+        plain.replace('\n', "\r\n"),
+        plain.replace('\n', "\r"),
+    ] {
+        assert_eq!(whole(odd.as_bytes()).unwrap().text().unwrap(), expected, "{odd}");
+        let found = module(odd.as_bytes());
+        assert_eq!((found.root.inner().count(), found.types), (1, whole(plain.as_bytes()).unwrap().types), "{odd}");
+        assert_eq!(constants(odd.as_bytes()).len(), 1);
+    }
+    assert_eq!(super::super::check(plain.replace('<', " <").as_bytes()).unwrap().inputs.unwrap().len(), 1);
+}
