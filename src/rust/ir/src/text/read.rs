@@ -291,17 +291,13 @@ impl<'a> Reader<'a> {
     /// Passes spaces, comments, and definitions of locations.
     pub fn skip(&mut self) {
         while let Some(byte) = self.text.get(self.at) {
-            let starts_line = self.at == 0 || matches!(self.text[self.at - 1], b'\n' | b'\r');
+            let starts_line = || self.at == 0 || matches!(self.text[self.at - 1], b'\n' | b'\r');
+            let is_location = || self.rest().starts_with(b"#loc") && is_definition(self.rest());
             match byte {
                 0 => self.at += 1,
                 space if space.is_ascii_whitespace() => self.at += 1,
                 b'/' if self.rest().starts_with(b"//") => self.skip_line(),
-                b'#' if starts_line && self.is_lenient && self.rest().starts_with(b"#loc") => {
-                    match is_definition(self.rest()) {
-                        true => self.skip_line(),
-                        false => return,
-                    }
-                }
+                b'#' if self.is_lenient && starts_line() && is_location() => self.skip_line(),
                 _ => return,
             }
         }

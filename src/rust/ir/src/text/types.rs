@@ -35,14 +35,17 @@ fn array(inner: &[u8]) -> Type {
     }
     let inner = &*plain;
     let (shape, rest) = inner.split_at(end_of_item(inner));
-    let shape = utf8(shape).replace(|c: char| c <= ' ', "");
+    let mut shape = utf8(shape);
+    if shape.bytes().any(|byte| byte <= b' ') {
+        shape = shape.replace(|c: char| c <= ' ', "").into();
+    }
     let encoding = rest.strip_prefix(b",").map(|rest| utf8(&rest[..end_of_item(rest)])).map(|text| {
         match text.trim().strip_prefix("#stablehlo.bounds<") {
             Some(bounds) => Attribute::Bounds(bounds.trim_end_matches('>').split(',').map(size).collect()),
             None => Attribute::Other(text.trim().into()),
         }
     });
-    let (mut rest, mut dims) = (shape.as_str(), Vec::new());
+    let (mut rest, mut dims) = (&*shape, Vec::new());
     while let Some((dim, after)) = rest.split_once('x') {
         match dim {
             "*" => return Type::Unranked(Element::of(after)),
