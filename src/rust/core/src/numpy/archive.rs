@@ -37,8 +37,8 @@ pub(super) fn members(file: &Arc<MappedFile>) -> Result<Option<(Vec<Member>, Vec
     let mut seen = HashSet::new();
     for i in 0..archive.len() {
         let found = archive.by_index_raw(i).map_err(broken)?;
-        let nul = || invalid(file.path(), None, "the name of an array has a NUL character");
-        ensure!(!found.name().contains('\0'), nul());
+        let has_nul = found.name().contains('\0');
+        ensure!(!has_nul, invalid(file.path(), None, "the name of an array has a NUL character"));
         let Some(name) = found.name().strip_suffix(EXTENSION) else {
             others.push(found.name().to_owned());
             continue;

@@ -333,10 +333,14 @@ impl<'a> Reader<'a> {
     fn eat_apart(&mut self, word: &str) -> bool {
         let Some(name) = word.strip_suffix('<').filter(|name| !name.is_empty()) else { return false };
         let start = self.at;
-        let has_name = self.rest().starts_with(name.as_bytes());
-        self.at += if has_name { name.len() } else { 0 };
-        let is_found = has_name && self.eat("<");
-        self.at = if is_found { self.at } else { start };
+        if !self.rest().starts_with(name.as_bytes()) {
+            return false;
+        }
+        self.at += name.len();
+        let is_found = self.eat("<");
+        if !is_found {
+            self.at = start;
+        }
         is_found
     }
 

@@ -3,6 +3,7 @@
 
 use super::tree::MAX_NESTING;
 use crate::exported::{Exported, Framework, Tree, Value};
+use memchr::memmem;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
 use pjrt_data::layout::MAX_RANK;
@@ -138,7 +139,7 @@ impl Exported {
         let output_names = out_tree.paths("result");
         ensure!(output_names.len() == count, damaged("its results do not match its outputs"));
         let mut outputs = meta.output_signature.iter().map(Signature::value).collect::<Result<Vec<_>>>()?;
-        ensure!(!json.windows(NUL.len()).any(|part| part == NUL), damaged("a text has a NUL character"));
+        ensure!(memmem::find(json, NUL).is_none(), damaged("a text has a NUL character"));
         name_sizes(&mut inputs, &mut outputs);
         Ok(Exported {
             framework: Framework::PyTorch,
