@@ -12,7 +12,7 @@
 #' result in the order of `outputs`. [pjrt_function()] makes a function that takes and returns nested lists instead.
 #'
 #' `print()` shows the arguments and the result as trees of names in R's spelling, with types and shapes, and which
-#' arguments are donated. Trees with many arrays are folded.
+#' arguments are donated. Trees with many arrays are folded. `as.character()` returns the text of the program.
 #'
 #' Pass a PRNG key (`key<fry>`, `key<rbg>`, `key<unsafe_rbg>`) as its `jax.random.key_data()`: a `ui32` array with one
 #' more dimension, of size 2 for `key<fry>` and 4 for the others.
@@ -198,6 +198,12 @@ format.PJRTExported <- function(x, ...) {
 #' @export
 print.PJRTExported <- function(x, ...) {
   print_lines(x)
+}
+
+#' @export
+as.character.PJRTExported <- function(x, ...) {
+  check_unused(...)
+  as.character(x$program)
 }
 
 #' @export

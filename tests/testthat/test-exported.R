@@ -248,6 +248,8 @@ test_that("exported functions are read like lists", {
   expect_null(x[["none"]])
   expect_refused(x[[100]], "invalid_input", "`i` must be the name or the position of an element of `x`, not 100.")
   expect_identical(x$program, x$program)
+  expect_identical(as.character(x), as.character(x$program))
+  expect_refused(as.character(x, 2), "invalid_input")
   expect_match(utils::capture.output(str(x)), "$ inputs", fixed = TRUE, all = FALSE)
   expect_identical(rownames(summary(x)), names(x))
 })
