@@ -270,24 +270,20 @@ fn far_dimension(code: &[u8]) -> Option<&str> {
         let mut numbers = list.split(|byte| !byte.is_ascii_digit());
         numbers.find(|number| number.len() > DIGITS).and_then(|number| std::str::from_utf8(number).ok())
     }
-    // Lists before this place are read.
-    let mut done = 0;
-    let starts = |word: &'static [u8]| memmem::find_iter(code, word).map(move |at| at + word.len());
-    for at in starts(b"dim_numbers").chain(starts(b"conv<")) {
-        if at < done {
-            continue;
-        }
-        let mut rest = at;
-        for _ in 0..LISTS {
-            // A list that is not closed ends with the text.
-            let end = memchr(b']', &code[rest..]).map_or(code.len(), |len| rest + len);
-            let start = memchr::memrchr(b'[', &code[rest..end]).map_or(rest, |start| rest + start);
-            if let Some(dim) = far(&code[start..end]) {
-                return Some(dim);
+    for word in [&b"dim_numbers"[..], b"conv<"] {
+        let mut rest = code;
+        while let Some(at) = memmem::find(rest, word) {
+            rest = &rest[at + word.len()..];
+            for _ in 0..LISTS {
+                // A list that is not closed ends with the text.
+                let (list, after) = rest.split_at(memchr(b']', rest).unwrap_or(rest.len()));
+                let start = memchr::memrchr(b'[', list).unwrap_or(0);
+                if let Some(dim) = far(&list[start..]) {
+                    return Some(dim);
+                }
+                rest = after.get(1..).unwrap_or_default();
             }
-            rest = (end + 1).min(code.len());
         }
-        done = rest;
     }
     None
 }
@@ -299,12 +295,9 @@ fn far_dimension(code: &[u8]) -> Option<&str> {
 fn calls(source: &Source<'_>, functions: &[(usize, Operation)]) -> Result<usize> {
     let code = &source.code[..];
     let mut reader = Reader::new(source);
-    let mut numbers: HashMap<&str, usize> = HashMap::new();
-    for (number, (_, function)) in functions.iter().enumerate() {
-        if let Some(name) = function.symbol() {
-            numbers.entry(name).or_insert(number);
-        }
-    }
+    // Of functions of one name, the first counts.
+    let named = functions.iter().enumerate().rev().filter_map(|(number, (_, of))| Some((of.symbol()?, number)));
+    let numbers: HashMap<&str, usize> = named.collect();
     // The symbols up to the next function, except for those of custom calls. The first is the function's own, which is a string in
     // generic form.
     let called = |number: usize| {

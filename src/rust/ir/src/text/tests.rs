@@ -49,6 +49,7 @@ fn convolutions_have_as_many_dimensions_as_arrays() {
     assert_eq!(far(&generic.replace("[0,", "[4000,")), Some("4000".into()));
     assert!(check(of("65536").as_bytes()).is_err());
     assert_eq!(far("conv<[b, 4000"), Some("4000".into()));
+    assert_eq!(far(&(generic.replace("[0,", "[4000,") + &of("1"))), Some("4000".into()), "both forms in one program");
     // If each read the whole rest, this would take minutes.
     assert_eq!(far(&"dim_numbers ".repeat(1_000_000)), None);
 }
