@@ -68,29 +68,15 @@ impl<'a> Entries<'a> {
         for field in kinds::fields(dialect, entry < attributes, kind) {
             match field {
                 Field::Attribute => found.push(reader.index(attributes)?),
-                Field::OptionalAttribute => {
-                    let (index, is_there) = reader.flagged()?;
-                    if is_there {
-                        found.push(Reader::within(index, attributes)?);
-                    }
-                }
-                Field::GivenAttribute => {
-                    reader.byte()?;
-                    if !reader.is_empty() {
-                        found.push(reader.index(attributes)?);
-                    }
-                }
+                Field::OptionalAttribute => found.extend(reader.optional(attributes)?),
+                Field::GivenAttribute => found.extend(reader.given(attributes)?),
                 Field::Type => found.push(attributes + reader.index(types)?),
                 Field::Attributes(each) => {
                     for _ in 0..each * reader.count()? {
                         found.push(reader.index(attributes)?);
                     }
                 }
-                Field::Types => {
-                    for _ in 0..reader.count()? {
-                        found.push(attributes + reader.index(types)?);
-                    }
-                }
+                Field::Types => found.extend(reader.list(|reader| Ok(attributes + reader.index(types)?))?),
                 Field::String => _ = reader.index(strings.len())?,
                 Field::Name => {
                     let name = strings[reader.index(strings.len())?];

@@ -61,6 +61,18 @@ impl<'a> Reader<'a> {
         Ok((number >> 1, number & 1 == 1))
     }
 
+    /// A position in a list of this length, if its flag says that there is one.
+    pub fn optional(&mut self, len: usize) -> Result<Option<usize>> {
+        let (index, is_there) = self.flagged()?;
+        is_there.then(|| Self::within(index, len)).transpose()
+    }
+
+    /// The last position, after a byte that says whether there is one.
+    pub fn given(&mut self, len: usize) -> Result<Option<usize>> {
+        self.byte()?;
+        (!self.is_empty()).then(|| self.index(len)).transpose()
+    }
+
     /// A number with its sign in the last bit.
     pub fn signed(&mut self) -> Result<i64> {
         let (number, is_negative) = self.flagged()?;

@@ -3,6 +3,7 @@
 use super::sharding::OTHER;
 use super::text::{braces, join, numbered, Context};
 use super::*;
+use crate::module::Conv;
 
 impl HloInstructionProto {
     /// The attributes in XLA's order: those of the operation, the computations that it calls, and common ones.
@@ -42,9 +43,9 @@ impl HloInstructionProto {
             }
             "dot" => {
                 if let Some(dims) = &self.dot_dimension_numbers {
-                    all.list_if_any("lhs_batch_dims", &dims.lhs_batch);
+                    all.list_if_any("lhs_batch_dims", &dims.lhs_batching);
                     all.list("lhs_contracting_dims", &dims.lhs_contracting);
-                    all.list_if_any("rhs_batch_dims", &dims.rhs_batch);
+                    all.list_if_any("rhs_batch_dims", &dims.rhs_batching);
                     all.list("rhs_contracting_dims", &dims.rhs_contracting);
                 }
                 self.add_precision(all);
@@ -359,17 +360,8 @@ fn window(window: &Window) -> String {
 }
 
 /// What the dimensions of a convolution mean, as in `b01f_01io->b01f`.
-fn dim_labels(dims: &ConvolutionDimensionNumbers) -> String {
-    let labels = |first: (i64, char), second: (i64, char), spatial: &[i64]| {
-        let mut all = vec![(first.0, first.1.to_string()), (second.0, second.1.to_string())];
-        all.extend(spatial.iter().enumerate().map(|(i, &dim)| (dim, i.to_string())));
-        all.sort();
-        all.into_iter().map(|(_, label)| label).collect::<String>()
-    };
-    format!(
-        "{}_{}->{}",
-        labels((dims.input_batch, 'b'), (dims.input_feature, 'f'), &dims.input_spatial),
-        labels((dims.kernel_input_feature, 'i'), (dims.kernel_output_feature, 'o'), &dims.kernel_spatial),
-        labels((dims.output_batch, 'b'), (dims.output_feature, 'f'), &dims.output_spatial)
-    )
+fn dim_labels(dims: &Conv) -> String {
+    let [input, kernel, output] =
+        dims.meanings().map(|all| all.into_iter().map(|(_, label)| label).collect::<String>());
+    format!("{input}_{kernel}->{output}")
 }

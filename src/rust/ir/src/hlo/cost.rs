@@ -4,12 +4,15 @@
 //! all of its parts, but only moves its operands and its result.
 
 use super::{HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto, TUPLE};
-use crate::module::is_listed;
+use crate::module::{is_elementwise, is_listed};
 use pjrt_data::dtype::DType;
 use std::collections::HashMap;
 
 /// Computations nest less deep: the estimate uses recursion.
 const MAX_NESTING: usize = 100;
+
+/// Operations that compute each element, besides those of [`is_elementwise`].
+const ARITHMETIC: &str = "clamp compare is-finite select";
 
 /// How often each instruction is listed at most, on average: computations may call the same ones many times, and those of a
 /// damaged module call themselves.
@@ -189,7 +192,8 @@ impl Estimate<'_> {
             "cholesky" => known(result * last_dim(operand(0)) / 3.0),
             "triangular-solve" => known(result * last_dim(operand(0))),
             name if is_transcendental(name) => (Totals { transcendentals: result, ..Totals::default() }, true),
-            name if is_arithmetic(name) => known(result),
+            // StableHLO's names have no hyphens.
+            name if is_elementwise(&name.replace('-', "_")) || is_listed(ARITHMETIC, name) => known(result),
             _ => known(0.0),
         }
     }
@@ -337,20 +341,12 @@ pub fn is_transcendental(opcode: &str) -> bool {
     is_listed(NAMES, opcode)
 }
 
-/// Other operations that compute each element.
-fn is_arithmetic(opcode: &str) -> bool {
-    const NAMES: &str =
-        "abs add and ceil clamp clz compare divide floor is-finite maximum minimum multiply negate not or popcnt \
-        remainder round-nearest-afz round-nearest-even select shift-left shift-right-arithmetic \
-        shift-right-logical sign subtract xor";
-    is_listed(NAMES, opcode)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::examples::instruction;
-    use super::super::{DotDimensionNumbers, WindowDimension};
+    use super::super::WindowDimension;
     use super::*;
+    use crate::module::Dot;
 
     fn computation(id: i64, instructions: Vec<HloInstructionProto>) -> HloComputationProto {
         HloComputationProto { id, instructions, ..Default::default() }
@@ -363,7 +359,7 @@ mod tests {
     #[test]
     fn products_reductions_and_fusions_are_counted() {
         let mut dot = instruction(3, "dot", &[2, 5], &[1, 2]);
-        dot.dot_dimension_numbers = Some(DotDimensionNumbers { lhs_contracting: vec![1], ..Default::default() });
+        dot.dot_dimension_numbers = Some(Dot { lhs_contracting: vec![1], ..Default::default() });
         let mut fusion = instruction(4, "fusion", &[2, 5], &[3]);
         fusion.called_computation_ids = vec![2];
         let mut reduce = instruction(5, "reduce", &[2], &[4, 6]);

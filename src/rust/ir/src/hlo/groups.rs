@@ -1,6 +1,6 @@
 //! The groups of devices of collective operations, and shardings along the axes of meshes, with their messages.
 
-use super::sharding::{iota, OTHER};
+use super::sharding::{iota, product, OTHER};
 use super::{HloInstructionProto, IotaReplicaGroupList, OpSharding};
 use crate::module::mesh::{Axis, Mesh, MAX_DEVICES};
 
@@ -61,8 +61,9 @@ impl HloInstructionProto {
         }
         if let Some(range) = self.range_of_groups() {
             let each = usize::try_from(range.num_devices_per_group).ok().filter(|&each| each > 0)?;
-            let numbers = devices_of_range(&range.iota_reshape_dims, &range.iota_transpose_perm, range.count()?)?;
-            return Some(numbers.chunks(each).map(<[i64]>::to_vec).collect());
+            let numbers = iota(&range.iota_reshape_dims, &range.iota_transpose_perm)?;
+            let is_whole = range.count() == Some(numbers.len() as i64);
+            return is_whole.then(|| numbers.chunks(each).map(<[i64]>::to_vec).collect());
         }
         let listed = self.collective_device_list.as_ref().map_or(&self.replica_groups, |list| &list.replica_groups);
         Some(listed.iter().map(|group| group.replica_ids.clone()).filter(|group| !group.is_empty()).collect())
@@ -83,7 +84,7 @@ impl HloInstructionProto {
             (None, Some(range)) => (range.iota_reshape_dims.clone(), Some(range.count()?)),
             (None, None) => return None,
         };
-        let size = size(&dims).filter(|&size| size > MAX_DEVICES)?;
+        let size = product(&dims).and_then(|size| i64::try_from(size).ok()).filter(|&size| size > MAX_DEVICES)?;
         count.is_none_or(|count| count == size).then_some(size)
     }
 
@@ -129,7 +130,7 @@ impl MeshProto {
     fn read(&self) -> Option<Mesh> {
         let axes: Vec<_> = self.axes.iter().map(|axis| (axis.name.clone(), axis.size)).collect();
         let devices = match &self.iota_transform {
-            Some(range) => devices_of_range(&range.reshape_dims, &range.transpose_perm, size(&range.reshape_dims)?)?,
+            Some(range) => iota(&range.reshape_dims, &range.transpose_perm)?,
             None => self.device_ids.clone(),
         };
         Mesh::new(axes, devices)
@@ -142,15 +143,6 @@ fn read_axes(axes: &[AxisRef]) -> Option<Vec<Axis>> {
         Some((usize::try_from(axis.index).ok()?, part))
     };
     axes.iter().map(read).collect()
-}
-
-fn size(dims: &[i64]) -> Option<i64> {
-    dims.iter().try_fold(1i64, |size, &dim| size.checked_mul(dim))
-}
-
-fn devices_of_range(dims: &[i64], order: &[i32], count: i64) -> Option<Vec<i64>> {
-    let count = usize::try_from(count).ok().filter(|_| count <= MAX_DEVICES)?;
-    Some(iota(dims, order, count)?.into_iter().map(|device| device as i64).collect())
 }
 
 #[cfg(test)]

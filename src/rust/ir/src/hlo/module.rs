@@ -1,7 +1,7 @@
 //! HLO modules as the operations that readers of programs know: computations are functions, in the dialect `hlo`.
 
 use super::{constant, HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto, TOKEN, TUPLE};
-use crate::module::{Attribute, Block, Element, Gather, Module, Operation, Region, Tensor, Type, Value};
+use crate::module::{Attribute, Block, Element, Module, Operation, Region, Tensor, Type, Value};
 use pjrt_data::dtype::DType;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -77,8 +77,7 @@ impl HloModuleProto {
                 operation.set("broadcast_dimensions", numbers(&of.dimensions));
             }
             "gather" => {
-                let offset_dims = of.gather_dimension_numbers.clone().unwrap_or_default().offset_dims;
-                let gather = Gather { offset_dims, ..Gather::default() };
+                let gather = of.gather_dimension_numbers.clone().unwrap_or_default();
                 operation.set("dimension_numbers", Attribute::Gather(Arc::new(gather)));
             }
             "compare" if !of.comparison_type.is_empty() => {

@@ -2,6 +2,7 @@
 //! so newer modules can be decoded, too.
 
 use super::groups::{MeshAxesReplicaGroupList, NamedSharding};
+use crate::module::{Conv, Dot, Gather, Scatter};
 use std::collections::BTreeMap;
 
 /// XLA's `PrimitiveType` of shapes that are not arrays.
@@ -67,43 +68,6 @@ messages! {
 
     struct Window {
         dimensions: Vec<WindowDimension> = 1 repeated message,
-    }
-
-    struct ConvolutionDimensionNumbers {
-        kernel_input_feature: i64 = 3 int64,
-        kernel_output_feature: i64 = 4 int64,
-        kernel_spatial: Vec<i64> = 6 repeated int64,
-        input_batch: i64 = 7 int64,
-        input_feature: i64 = 8 int64,
-        output_batch: i64 = 9 int64,
-        output_feature: i64 = 10 int64,
-        input_spatial: Vec<i64> = 11 repeated int64,
-        output_spatial: Vec<i64> = 12 repeated int64,
-    }
-
-    struct DotDimensionNumbers {
-        lhs_contracting: Vec<i64> = 1 repeated int64,
-        rhs_contracting: Vec<i64> = 2 repeated int64,
-        lhs_batch: Vec<i64> = 3 repeated int64,
-        rhs_batch: Vec<i64> = 4 repeated int64,
-    }
-
-    struct GatherDimensionNumbers {
-        offset_dims: Vec<i64> = 1 repeated int64,
-        collapsed_slice_dims: Vec<i64> = 2 repeated int64,
-        start_index_map: Vec<i64> = 3 repeated int64,
-        index_vector_dim: i64 = 4 int64,
-        operand_batching_dims: Vec<i64> = 5 repeated int64,
-        start_indices_batching_dims: Vec<i64> = 6 repeated int64,
-    }
-
-    struct ScatterDimensionNumbers {
-        update_window_dims: Vec<i64> = 1 repeated int64,
-        inserted_window_dims: Vec<i64> = 2 repeated int64,
-        scatter_dims_to_operand_dims: Vec<i64> = 3 repeated int64,
-        index_vector_dim: i64 = 4 int64,
-        input_batching_dims: Vec<i64> = 5 repeated int64,
-        scatter_indices_batching_dims: Vec<i64> = 6 repeated int64,
     }
 
     struct SliceDimensions {
@@ -205,7 +169,7 @@ messages! {
         tuple_index: i64 = 13 int64,
         dimensions: Vec<i64> = 14 repeated int64,
         window: Option<Window> = 15 optional message,
-        convolution_dimension_numbers: Option<ConvolutionDimensionNumbers> = 16 optional message,
+        convolution_dimension_numbers: Option<Conv> = 16 optional message,
         slice_dimensions: Vec<SliceDimensions> = 17 repeated message,
         exponent_bits: i32 = 18 int32,
         mantissa_bits: i32 = 19 int32,
@@ -216,10 +180,10 @@ messages! {
         feature_index: i64 = 25 int64,
         channel_id: i64 = 26 int64,
         custom_call_target: String = 28 string,
-        dot_dimension_numbers: Option<DotDimensionNumbers> = 30 optional message,
+        dot_dimension_numbers: Option<Dot> = 30 optional message,
         fft_type: i32 = 31 int32,
         fft_length: Vec<i64> = 32 repeated int64,
-        gather_dimension_numbers: Option<GatherDimensionNumbers> = 33 optional message,
+        gather_dimension_numbers: Option<Gather> = 33 optional message,
         gather_slice_sizes: Vec<i64> = 34 repeated int64,
         id: i64 = 35 int64,
         operand_ids: Vec<i64> = 36 repeated int64,
@@ -228,7 +192,7 @@ messages! {
         sharding: Option<OpSharding> = 40 optional message,
         backend_config: Vec<u8> = 43 bytes,
         is_host_transfer: bool = 47 bool,
-        scatter_dimension_numbers: Option<ScatterDimensionNumbers> = 48 optional message,
+        scatter_dimension_numbers: Option<Scatter> = 48 optional message,
         replica_groups: Vec<ReplicaGroup> = 49 repeated message,
         feature_group_count: i64 = 50 int64,
         precision_config: Option<PrecisionConfig> = 51 optional message,

@@ -2,7 +2,9 @@
 
 use crate::hlo::{HloModuleProto, OpSharding};
 use crate::module::annotations::{Annotations, Array};
+use crate::module::mesh::MAX_DEVICES;
 use pjrt_data::array::Spec;
+use pjrt_data::layout;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -92,55 +94,41 @@ fn places(proto: &OpSharding, partitions: usize, rank: usize) -> Option<Vec<usiz
     let are_copies = proto.last_tile_dims.iter().all(|&kind| kind == REPLICATED);
     let copies = if proto.replicate_on_last_tile_dim { 1 } else { proto.last_tile_dims.len() };
     let is_whole = are_copies && proto.tile_dims.len() == rank + copies && product(&proto.tile_dims)? == partitions;
-    if !is_whole {
+    let devices = match proto.iota_reshape_dims.as_slice() {
+        [] => proto.tile_devices.clone(),
+        dims => iota(dims, &proto.iota_transpose_perm)?,
+    };
+    if !is_whole || devices.len() != partitions {
         return None;
     }
     let each = product(&proto.tile_dims[rank..])?;
-    let devices = if proto.iota_reshape_dims.is_empty() {
-        proto.tile_devices.iter().map(|&device| usize::try_from(device).ok()).collect::<Option<Vec<_>>>()?
-    } else {
-        iota(&proto.iota_reshape_dims, &proto.iota_transpose_perm, partitions)?
-    };
-    if devices.len() != partitions {
-        return None;
-    }
     let mut places = vec![None; partitions];
     for (position, &device) in devices.iter().enumerate() {
-        *places.get_mut(device)? = Some(position / each);
+        *places.get_mut(usize::try_from(device).ok()?)? = Some(position / each);
     }
     places.into_iter().collect()
 }
 
 /// The product of dimensions, all of which are at least one.
-fn product(dims: &[i64]) -> Option<usize> {
+pub(super) fn product(dims: &[i64]) -> Option<usize> {
     dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(usize::try_from(dim).ok().filter(|&dim| dim > 0)?))
 }
 
-/// The numbers from 0, reshaped, transposed, and read row by row.
-pub fn iota(dims: &[i64], order: &[i32], count: usize) -> Option<Vec<usize>> {
-    if product(dims)? != count {
+/// The numbers of devices from 0, reshaped, transposed, and read row by row. `None` if they are damaged or too many to be listed.
+pub(super) fn iota(dims: &[i64], order: &[i32]) -> Option<Vec<i64>> {
+    let order: Vec<i64> = match order {
+        [] => (0..dims.len() as i64).collect(),
+        order => order.iter().map(|&dim| dim.into()).collect(),
+    };
+    if product(dims)? > MAX_DEVICES as usize || !layout::is_permutation(&order, dims.len()) {
         return None;
     }
-    let plain: Vec<usize> = (0..dims.len()).collect();
-    let order = match order {
-        [] => plain.clone(),
-        order => order.iter().map(|&dim| usize::try_from(dim).ok()).collect::<Option<Vec<_>>>()?,
+    let strides = layout::row_major(dims);
+    let along = |found: Vec<i64>, dim: i64| {
+        let (size, stride) = (dims[dim as usize], strides[dim as usize] as i64);
+        found.iter().flat_map(|start| (0..size).map(move |i| start + i * stride)).collect()
     };
-    let mut sorted = order.clone();
-    sorted.sort_unstable();
-    if sorted != plain {
-        return None;
-    }
-    let strides = pjrt_data::layout::row_major(dims);
-    let number = |position: usize| {
-        let mut rest = position;
-        order.iter().rev().fold(0, |number, &dim| {
-            let along = rest % dims[dim] as usize;
-            rest /= dims[dim] as usize;
-            number + along * strides[dim]
-        })
-    };
-    Some((0..count).map(number).collect())
+    Some(order.into_iter().fold(vec![0], along))
 }
 
 /// The shardings of a program's inputs and outputs; `None` for arrays without one, or if it is not known.

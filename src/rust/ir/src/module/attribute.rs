@@ -51,9 +51,8 @@ pub struct Dense {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Algorithm {
-    pub lhs_precision: Type,
-    pub rhs_precision: Type,
-    pub accumulation: Type,
+    /// The precisions of both sides, and of their sum.
+    pub types: [Type; 3],
     /// Components of both sides, and primitive operations.
     pub counts: [i64; 3],
     pub allow_imprecise: bool,
@@ -78,31 +77,32 @@ impl Algorithm {
         };
         let [Attribute::Type(lhs), Attribute::Type(rhs), Attribute::Type(accumulation)] = types else { return None };
         Some(Algorithm {
-            lhs_precision: lhs.clone(),
-            rhs_precision: rhs.clone(),
-            accumulation: accumulation.clone(),
+            types: [lhs, rhs, accumulation].map(Type::clone),
             counts: [lhs_count.as_integer()?, rhs_count.as_integer()?, operations.as_integer()?],
             allow_imprecise: *allow_imprecise,
         })
     }
 
     pub fn parts(&self) -> Vec<(&'static str, Attribute)> {
-        let types = [&self.lhs_precision, &self.rhs_precision, &self.accumulation].map(|kind| kind.clone());
-        let values = types.map(Attribute::Type).into_iter().chain(self.counts.map(Attribute::number));
+        let values = self.types.clone().map(Attribute::Type).into_iter().chain(self.counts.map(Attribute::number));
         Self::NAMES.into_iter().zip(values.chain([Attribute::Bool(self.allow_imprecise)])).collect()
     }
 }
 
-/// An attribute whose parts are lists and numbers, with their names in the portable form and in text.
+/// An attribute whose parts are lists and numbers: each with its field in XLA's messages, and its name in the portable form and in
+/// text.
 macro_rules! dimensions {
-    ($(#[$about:meta])* $name:ident { $($field:ident: $kind:ident = $key:literal,)* }) => {
+    ($(#[$about:meta])* $name:ident { $($field:ident: $kind:ident $($word:ident)+ = $number:literal $key:literal,)* }) => {
         $(#[$about])*
-        #[derive(Debug, Clone, PartialEq, Default)]
+        #[derive(Clone, PartialEq, prost::Message)]
         pub struct $name {
-            $(pub $field: dimensions!($kind),)*
+            $(#[prost($($word),+, tag = $number)] pub $field: dimensions!($kind),)*
         }
 
         impl $name {
+            /// The names of its parts, in their order.
+            pub const NAMES: &[&str] = &[$($key),*];
+
             /// `part` finds the numbers of each part, by its name and whether it is a list.
             pub fn read<E>(mut part: impl FnMut(&'static str, bool) -> Result<Vec<i64>, E>) -> Result<Arc<Self>, E> {
                 Ok(Arc::new($name { $($field: dimensions!($kind read part $key),)* }))
@@ -122,44 +122,62 @@ macro_rules! dimensions {
 }
 
 dimensions!(Dot {
-    lhs_batching: list = "lhs_batching_dimensions",
-    rhs_batching: list = "rhs_batching_dimensions",
-    lhs_contracting: list = "lhs_contracting_dimensions",
-    rhs_contracting: list = "rhs_contracting_dimensions",
+    lhs_batching: list repeated int64 = 3 "lhs_batching_dimensions",
+    rhs_batching: list repeated int64 = 4 "rhs_batching_dimensions",
+    lhs_contracting: list repeated int64 = 1 "lhs_contracting_dimensions",
+    rhs_contracting: list repeated int64 = 2 "rhs_contracting_dimensions",
 });
 
 dimensions!(Gather {
-    offset_dims: list = "offset_dims",
-    collapsed_slice_dims: list = "collapsed_slice_dims",
-    operand_batching_dims: list = "operand_batching_dims",
-    start_indices_batching_dims: list = "start_indices_batching_dims",
-    start_index_map: list = "start_index_map",
-    index_vector_dim: number = "index_vector_dim",
+    offset_dims: list repeated int64 = 1 "offset_dims",
+    collapsed_slice_dims: list repeated int64 = 2 "collapsed_slice_dims",
+    operand_batching_dims: list repeated int64 = 5 "operand_batching_dims",
+    start_indices_batching_dims: list repeated int64 = 6 "start_indices_batching_dims",
+    start_index_map: list repeated int64 = 3 "start_index_map",
+    index_vector_dim: number int64 = 4 "index_vector_dim",
 });
 
 dimensions!(Scatter {
-    update_window_dims: list = "update_window_dims",
-    inserted_window_dims: list = "inserted_window_dims",
-    input_batching_dims: list = "input_batching_dims",
-    scatter_indices_batching_dims: list = "scatter_indices_batching_dims",
-    scatter_dims_to_operand_dims: list = "scatter_dims_to_operand_dims",
-    index_vector_dim: number = "index_vector_dim",
+    update_window_dims: list repeated int64 = 1 "update_window_dims",
+    inserted_window_dims: list repeated int64 = 2 "inserted_window_dims",
+    input_batching_dims: list repeated int64 = 5 "input_batching_dims",
+    scatter_indices_batching_dims: list repeated int64 = 6 "scatter_indices_batching_dims",
+    scatter_dims_to_operand_dims: list repeated int64 = 3 "scatter_dims_to_operand_dims",
+    index_vector_dim: number int64 = 4 "index_vector_dim",
 });
 
 dimensions!(
     /// The dimensions of input, kernel and output: two with a meaning of their own, and the spatial ones.
     Conv {
-        input_batch: number = "input_batch_dimension",
-        input_feature: number = "input_feature_dimension",
-        input_spatial: list = "input_spatial_dimensions",
-        kernel_input_feature: number = "kernel_input_feature_dimension",
-        kernel_output_feature: number = "kernel_output_feature_dimension",
-        kernel_spatial: list = "kernel_spatial_dimensions",
-        output_batch: number = "output_batch_dimension",
-        output_feature: number = "output_feature_dimension",
-        output_spatial: list = "output_spatial_dimensions",
+        input_batch: number int64 = 7 "input_batch_dimension",
+        input_feature: number int64 = 8 "input_feature_dimension",
+        input_spatial: list repeated int64 = 11 "input_spatial_dimensions",
+        kernel_input_feature: number int64 = 3 "kernel_input_feature_dimension",
+        kernel_output_feature: number int64 = 4 "kernel_output_feature_dimension",
+        kernel_spatial: list repeated int64 = 6 "kernel_spatial_dimensions",
+        output_batch: number int64 = 9 "output_batch_dimension",
+        output_feature: number int64 = 10 "output_feature_dimension",
+        output_spatial: list repeated int64 = 12 "output_spatial_dimensions",
     }
 );
+
+impl Conv {
+    /// What each dimension of input, kernel and output means, with its number, in their order.
+    pub fn meanings(&self) -> [Vec<(i64, String)>; 3] {
+        let sorted = |named: [(i64, &str); 2], spatial: &[i64]| {
+            let spatial = spatial.iter().enumerate().map(|(i, &dim)| (dim, i.to_string()));
+            let mut all: Vec<_> =
+                named.map(|(dim, letter)| (dim, letter.to_owned())).into_iter().chain(spatial).collect();
+            all.sort();
+            all
+        };
+        [
+            sorted([(self.input_batch, "b"), (self.input_feature, "f")], &self.input_spatial),
+            sorted([(self.kernel_input_feature, "i"), (self.kernel_output_feature, "o")], &self.kernel_spatial),
+            sorted([(self.output_batch, "b"), (self.output_feature, "f")], &self.output_spatial),
+        ]
+    }
+}
 
 /// Attributes with their names.
 pub type Attributes = Vec<(Name, Attribute)>;

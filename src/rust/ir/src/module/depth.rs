@@ -1,13 +1,5 @@
 //! The nesting depth of things that refer to each other by number.
 
-#[derive(Clone, Copy)]
-enum Depth {
-    Unknown,
-    /// Its depth is being computed.
-    Open,
-    Known(usize),
-}
-
 /// The depth of the most deeply nested of `count` things; `references` returns the things that one contains. Does not
 /// recurse.
 ///
@@ -18,7 +10,8 @@ pub fn deepest<E>(
     mut references: impl FnMut(usize) -> Result<Vec<usize>, E>,
     cycle: impl FnOnce() -> E,
 ) -> Result<usize, E> {
-    let mut depths = vec![Depth::Unknown; count];
+    // Zero while it is being measured.
+    let mut depths = vec![None; count];
     let mut deepest = 0;
     // The things being measured, their remaining references, and the depth of those so far.
     let mut open: Vec<(usize, Vec<usize>, usize)> = Vec::new();
@@ -27,10 +20,10 @@ pub fn deepest<E>(
         loop {
             if let Some(thing) = next.take() {
                 match depths[thing] {
-                    Depth::Open => return Err(cycle()),
-                    Depth::Known(depth) => note(&mut open, depth),
-                    Depth::Unknown => {
-                        depths[thing] = Depth::Open;
+                    Some(0) => return Err(cycle()),
+                    Some(depth) => note(&mut open, depth),
+                    None => {
+                        depths[thing] = Some(0);
                         open.push((thing, references(thing)?, 0));
                     }
                 }
@@ -39,7 +32,7 @@ pub fn deepest<E>(
             next = left.pop();
             if next.is_none() {
                 let depth = *below + 1;
-                depths[*thing] = Depth::Known(depth);
+                depths[*thing] = Some(depth);
                 deepest = deepest.max(depth);
                 open.pop();
                 note(&mut open, depth);

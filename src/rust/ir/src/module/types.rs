@@ -44,6 +44,11 @@ impl Tensor {
     pub fn is_matrix(&self) -> bool {
         self.dims.iter().filter(|&&dim| dim != 1).count() > 1
     }
+
+    /// The number of elements; `None` without a fixed size.
+    pub fn elements(&self) -> Option<usize> {
+        self.dims.iter().try_fold(1usize, |len, &dim| len.checked_mul(usize::try_from(dim).ok()?))
+    }
 }
 
 impl Type {
@@ -69,13 +74,6 @@ impl Type {
             Type::Tuple(parts) | Type::Future(parts) => parts.iter().all(Type::is_static),
             _ => true,
         }
-    }
-}
-
-impl Tensor {
-    /// The number of elements; `None` without a fixed size.
-    pub fn elements(&self) -> Option<usize> {
-        self.dims.iter().try_fold(1usize, |len, &dim| len.checked_mul(usize::try_from(dim).ok()?))
     }
 }
 

@@ -84,9 +84,7 @@ impl<'a> Decoder<'_, 'a> {
             (b"stablehlo", 13) | (b"vhlo", 18) => Attribute::Bounds(reader.signed_numbers()?.into()),
             (b"stablehlo", 14) | (b"vhlo", 10) => alias(reader)?,
             (b"stablehlo", 15) => Attribute::Algorithm(Arc::new(Algorithm {
-                lhs_precision: self.next_type(reader)?,
-                rhs_precision: self.next_type(reader)?,
-                accumulation: self.next_type(reader)?,
+                types: [self.next_type(reader)?, self.next_type(reader)?, self.next_type(reader)?],
                 counts: [reader.signed()?, reader.signed()?, reader.signed()?],
                 allow_imprecise: reader.byte()? != 0,
             })),

@@ -102,14 +102,12 @@ impl<'t, 'a> Decoder<'t, 'a> {
     }
 
     pub fn next_optional(&mut self, reader: &mut Reader<'_>) -> Result<Option<Attribute>> {
-        let (number, is_there) = reader.flagged()?;
-        is_there.then(|| self.attribute(Reader::within(number, self.attributes.len())?)).transpose()
+        reader.optional(self.attributes.len())?.map(|number| self.attribute(number)).transpose()
     }
 
-    /// After a byte that says whether it has one, the last attribute of an entry.
+    /// The last attribute of an entry.
     pub fn next_given(&mut self, reader: &mut Reader<'_>) -> Result<Option<Attribute>> {
-        reader.byte()?;
-        (!reader.is_empty()).then(|| self.next_attribute(reader)).transpose()
+        reader.given(self.attributes.len())?.map(|number| self.attribute(number)).transpose()
     }
 
     pub fn next_attributes(&mut self, reader: &mut Reader<'_>) -> Result<Vec<Attribute>> {

@@ -13,9 +13,6 @@ use pjrt_data::dtype::DType;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-/// What stands beside each name.
-type Table<T> = LazyLock<HashMap<&'static str, T>>;
-
 /// The table of rows for several names each. The first row with a name counts.
 fn by_name<T: Copy>(rows: &[(&'static str, T)]) -> HashMap<&'static str, T> {
     let each = |(names, of): &(&'static str, T)| names.split_ascii_whitespace().zip(std::iter::repeat(*of));
@@ -62,7 +59,7 @@ static OWN: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
         ("stablehlo", "broadcast", "broadcast_sizes"),
         ("stablehlo", "broadcast_in_dim", "broadcast_dimensions"),
         ("stablehlo", "cbrt cosine exponential exponential_minus_one log log_plus_one logistic rsqrt sine sqrt tan \
-          tanh", "result_accuracy?"),
+          tanh", "result_accuracy?+"),
         ("stablehlo", "cholesky", "lower?"),
         ("stablehlo", "collective_broadcast", "channel_handle? has_dynamic_root?+ replica_groups"),
         ("stablehlo", "collective_permute", "channel_handle? source_target_pairs"),
@@ -79,7 +76,7 @@ static OWN: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
         ("stablehlo", "custom_call", "api_version? backend_config? call_target_name called_computations? \
           has_side_effect? operand_layouts? output_operand_aliases? result_layouts? result_tilings?+"),
         ("stablehlo", "dot", "precision_config?"),
-        ("stablehlo", "dot_general", "algorithm? dot_dimension_numbers precision_config?"),
+        ("stablehlo", "dot_general", "algorithm?+ dot_dimension_numbers precision_config?"),
         ("stablehlo", "dynamic_broadcast_in_dim", "broadcast_dimensions known_expanding_dimensions? \
           known_nonexpanding_dimensions?"),
         ("stablehlo", "dynamic_gather", "dimension_numbers indices_are_sorted?"),
@@ -93,7 +90,7 @@ static OWN: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
         ("stablehlo", "map reduce reverse", "dimensions"),
         ("stablehlo", "outfeed", "outfeed_config?"),
         ("stablehlo", "pad", "edge_padding_high edge_padding_low interior_padding"),
-        ("stablehlo", "recv send", "channel_handle is_host_transfer? source_target_pairs?"),
+        ("stablehlo", "recv send", "channel_handle is_host_transfer? source_target_pairs?+"),
         ("stablehlo", "reduce_precision", "exponent_bits mantissa_bits"),
         ("stablehlo", "reduce_scatter", "channel_handle? replica_groups scatter_dimension use_global_device_ids?"),
         ("stablehlo", "reduce_window", "base_dilations? padding? window_dilations? window_dimensions window_strides?"),
@@ -114,50 +111,38 @@ static OWN: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
     rows.into_iter().flat_map(each).collect()
 });
 
-/// The same for the portable form, where it differs. Versions are part of the names.
-#[rustfmt::skip]
-static PORTABLE: Table<&str> = Table::new(|| by_name(&[
-    ("all_gather_v1 all_gather_v2", "all_gather_dim channel_id replica_groups use_global_device_ids"),
-    ("all_reduce_v1 all_reduce_v2", "channel_id replica_groups use_global_device_ids"),
-    ("all_to_all_v1 all_to_all_v2", "channel_id concat_dimension replica_groups split_count split_dimension"),
-    ("call_v1", "callee"),
-    ("collective_broadcast_v1", "channel_id replica_groups"),
-    ("collective_broadcast_v2", "channel_id has_dynamic_root replica_groups"),
-    ("collective_reduce_v1", "channel_id has_dynamic_root replica_groups use_global_device_ids"),
-    ("custom_call_v1", "api_version backend_config call_target_name called_computations has_side_effect \
-      operand_layouts output_operand_aliases result_layouts"),
-    ("collective_permute_v1", "channel_id source_target_pairs"),
-    ("convolution_v1 dynamic_conv_v1", "batch_group_count feature_group_count input_batch_dimension \
-      input_feature_dimension input_spatial_dimensions kernel_input_feature_dimension kernel_output_feature_dimension \
-      kernel_spatial_dimensions lhs_dilation output_batch_dimension output_feature_dimension \
-      output_spatial_dimensions padding precision_config rhs_dilation window_reversal window_strides"),
-    ("dynamic_conv_v2", "batch_group_count feature_group_count input_batch_dimension input_feature_dimension \
-      input_spatial_dimensions kernel_input_feature_dimension kernel_output_feature_dimension \
-      kernel_spatial_dimensions lhs_dilation output_batch_dimension output_feature_dimension \
-      output_spatial_dimensions precision_config rhs_dilation window_reversal window_strides"),
-    ("dot_general_v1", "lhs_batching_dimensions lhs_contracting_dimensions precision_config rhs_batching_dimensions \
-      rhs_contracting_dimensions"),
-    ("dot_general_v2", "accumulation_type allow_imprecise_accumulation lhs_batching_dimensions lhs_component_count \
-      lhs_contracting_dimensions lhs_precision_type num_primitive_operations precision_config rhs_batching_dimensions \
-      rhs_component_count rhs_contracting_dimensions rhs_precision_type"),
-    ("dynamic_gather_v1", "collapsed_slice_dims index_vector_dim indices_are_sorted offset_dims start_index_map"),
-    ("dynamic_gather_v2", "collapsed_slice_dims index_vector_dim indices_are_sorted offset_dims \
-      operand_batching_dims start_index_map start_indices_batching_dims"),
-    ("func_v1", "arg_attrs function_type res_attrs sym_name sym_visibility"),
-    ("gather_v1", "collapsed_slice_dims index_vector_dim indices_are_sorted offset_dims slice_sizes start_index_map"),
-    ("gather_v2", "collapsed_slice_dims index_vector_dim indices_are_sorted offset_dims operand_batching_dims \
-      slice_sizes start_index_map start_indices_batching_dims"),
-    ("recv_v1 send_v1", "channel_id channel_type is_host_transfer"),
-    ("recv_v2 send_v2", "channel_id channel_type is_host_transfer source_target_pairs"),
-    ("reduce_scatter_v1", "channel_id replica_groups scatter_dimension use_global_device_ids"),
-    ("scatter_v1", "index_vector_dim indices_are_sorted inserted_window_dims scatter_dims_to_operand_dims \
-      unique_indices update_window_dims"),
-    ("scatter_v2", "index_vector_dim indices_are_sorted input_batching_dims inserted_window_dims \
-      scatter_dims_to_operand_dims scatter_indices_batching_dims unique_indices update_window_dims"),
-    // Functions whose first version had no accuracy.
-    ("cbrt_v1 cosine_v1 exponential_minus_one_v1 exponential_v1 log_plus_one_v1 log_v1 logistic_v1 rsqrt_v1 sine_v1 sqrt_v1 \
-      tan_v1 tanh_v1", ""),
-]));
+/// The names of the properties in the portable form, sorted: those of an operation's first version, and of later ones.
+static PORTABLE: LazyLock<HashMap<&str, [Vec<&str>; 2]>> = LazyLock::new(|| {
+    let own = OWN.iter().filter(|((dialect, base), _)| *dialect == dialect_of(base));
+    own.map(|((_, base), list)| (*base, [true, false].map(|is_first| divided(base, list, is_first)))).collect()
+});
+
+/// The properties for these attributes, of which the portable form divides some.
+fn divided(base: &str, list: &'static str, is_first: bool) -> Vec<&'static str> {
+    let is_there = |key: &&str| match base {
+        "call" => *key == "callee",
+        "func" => *key != "no_inline?",
+        // The padding became an operand.
+        "dynamic_conv" => is_first || !key.ends_with('+'),
+        _ => !is_first || !key.ends_with('+'),
+    };
+    let mut found = Vec::new();
+    for key in list.split_ascii_whitespace().filter(is_there) {
+        match (key.trim_end_matches(['?', '+']), base) {
+            ("channel_handle", "recv" | "send") => found.extend(["channel_id", "channel_type"]),
+            ("channel_handle", _) => found.push("channel_id"),
+            ("dimension_numbers", "convolution" | "dynamic_conv") => found.extend(Conv::NAMES),
+            ("dimension_numbers", _) => found.extend(Gather::NAMES),
+            ("scatter_dimension_numbers", _) => found.extend(Scatter::NAMES),
+            ("dot_dimension_numbers", _) => found.extend(Dot::NAMES),
+            ("algorithm", _) => found.extend(Algorithm::NAMES),
+            (key, _) => found.push(key),
+        }
+    }
+    found.retain(|key| !is_first || !key.ends_with("batching_dims"));
+    found.sort_unstable();
+    found
+}
 
 /// The numbers of some attributes of the portable form.
 const ARRAY: u64 = 1;
@@ -183,7 +168,7 @@ use Elements::{Any, Numbers, Of};
 
 /// What the properties of the portable form must be: attributes of one of these numbers. Others are constants of integers.
 #[rustfmt::skip]
-static KINDS: Table<(&[u64], Elements)> = Table::new(|| by_name(&[
+static KINDS: LazyLock<HashMap<&str, (&[u64], Elements)>> = LazyLock::new(|| by_name(&[
     ("arg_attrs res_attrs", (&[ARRAY], Of(DICTIONARY))),
     ("operand_layouts result_layouts", (&[ARRAY], Of(CONSTANT))),
     ("precision_config", (&[ARRAY], Of(PRECISION))),
@@ -260,16 +245,11 @@ fn dialect_of(base: &str) -> &'static str {
 }
 
 /// The name of an operation of the portable form without its version, and the names of its properties; `None` if it is not known.
-pub(in super::super) fn of_name(portable: &str) -> Option<(&str, &'static str)> {
+pub(in super::super) fn of_name(portable: &str) -> Option<(&str, &'static [&'static str])> {
     let (base, version) = portable.rsplit_once("_v")?;
-    let list = PORTABLE.get(portable).or_else(|| OWN.get(&(dialect_of(base), base)))?;
+    let list = &PORTABLE.get(base)?[usize::from(version != "1")];
     // Newer versions of operations with properties may have others.
     (list.is_empty() || matches!(version, "1" | "2")).then_some((base, list))
-}
-
-/// The keys in a list, which are all there in the portable form.
-pub(in super::super) fn keys(list: &str) -> impl Iterator<Item = &str> {
-    list.split_ascii_whitespace().map(|key| key.trim_end_matches(['?', '+']))
 }
 
 /// Checks the properties of an operation in StableHLO's portable form: MLIR accepts any attribute there, and the compiler crashes
@@ -279,7 +259,7 @@ pub(in super::super) fn keys(list: &str) -> impl Iterator<Item = &str> {
 /// `InvalidInput`.
 pub(in super::super) fn check(decoder: &mut Decoder<'_, '_>, name: &[u8], mut properties: Reader<'_>) -> Result<()> {
     let Some((_, list)) = std::str::from_utf8(name).ok().and_then(of_name) else { return Ok(()) };
-    for key in keys(list) {
+    for key in list {
         let attribute = decoder.tables.entries.attribute(&mut properties)?;
         intact(fits(decoder, attribute, key)?, "an operation lacks a required property")?;
     }
@@ -322,13 +302,13 @@ fn of_portable<'a>(
     let full_name = format!("{}.{base}", if is_end { "func" } else { dialect_of(base) }).into();
     let mut found = Attributes::new();
     if let Some(mut reader) = properties {
-        for key in keys(list) {
+        for &key in list {
             found.push((key.into(), decoder.next_attribute(&mut reader)?));
         }
         known(reader.is_empty(), format_args!("operation vhlo.{portable} has an unknown property"))?;
     } else {
         // Up to StableHLO 0.14, the attributes are in the dictionary.
-        (found, others) = others.into_iter().partition(|(name, _)| keys(list).any(|key| key == &**name));
+        (found, others) = others.into_iter().partition(|(name, _)| list.contains(&&**name));
     }
     let mut attributes = combined(base, &mut found)?;
     for (key, value) in found {

@@ -57,9 +57,7 @@ impl Writer<'_> {
     /// What `write` adds, unless it nests too deep.
     pub fn deeper<T>(&mut self, what: &str, write: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.depth += 1;
-        if self.depth > super::MAX_NESTING {
-            return Err(self.no_form(&format!("{what} that nest too deep")));
-        }
+        ensure!(self.depth <= super::MAX_NESTING, self.no_form(&format!("{what} that nest too deep")));
         let written = write(self);
         self.depth -= 1;
         written
@@ -139,10 +137,8 @@ impl Writer<'_> {
         let (Some(len), Some(width)) = (tensor.elements(), tensor.element.bytes()) else {
             return Err(self.no_form("a constant of an unknown type"));
         };
-        let is_repeated = dense.bytes.len() == width;
-        if !is_repeated && len.checked_mul(width) != Some(dense.bytes.len()) {
-            return Err(self.no_form("a constant whose size does not match its type"));
-        }
+        let fits = dense.bytes.len() == width || len.checked_mul(width) == Some(dense.bytes.len());
+        ensure!(fits, self.no_form("a constant whose size does not match its type"));
         let is_truth = tensor.element.dtype() == Some(DType::Pred);
         let bytes: Cow<'_, [u8]> = match &dense.bytes[..] {
             [first, rest @ ..] if is_truth && rest.iter().all(|byte| byte == first) => {

@@ -107,27 +107,26 @@ impl Writer<'_> {
         let attributes = attributes.into_iter().map(item).collect::<Result<Vec<_>>>()?;
         let name = (dialect, self.string(name.as_bytes()));
         number(self.names.number(name), out);
-        let parts = [
-            (ATTRIBUTES, !attributes.is_empty()),
-            (RESULTS, !operation.results.is_empty()),
-            (OPERANDS, !operation.operands.is_empty()),
-            (REGIONS, !operation.regions.is_empty()),
-        ];
-        out.push(parts.iter().filter(|(_, is_there)| *is_there).map(|(part, _)| part).sum());
+        let parts = out.len();
+        out.push(0);
         number(self.location(None), out);
         if !attributes.is_empty() {
+            out[parts] |= ATTRIBUTES;
             number(self.dictionary(&attributes), out);
         }
         if !operation.results.is_empty() {
+            out[parts] |= RESULTS;
             let types = operation.results.iter().map(|&value| self.type_of(value));
             list(&types.collect::<Result<Vec<_>>>()?, out);
         }
         if !operation.operands.is_empty() {
+            out[parts] |= OPERANDS;
             let operands = operation.operands.iter().map(|value| self.values.get(value).copied());
             let operands = operands.collect::<Option<Vec<_>>>();
             list(&operands.ok_or_else(|| self.no_form("operands that are not defined"))?, out);
         }
         if !operation.regions.is_empty() {
+            out[parts] |= REGIONS;
             // Functions and the module do not use values from outside.
             let is_isolated = matches!(&*operation.name, "builtin.module" | "func.func");
             number(operation.regions.len() << 1 | usize::from(is_isolated), out);

@@ -1,6 +1,6 @@
 //! The names of operations in the portable form, and their properties, of which none is omitted.
 
-use super::super::decode::properties::{keys, of_name, repeated, usual};
+use super::super::decode::properties::{of_name, repeated, usual};
 use crate::module::{Attribute, Attributes, Dense, Element, Operation, Type};
 use pjrt_data::dtype::DType;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ pub(super) fn portable(operation: &Operation) -> Option<(String, Attributes)> {
     for (key, value) in &operation.attributes {
         match divided(key, value) {
             // Those that older versions do not have are empty, except for the type of a channel.
-            Some(parts) => given.extend(parts.into_iter().filter(|(part, _)| keys(list).any(|key| key == &**part))),
+            Some(parts) => given.extend(parts.into_iter().filter(|(part, _)| list.contains(&&**part))),
             None if *value == Attribute::Unit => given.push((key.clone(), Attribute::Bool(true))),
             None => given.push((key.clone(), value.clone())),
         }
     }
     let is_given = |key: &str| given.iter().any(|(known, _)| &**known == key);
-    let missing: Vec<&str> = keys(list).filter(|key| !is_given(key)).collect();
+    let missing: Vec<&str> = list.iter().copied().filter(|key| !is_given(key)).collect();
     for key in missing {
         given.push((key.into(), default(base, key, operation)?));
     }
@@ -40,7 +40,7 @@ fn version(base: &str, operation: &Operation) -> u8 {
         _ => false,
     };
     let has_newer = |inner: &Operation| {
-        of_name(&format!("{}_v2", inner.base())).is_some_and(|(_, list)| keys(list).any(|key| key == "result_accuracy"))
+        of_name(&format!("{}_v2", inner.base())).is_some_and(|(_, list)| list.contains(&"result_accuracy"))
     };
     let is_newer = match base {
         "gather" | "dynamic_gather" => has_batches("dimension_numbers"),

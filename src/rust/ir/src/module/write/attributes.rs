@@ -3,7 +3,7 @@
 use super::super::types::Size;
 use super::super::{constant, known, unknown, Attribute, Name, Type};
 use super::{put, Writer, MAX_NESTING};
-use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::error::Result;
 use std::fmt::Write;
 
 /// Operations may share a large attribute, which is written for each of them. R's strings are not longer.
@@ -41,9 +41,7 @@ impl Writer<'_> {
     /// What `write` adds, unless it nests too deep.
     fn deeper(&mut self, write: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         known(self.depth <= MAX_NESTING, "attributes that nest too deep")?;
-        if self.out.len() > MAX_TEXT {
-            return Err(Error::new(Kind::UnsupportedProgram, "The program is too large to be written as text."));
-        }
+        ensure!(self.out.len() <= MAX_TEXT, UnsupportedProgram, "The program is too large to be written as text.");
         self.depth += 1;
         write(self)?;
         self.depth -= 1;
@@ -135,12 +133,8 @@ impl Writer<'_> {
             }
             Attribute::String(bytes) => string(bytes, out),
             Attribute::Symbol(names) => {
-                for (i, name) in names.iter().enumerate() {
-                    if i > 0 {
-                        out.push_str("::");
-                    }
-                    symbol(name, out);
-                }
+                let names: Vec<_> = names.iter().map(|name| symbol_text(name)).collect();
+                out.push_str(&names.join("::"));
             }
             Attribute::Array(items) => self.list(["[", "]"], &**items, Self::attribute)?,
             Attribute::Dictionary(items) => self.dictionary(items.iter())?,
@@ -158,14 +152,13 @@ impl Writer<'_> {
             Attribute::Scatter(scatter) => self.fields("scatter", &scatter.parts())?,
             Attribute::Algorithm(algorithm) => self.fields("dot_algorithm", &algorithm.parts())?,
             Attribute::Conv(conv) => {
-                out.push_str("#stablehlo.conv<");
-                dimensions(&[(conv.input_batch, 'b'), (conv.input_feature, 'f')], &conv.input_spatial, out)?;
-                out.push('x');
-                let kernel = [(conv.kernel_input_feature, 'i'), (conv.kernel_output_feature, 'o')];
-                dimensions(&kernel, &conv.kernel_spatial, out)?;
-                out.push_str("->");
-                dimensions(&[(conv.output_batch, 'b'), (conv.output_feature, 'f')], &conv.output_spatial, out)?;
-                out.push('>');
+                let meanings = conv.meanings();
+                let is_whole = |all: &Vec<(i64, String)>| all.iter().map(|(dim, _)| *dim).eq(0..all.len() as i64);
+                known(meanings.iter().all(is_whole), "a convolution with inconsistent dimensions")?;
+                let words =
+                    |all: Vec<(i64, String)>| all.into_iter().map(|(_, word)| word).collect::<Vec<_>>().join(", ");
+                let [input, kernel, output] = meanings.map(words);
+                put!(out, "#stablehlo.conv<[{input}]x[{kernel}]->[{output}]>");
             }
             Attribute::Bounds(bounds) => self.list(["#stablehlo.bounds<", ">"], &**bounds, |this, &bound| {
                 put!(this.out, "{}", Size(bound));
@@ -186,20 +179,6 @@ fn list(element: &str, values: impl Iterator<Item = impl std::fmt::Display>, out
         put!(out, "{} {value}", if i == 0 { ":" } else { "," });
     }
     out.push('>');
-}
-
-/// The meaning of each dimension of a convolution's array: `[b, 0, 1, f]`.
-fn dimensions(named: &[(i64, char)], spatial: &[i64], out: &mut String) -> Result<()> {
-    let mut meanings = vec![None; named.len() + spatial.len()];
-    let spatial = spatial.iter().enumerate().map(|(i, &dim)| (dim, i.to_string()));
-    for (dim, meaning) in named.iter().map(|&(dim, letter)| (dim, letter.to_string())).chain(spatial) {
-        match usize::try_from(dim).ok().and_then(|dim| meanings.get_mut(dim)) {
-            Some(place @ None) => *place = Some(meaning),
-            _ => return Err(unknown("a convolution with inconsistent dimensions")),
-        }
-    }
-    put!(out, "[{}]", meanings.into_iter().flatten().collect::<Vec<_>>().join(", "));
-    Ok(())
 }
 
 /// The text of a type, for messages.
