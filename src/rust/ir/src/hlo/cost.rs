@@ -3,7 +3,7 @@
 //! The rules are those of the help page of `executable_cost()`. A fusion keeps intermediate results in registers: it computes
 //! all of its parts, but only moves its operands and its result.
 
-use super::{HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto, TUPLE};
+use super::{Computation, HloInstructionProto, HloModuleProto, ShapeProto, TUPLE};
 use crate::module::{is_elementwise, is_listed};
 use pjrt_data::dtype::DType;
 use std::collections::HashMap;
@@ -60,7 +60,7 @@ impl HloModuleProto {
     /// The cost of each operation that does work, in the order of the program. Bodies of loops, branches and called functions
     /// are listed one by one.
     pub fn operation_costs(&self) -> Vec<OperationCost> {
-        let computations = self.computations.iter().map(|c| (c.id, Computation::new(c))).collect();
+        let computations = self.by_id();
         let left = LISTED * self.instructions().count();
         let (costs, totals) = (Vec::new(), HashMap::new());
         let mut estimate = Estimate { module: self, computations: &computations, costs, left, totals };
@@ -73,21 +73,6 @@ impl HloModuleProto {
         let mut total = Totals::default();
         self.operation_costs().iter().for_each(|operation| total.add(operation.cost, 1.0));
         total
-    }
-}
-
-struct Computation<'a> {
-    proto: &'a HloComputationProto,
-    instructions: HashMap<i64, &'a HloInstructionProto>,
-}
-
-impl<'a> Computation<'a> {
-    fn new(proto: &'a HloComputationProto) -> Self {
-        Computation { proto, instructions: proto.instructions.iter().map(|i| (i.id, i)).collect() }
-    }
-
-    fn operand(&self, instruction: &HloInstructionProto, number: usize) -> Option<&'a ShapeProto> {
-        self.instructions.get(instruction.operand_ids.get(number)?)?.shape.as_ref()
     }
 }
 
@@ -344,7 +329,7 @@ pub fn is_transcendental(opcode: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::examples::instruction;
-    use super::super::WindowDimension;
+    use super::super::{HloComputationProto, WindowDimension};
     use super::*;
     use crate::module::Dot;
 

@@ -6,7 +6,7 @@ use pjrt_base::error::Result;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 use pjrt_data::layout;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 #[macro_use]
@@ -123,6 +123,15 @@ impl HloModuleProto {
         shapes.chain(of_program).try_for_each(ShapeProto::check_sizes)
     }
 
+    /// The computations by number.
+    fn by_id(&self) -> HashMap<i64, Computation<'_>> {
+        let with_id = self.computations.iter().map(|proto| {
+            let instructions = proto.instructions.iter().map(|i| (i.id, i)).collect();
+            (proto.id, Computation { proto, instructions })
+        });
+        with_id.collect()
+    }
+
     fn instructions(&self) -> impl Iterator<Item = &HloInstructionProto> {
         self.computations.iter().flat_map(|computation| &computation.instructions)
     }
@@ -179,9 +188,8 @@ impl HloModuleProto {
     /// Whether the module's inputs and outputs match those of its entry computation: XLA relies on it.
     pub fn has_consistent_shape(&self) -> bool {
         let (Some(entry), Some(program)) = (self.entry(), &self.host_program_shape) else { return true };
-        let agree = |declared: Option<&ShapeProto>, own: &Option<ShapeProto>| match (declared, own) {
-            (Some(declared), Some(own)) => declared.is_structured_as(own),
-            _ => false,
+        let agree = |declared: Option<&ShapeProto>, own: &Option<ShapeProto>| {
+            declared.zip(own.as_ref()).is_some_and(|(declared, own)| declared.is_structured_as(own))
         };
         let parameters = entry.parameters();
         let declared = |number: i64| program.parameters.get(usize::try_from(number).ok()?);
@@ -272,6 +280,18 @@ impl HloModuleProto {
         }
         let _ = writeln!(out, "id: {}\nentry_computation_id: {}", self.id, self.entry_computation_id);
         out
+    }
+}
+
+/// A computation with its instructions by number.
+struct Computation<'a> {
+    proto: &'a HloComputationProto,
+    instructions: HashMap<i64, &'a HloInstructionProto>,
+}
+
+impl<'a> Computation<'a> {
+    fn operand(&self, instruction: &HloInstructionProto, number: usize) -> Option<&'a ShapeProto> {
+        self.instructions.get(instruction.operand_ids.get(number)?)?.shape.as_ref()
     }
 }
 

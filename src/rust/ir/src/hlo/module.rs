@@ -1,7 +1,7 @@
 //! HLO modules as the operations that readers of programs know: computations are functions, in the dialect `hlo`.
 
 use super::{constant, HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto, TOKEN, TUPLE};
-use crate::module::{Attribute, Block, Element, Module, Operation, Region, Tensor, Type, Value};
+use crate::module::{Attribute, Block, Element, Module, Operation, Region, Type, Value};
 use pjrt_data::dtype::DType;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -117,7 +117,7 @@ fn kind(shape: &ShapeProto) -> Type {
         TOKEN => Type::Token,
         code => {
             let element = DType::from_xla_code(code).map_or_else(|| Element::Other("?".into()), Element::Number);
-            Type::Tensor(Arc::new(Tensor { dims: shape.dimensions.clone(), element, encoding: None }))
+            Type::tensor(shape.dimensions.clone(), element)
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The order of calls that must run in one order everywhere.
 
-use super::{HloComputationProto, HloInstructionProto, HloModuleProto, TOKEN};
+use super::{Computation, HloInstructionProto, HloModuleProto, TOKEN};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -28,8 +28,9 @@ impl HloModuleProto {
         if calls < 2 {
             return Ok(());
         }
+        let computations = self.by_id();
         let mut order = Order {
-            computations: self.computations.iter().map(|c| (c.id, c)).collect(),
+            computations: &computations,
             is_call: &is_call,
             chains: BTreeMap::new(),
             returning: RefCell::default(),
@@ -59,7 +60,7 @@ struct Sources {
 }
 
 struct Order<'a> {
-    computations: HashMap<i64, &'a HloComputationProto>,
+    computations: &'a HashMap<i64, Computation<'a>>,
     is_call: &'a dyn Fn(&HloInstructionProto) -> bool,
     chains: BTreeMap<i64, Chain>,
     /// Whether a part of a computation's result waits for its last call, if that is known.
@@ -77,11 +78,11 @@ impl Order<'_> {
         if let Some(known) = self.chains.get(&id) {
             return Ok(known.last.is_some());
         }
-        let Some(&computation) = self.computations.get(&id).filter(|_| depth < DEEPEST) else { return Ok(false) };
+        let Some(computation) = self.computations.get(&id).filter(|_| depth < DEEPEST) else { return Ok(false) };
         // A computation of a damaged module may call itself, and do so several times.
         self.chains.insert(id, Chain::default());
         let mut items = Vec::new();
-        for instruction in &computation.instructions {
+        for instruction in &computation.proto.instructions {
             let mut has = (self.is_call)(instruction);
             for &called in &instruction.called_computation_ids {
                 has |= self.chain(called, depth + 1)?;
@@ -90,8 +91,7 @@ impl Order<'_> {
                 items.push(instruction);
             }
         }
-        let by_id: HashMap<i64, &HloInstructionProto> = computation.instructions.iter().map(|i| (i.id, i)).collect();
-        let with_sources = items.into_iter().map(|item| Ok((item, self.sources_of(item, &by_id)?)));
+        let with_sources = items.into_iter().map(|item| Ok((item, self.sources_of(item, computation)?)));
         let mut sources = with_sources.collect::<Result<Vec<_>, Unordered>>()?;
         sources.sort_by_key(|(_, sources)| sources.items.len());
         for pair in sources.windows(2) {
@@ -107,13 +107,9 @@ impl Order<'_> {
     }
 
     /// What a call waits for, or the first call in what an instruction runs.
-    fn sources_of(
-        &self,
-        item: &HloInstructionProto,
-        by_id: &HashMap<i64, &HloInstructionProto>,
-    ) -> Result<Sources, Unordered> {
+    fn sources_of(&self, item: &HloInstructionProto, computation: &Computation<'_>) -> Result<Sources, Unordered> {
         if (self.is_call)(item) {
-            return Ok(self.sources(item.operand_ids.iter().map(|&id| (id, None)).collect(), by_id));
+            return Ok(self.sources(item.operand_ids.iter().map(|&id| (id, None)).collect(), computation));
         }
         let mut all: Option<Sources> = None;
         for (place, called) in item.called_computation_ids.iter().enumerate() {
@@ -128,7 +124,7 @@ impl Order<'_> {
             };
             let operand = |number: i64| item.operand_ids.get(only.or(usize::try_from(number).ok())?);
             let parts = chain.needs.iter().filter_map(|&(number, part)| Some((*operand(number)?, part)));
-            let sources = self.sources(parts.collect(), by_id);
+            let sources = self.sources(parts.collect(), computation);
             all = Some(match all {
                 None => sources,
                 // Whichever branch is chosen.
@@ -142,10 +138,10 @@ impl Order<'_> {
     }
 
     /// What these parts depend on.
-    fn sources(&self, parts: Vec<Part>, by_id: &HashMap<i64, &HloInstructionProto>) -> Sources {
+    fn sources(&self, parts: Vec<Part>, computation: &Computation<'_>) -> Sources {
         let (mut found, mut seen, mut next) = (Sources::default(), HashSet::new(), parts);
         while let Some((id, part)) = next.pop() {
-            let Some(instruction) = by_id.get(&id) else { continue };
+            let Some(instruction) = computation.instructions.get(&id) else { continue };
             if is_empty(instruction) || !seen.insert((id, part)) {
                 continue;
             }
@@ -175,8 +171,8 @@ impl Order<'_> {
     }
 
     /// Whether a part of what a computation returns waits for its last call.
-    fn waits_for(&self, computation: &HloComputationProto, last: i64, part: Option<i64>) -> bool {
-        let key = (computation.id, part);
+    fn waits_for(&self, computation: &Computation<'_>, last: i64, part: Option<i64>) -> bool {
+        let key = (computation.proto.id, part);
         if let Some(&known) = self.returning.borrow().get(&key) {
             return known;
         }
@@ -185,8 +181,7 @@ impl Order<'_> {
         }
         self.returning.borrow_mut().insert(key, false);
         self.depth.set(self.depth.get() + 1);
-        let by_id = computation.instructions.iter().map(|i| (i.id, i)).collect();
-        let found = self.sources(vec![(computation.root_id, part)], &by_id).items.contains(&last);
+        let found = self.sources(vec![(computation.proto.root_id, part)], computation).items.contains(&last);
         self.depth.set(self.depth.get() - 1);
         self.returning.borrow_mut().insert(key, found);
         found
@@ -201,7 +196,7 @@ fn is_empty(instruction: &HloInstructionProto) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hlo::ShapeProto;
+    use crate::hlo::{HloComputationProto, ShapeProto};
 
     fn call(id: i64, operands: &[i64]) -> HloInstructionProto {
         instruction(id, "custom-call", operands)

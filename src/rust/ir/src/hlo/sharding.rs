@@ -77,13 +77,9 @@ impl Sharding {
 
     /// Whether a partition is the first of those with the same part.
     pub fn is_first(&self, partition: usize) -> bool {
-        match self.owner {
-            Some(owner) => partition == owner,
-            None => {
-                let place = self.places.get(partition);
-                self.places.iter().position(|other| Some(other) == place) == Some(partition)
-            }
-        }
+        let place = self.places.get(partition);
+        let first = self.places.iter().position(|other| Some(other) == place);
+        self.owner.or(first) == Some(partition)
     }
 }
 

@@ -11,7 +11,8 @@ pub const MAX_DEVICES: i64 = 1 << 20;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mesh {
     axes: Vec<(String, i64)>,
-    devices: Option<Vec<i64>>,
+    /// Empty if they are numbered in order.
+    devices: Vec<i64>,
 }
 
 /// The number of an axis and, of part of an axis, the size of what is before it in the axis, and its own size.
@@ -30,12 +31,11 @@ impl Mesh {
         Mesh::new(names(axes)?.into_iter().map(axis).collect::<Option<_>>()?, numbers(rest))
     }
 
-    /// A mesh of these axes; its devices are numbered in order if none are given.
+    /// A mesh of these axes and devices.
     pub fn new(axes: Vec<(String, i64)>, devices: Vec<i64>) -> Option<Mesh> {
-        let devices = Some(devices).filter(|devices| !devices.is_empty());
         let mesh = Mesh { axes, devices };
         let size = mesh.size()?;
-        let is_complete = mesh.devices.as_ref().is_none_or(|devices| devices.len() as i64 == size);
+        let is_complete = mesh.devices.is_empty() || mesh.devices.len() as i64 == size;
         is_complete.then_some(mesh)
     }
 
@@ -89,10 +89,7 @@ impl Mesh {
         };
         let (outer, mut inner): (Vec<_>, Vec<_>) = pieces.into_iter().partition(|(.., place)| place.is_none());
         inner.sort_by_key(|(.., place)| *place);
-        let device = |number: i64| match &self.devices {
-            Some(devices) => devices[number as usize],
-            None => number,
-        };
+        let device = |number: i64| self.devices.get(number as usize).copied().unwrap_or(number);
         let members = offsets(&inner);
         let group = |start: i64| members.iter().map(|offset| device(start + offset)).collect();
         Some(offsets(&outer).into_iter().map(group).collect())

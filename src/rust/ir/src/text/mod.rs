@@ -21,7 +21,7 @@ mod pass;
 mod read;
 mod types;
 
-pub use read::{attribute, constants, kind, module, whole};
+pub use read::{attribute, constants, fields, kind, module, whole};
 
 /// The nesting from which on the compiler would overflow the stack, with a margin; also the limit of dimensions, which
 /// take it seconds.
@@ -235,21 +235,14 @@ fn check_arrays(code: &[u8]) -> Result<()> {
     // Two sizes below 2^29 have at most nine digits each.
     const SHORT: usize = 18;
     let is_size = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'x' | b'?');
-    let mut start = 0;
-    while let Some(found) = code[start..].iter().position(|&byte| byte.is_ascii_digit() || byte == b'?') {
-        start += found;
-        let length = code[start..].iter().take_while(|byte| is_size(byte)).count();
-        let sizes = &code[start..start + length];
-        let before = start.checked_sub(1).map_or(b' ', |last| code[last]);
-        start += length;
-        if length < SHORT {
-            continue;
-        }
+    for sizes in code.split(|byte| !is_size(byte)).filter(|sizes| sizes.len() >= SHORT) {
         let rank = sizes.windows(2).filter(|pair| pair[0] != b'x' && pair[1] == b'x').count();
         if rank > MAX_NESTING {
             bail!(InvalidInput, "An array of the program has {rank} dimensions; the limit is {MAX_NESTING}.");
         }
-        if before.is_ascii_alphanumeric() || b"_.%@#".contains(&before) {
+        let before = &code[..sizes.as_ptr() as usize - code.as_ptr() as usize];
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.%@#".contains(byte);
+        if sizes[0] == b'x' || before.last().is_some_and(is_name) {
             continue;
         }
         // The last part is the start of the element's type, or empty.

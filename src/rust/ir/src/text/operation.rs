@@ -313,10 +313,7 @@ impl<'a> Reader<'a> {
             }
             ("return" | "func.return" | "sdy.return", _) | (_, "return") => {
                 if self.peek() == Some(b'%') {
-                    self.operand(operation)?;
-                    while self.eat(",") {
-                        self.operand(operation)?;
-                    }
+                    self.parts(operation)?;
                     self.expect(":")?;
                     self.types()?;
                 }

@@ -78,6 +78,12 @@ pub fn attribute(text: &str) -> Option<Attribute> {
     alone(text, Reader::attribute)
 }
 
+/// The fields of an attribute in text, `name<key = value, ..>`, as a dictionary.
+pub fn fields(text: &str, name: &str) -> Option<Attribute> {
+    let content = text.strip_prefix(name)?.trim_start().strip_prefix('<')?.strip_suffix('>')?;
+    attribute(&format!("{{{content}}}"))
+}
+
 /// The type of a text.
 pub fn kind(text: &str) -> Option<Type> {
     alone(text, Reader::kind)
@@ -296,15 +302,11 @@ impl<'a> Reader<'a> {
             match byte {
                 0 => self.at += 1,
                 space if space.is_ascii_whitespace() => self.at += 1,
-                b'/' if self.rest().starts_with(b"//") => self.skip_line(),
-                b'#' if self.is_lenient && starts_line() && is_location() => self.skip_line(),
+                b'/' if self.rest().starts_with(b"//") => self.at += length_of_line(self.rest()),
+                b'#' if self.is_lenient && starts_line() && is_location() => self.at += length_of_line(self.rest()),
                 _ => return,
             }
         }
-    }
-
-    fn skip_line(&mut self) {
-        self.at += length_of_line(self.rest());
     }
 
     pub fn rest(&self) -> &'a [u8] {

@@ -149,11 +149,9 @@ impl<'t, 'a> Decoder<'t, 'a> {
     pub fn next_number(&mut self, reader: &mut Reader<'_>) -> Result<Attribute> {
         let kind = self.next_type(reader)?;
         let Type::Number(element) = kind else { return Err(damaged("a number does not match its type")) };
-        let bits = match &element {
-            Element::Number(dtype) => dtype.info().bits.into(),
-            Element::Signed(width) => *width,
-            Element::Index => 64,
-            Element::Other(_) => u64::MAX,
+        let bits = match element {
+            Element::Signed(width) => width,
+            _ => element.indexed().map_or(u64::MAX, |dtype| dtype.info().bits.into()),
         };
         let value = match bits {
             0..=8 => i64::from(reader.byte()?),

@@ -17,18 +17,14 @@ pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &m
         2 => {
             let axes = joined(decoder, reader)?;
             let devices = reader.signed_numbers()?;
-            match devices.as_slice() {
-                [] => format!("#sdy.mesh<[{axes}]>"),
-                _ => format!("#sdy.mesh<[{axes}], device_ids={devices:?}>"),
-            }
+            let devices = if devices.is_empty() { String::new() } else { format!(", device_ids={devices:?}") };
+            format!("#sdy.mesh<[{axes}]{devices}>")
         }
         3 => format!(":({}){}", reader.signed()?, reader.signed()?),
         4 => {
             let name = quoted(decoder.next_bytes(reader)?);
-            match decoder.next_optional(reader)? {
-                Some(part) => name + &body(&part)?,
-                None => name,
-            }
+            let part = decoder.next_optional(reader)?.as_ref().map(body).transpose()?;
+            name + &part.unwrap_or_default()
         }
         5 => {
             let axes = joined(decoder, reader)?;

@@ -105,10 +105,10 @@ impl Writer<'_> {
                 _ => return Err(self.no_form("a constant that cannot be read")),
             },
             Attribute::Other(text) if !text.starts_with("#stablehlo") => return self.plain(attribute),
-            Attribute::Other(text) => match text.strip_prefix("#stablehlo.output_operand_alias<") {
-                Some(text) => alias(text).ok_or_else(|| self.no_form("an alias that cannot be read"))?,
-                None => self.accuracy(text)?,
-            },
+            Attribute::Other(text) if text.starts_with("#stablehlo.output_operand_alias<") => {
+                alias(text).ok_or_else(|| self.no_form("an alias that cannot be read"))?
+            }
+            Attribute::Other(text) => self.accuracy(text)?,
             _ => return Err(self.no_form("an attribute without a portable form")),
         };
         Ok(self.attributes.number(("vhlo", true, content)))
@@ -233,17 +233,13 @@ fn sizes(dims: &[i64]) -> Vec<u8> {
     out
 }
 
-/// `output_tuple_indices = [..], operand_index = .., operand_tuple_indices = [..]>`.
+/// `#stablehlo.output_operand_alias<output_tuple_indices = [..], operand_index = .., operand_tuple_indices = [..]>`.
 fn alias(text: &str) -> Option<Vec<u8>> {
-    let list = |text: &str| {
-        let (list, rest) = text.split_once('[')?.1.split_once(']')?;
-        let parts = list.split(',').filter(|part| !part.trim().is_empty());
-        Some((parts.map(|part| part.trim().parse().ok()).collect::<Option<Vec<i64>>>()?, rest.to_owned()))
-    };
-    let (output, rest) = list(text)?;
-    let (operand, rest) = rest.split_once("operand_index = ")?.1.split_once(',')?;
-    let (place, _) = list(rest)?;
-    let mut number = Vec::new();
-    signed(operand.trim().parse().ok()?, &mut number);
-    Some([numbers(&[10]), sizes(&output), number, sizes(&place)].concat())
+    let fields = text::fields(text, "#stablehlo.output_operand_alias")?;
+    let list =
+        |name: &str| -> Option<Vec<i64>> { fields.item(name)?.as_array()?.iter().map(Attribute::as_integer).collect() };
+    let mut operand = Vec::new();
+    signed(fields.item("operand_index")?.as_integer()?, &mut operand);
+    let (output, place) = (list("output_tuple_indices")?, list("operand_tuple_indices")?);
+    Some([numbers(&[10]), sizes(&output), operand, sizes(&place)].concat())
 }

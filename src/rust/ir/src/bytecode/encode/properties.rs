@@ -2,6 +2,7 @@
 
 use super::super::decode::properties::{of_name, repeated, usual};
 use crate::module::{Attribute, Attributes, Dense, Element, Operation, Type};
+use crate::text;
 use pjrt_data::dtype::DType;
 use std::sync::Arc;
 
@@ -66,14 +67,8 @@ fn divided(key: &str, value: &Attribute) -> Option<Attributes> {
         Attribute::Conv(conv) => conv.parts(),
         Attribute::Algorithm(algorithm) => algorithm.parts(),
         Attribute::Other(text) if key == "channel_handle" => {
-            let number = |name: &str| {
-                let (_, rest) = text.split_once(name)?;
-                rest.trim_start_matches([' ', '=']).split([',', '>', ' ']).next()?.parse().ok()
-            };
-            vec![
-                ("channel_id", Attribute::number(number("handle =")?)),
-                ("channel_type", Attribute::number(number("type =")?)),
-            ]
+            let fields = text::fields(text, "#stablehlo.channel_handle")?;
+            vec![("channel_id", fields.item("handle")?.clone()), ("channel_type", fields.item("type")?.clone())]
         }
         _ => return None,
     };
