@@ -206,10 +206,7 @@ fn dialects<'a>(mut reader: Reader<'_>, version: u64, strings: &[&'a [u8]]) -> R
 }
 
 fn properties(mut reader: Reader<'_>) -> Result<Vec<Reader<'_>>> {
-    reader.list(|reader| {
-        let size = reader.count()?;
-        Ok(Reader::new(reader.bytes(size)?))
-    })
+    reader.list(|reader| reader.sized().map(Reader::new))
 }
 
 /// Resources are groups of named pieces of their section: first external ones, then those of dialects, whose contents

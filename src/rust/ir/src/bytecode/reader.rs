@@ -31,6 +31,12 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
+    /// A count, and as many bytes.
+    pub fn sized(&mut self) -> Result<&'a [u8]> {
+        let len = self.count()?;
+        self.bytes(len)
+    }
+
     /// A number: the count of trailing zero bits in its first byte is the count of further bytes.
     pub fn number(&mut self) -> Result<u64> {
         let first = self.byte()?;

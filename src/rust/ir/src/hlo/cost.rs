@@ -384,6 +384,14 @@ mod tests {
     }
 
     #[test]
+    fn operations_on_each_element_have_one_flop_for_each() {
+        for (opcode, flops) in [("add", 4.0), ("count-leading-zeros", 4.0), ("is-finite", 4.0), ("copy", 0.0)] {
+            let found = costs(vec![computation(1, vec![instruction(1, opcode, &[4], &[])])]);
+            assert_eq!(found[0].cost.flops, flops, "{opcode}");
+        }
+    }
+
+    #[test]
     fn bodies_of_loops_run_as_often_as_the_compiler_knows() {
         let run = |config: &str| {
             let mut repeat = instruction(2, "while", &[4], &[1]);

@@ -313,7 +313,10 @@ impl<'a> Reader<'a> {
             }
             ("return" | "func.return" | "sdy.return", _) | (_, "return") => {
                 if self.peek() == Some(b'%') {
-                    self.parts(operation)?;
+                    self.operand(operation)?;
+                    while self.eat(",") {
+                        self.operand(operation)?;
+                    }
                     self.expect(":")?;
                     self.types()?;
                 }

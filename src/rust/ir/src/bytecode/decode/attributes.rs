@@ -49,10 +49,7 @@ impl<'a> Decoder<'_, 'a> {
             (b"builtin", 2) | (b"vhlo", 14) => Attribute::String(self.next_bytes(reader)?.into()),
             (b"builtin", 6) | (b"vhlo", 17) => Attribute::Type(self.next_type(reader)?),
             (b"builtin" | b"vhlo", 8 | 9) => self.next_number(reader)?,
-            (b"builtin", 18) | (b"vhlo", 15) => {
-                let (kind, count) = (self.next_type(reader)?, reader.count()?);
-                dense(kind, reader.bytes(count)?)?
-            }
+            (b"builtin", 18) | (b"vhlo", 15) => dense(self.next_type(reader)?, reader.sized()?)?,
             (b"builtin", 3) => {
                 let bytes = self.next_bytes(reader)?;
                 match self.next_type(reader)? {
@@ -136,8 +133,7 @@ impl<'a> Decoder<'_, 'a> {
     fn integers(&mut self, reader: &mut Reader<'a>) -> Result<Attribute> {
         let element = self.next_element(reader)?;
         let count = reader.number()?;
-        let size = reader.count()?;
-        let bytes = reader.bytes(size)?;
+        let bytes = reader.sized()?;
         let width = element.bytes().filter(|width| (1..=8).contains(width));
         let width = width.ok_or_else(|| unknown(format_args!("a list of {element}")))?;
         let is_whole = count.checked_mul(width as u64) == Some(bytes.len() as u64);

@@ -192,9 +192,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
                     intact(fits, "a number does not match its type")?;
                 }
                 (b"builtin", 18) | (b"vhlo", 15) => {
-                    let kind = self.next_type(&mut reader)?;
-                    let count = reader.count()?;
-                    check_constant(&kind, reader.bytes(count)?)?;
+                    check_constant(&self.next_type(&mut reader)?, reader.sized()?)?;
                 }
                 _ => {}
             }
