@@ -1,11 +1,17 @@
 //! Attributes.
 
 use super::end_of_item;
-use super::read::{utf8, Reader, Result};
+use super::read::{attribute, utf8, Reader, Result};
 use crate::module::choices;
 use crate::module::{Algorithm, Attribute, Attributes, Conv, Dot, Element, Gather, Name, Scatter, Type};
 use pjrt_data::dtype::DType;
 use std::sync::Arc;
+
+/// The fields of an attribute in text, `name<key = value, ..>`, as a dictionary.
+pub fn fields(text: &str, name: &str) -> Option<Attribute> {
+    let content = text.strip_prefix(name)?.trim_start().strip_prefix('<')?.strip_suffix('>')?;
+    attribute(&format!("{{{content}}}"))
+}
 
 impl Reader<'_> {
     /// A dictionary in braces.

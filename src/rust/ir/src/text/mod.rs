@@ -21,7 +21,8 @@ mod pass;
 mod read;
 mod types;
 
-pub use read::{attribute, constants, fields, kind, module, whole};
+pub use attributes::fields;
+pub use read::{attribute, constants, kind, module, whole};
 
 /// The nesting from which on the compiler would overflow the stack, with a margin; also the limit of dimensions, which
 /// take it seconds.

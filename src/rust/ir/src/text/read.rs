@@ -78,12 +78,6 @@ pub fn attribute(text: &str) -> Option<Attribute> {
     alone(text, Reader::attribute)
 }
 
-/// The fields of an attribute in text, `name<key = value, ..>`, as a dictionary.
-pub fn fields(text: &str, name: &str) -> Option<Attribute> {
-    let content = text.strip_prefix(name)?.trim_start().strip_prefix('<')?.strip_suffix('>')?;
-    attribute(&format!("{{{content}}}"))
-}
-
 /// The type of a text.
 pub fn kind(text: &str) -> Option<Type> {
     alone(text, Reader::kind)
