@@ -294,10 +294,9 @@ impl OpSharding {
                 parts.join(", ")
             }
             OTHER => {
-                let devices = if self.iota_reshape_dims.is_empty() {
-                    join(&self.tile_devices)
-                } else {
-                    iota_tiles(&self.iota_reshape_dims, &self.iota_transpose_perm)
+                let devices = match self.iota_reshape_dims.as_slice() {
+                    [] => join(&self.tile_devices),
+                    dims => iota_tiles(dims, &self.iota_transpose_perm),
                 };
                 let last = if self.replicate_on_last_tile_dim { " last_tile_dim_replicate" } else { "" };
                 let kinds = ["replicated", "maximal", "tuple", "other", "manual", "unknown", "unreduced"];

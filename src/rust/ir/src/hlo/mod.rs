@@ -101,9 +101,7 @@ impl ShapeProto {
     fn debug_text(&self, out: &mut String, indent: usize) {
         let pad = " ".repeat(indent);
         let _ = writeln!(out, "{pad}element_type: {}", self.element_type);
-        for d in &self.dimensions {
-            let _ = writeln!(out, "{pad}dimensions: {d}");
-        }
+        out.extend(self.dimensions.iter().map(|d| format!("{pad}dimensions: {d}\n")));
         for part in &self.tuple_shapes {
             let _ = writeln!(out, "{pad}tuple_shapes {{");
             part.debug_text(out, indent + 2);
@@ -354,9 +352,7 @@ impl HloInstructionProto {
             let _ = writeln!(out, "    parameter_number: {}", self.parameter_number);
         }
         let _ = writeln!(out, "    id: {}", self.id);
-        for operand in &self.operand_ids {
-            let _ = writeln!(out, "    operand_ids: {operand}");
-        }
+        out.extend(self.operand_ids.iter().map(|operand| format!("    operand_ids: {operand}\n")));
         let _ = writeln!(out, "  }}");
     }
 }

@@ -1,7 +1,6 @@
 //! The order of calls that must run in one order everywhere.
 
 use super::{Computation, HloInstructionProto, HloModuleProto, TOKEN};
-use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Why a program does not say in which order its calls run.
@@ -33,8 +32,8 @@ impl HloModuleProto {
             computations: &computations,
             is_call: &is_call,
             chains: BTreeMap::new(),
-            returning: RefCell::default(),
-            depth: Cell::new(0),
+            returning: HashMap::new(),
+            depth: 0,
         };
         self.computations.iter().try_for_each(|computation| order.chain(computation.id, 0).map(drop))
     }
@@ -64,9 +63,9 @@ struct Order<'a> {
     is_call: &'a dyn Fn(&HloInstructionProto) -> bool,
     chains: BTreeMap<i64, Chain>,
     /// Whether a part of a computation's result waits for its last call, if that is known.
-    returning: RefCell<HashMap<Part, bool>>,
+    returning: HashMap<Part, bool>,
     /// How deep the computations nest whose results are being followed.
-    depth: Cell<usize>,
+    depth: usize,
 }
 
 /// Computations nest less deeply than this: a damaged module may call itself.
@@ -107,7 +106,7 @@ impl Order<'_> {
     }
 
     /// What a call waits for, or the first call in what an instruction runs.
-    fn sources_of(&self, item: &HloInstructionProto, computation: &Computation<'_>) -> Result<Sources, Unordered> {
+    fn sources_of(&mut self, item: &HloInstructionProto, computation: &Computation<'_>) -> Result<Sources, Unordered> {
         if (self.is_call)(item) {
             return Ok(self.sources(item.operand_ids.iter().map(|&id| (id, None)).collect(), computation));
         }
@@ -138,7 +137,7 @@ impl Order<'_> {
     }
 
     /// What these parts depend on.
-    fn sources(&self, parts: Vec<Part>, computation: &Computation<'_>) -> Sources {
+    fn sources(&mut self, parts: Vec<Part>, computation: &Computation<'_>) -> Sources {
         let (mut found, mut seen, mut next) = (Sources::default(), HashSet::new(), parts);
         while let Some((id, part)) = next.pop() {
             let Some(instruction) = computation.instructions.get(&id) else { continue };
@@ -164,26 +163,26 @@ impl Order<'_> {
     }
 
     /// Whether a part of what an instruction returns is made by the last call in what it runs, or after it.
-    fn returns_last(&self, instruction: &HloInstructionProto, part: Option<i64>) -> bool {
+    fn returns_last(&mut self, instruction: &HloInstructionProto, part: Option<i64>) -> bool {
         let chain = |id: &i64| Some((self.computations.get(id)?, self.chains.get(id)?.last?));
-        let mut chains = instruction.called_computation_ids.iter().filter_map(chain).peekable();
-        chains.peek().is_some() && chains.all(|(computation, last)| self.waits_for(computation, last, part))
+        let chains: Vec<_> = instruction.called_computation_ids.iter().filter_map(chain).collect();
+        !chains.is_empty() && chains.into_iter().all(|(computation, last)| self.waits_for(computation, last, part))
     }
 
     /// Whether a part of what a computation returns waits for its last call.
-    fn waits_for(&self, computation: &Computation<'_>, last: i64, part: Option<i64>) -> bool {
+    fn waits_for(&mut self, computation: &Computation<'_>, last: i64, part: Option<i64>) -> bool {
         let key = (computation.proto.id, part);
-        if let Some(&known) = self.returning.borrow().get(&key) {
+        if let Some(&known) = self.returning.get(&key) {
             return known;
         }
-        if self.depth.get() == DEEPEST {
+        if self.depth == DEEPEST {
             return false;
         }
-        self.returning.borrow_mut().insert(key, false);
-        self.depth.set(self.depth.get() + 1);
+        self.returning.insert(key, false);
+        self.depth += 1;
         let found = self.sources(vec![(computation.proto.root_id, part)], computation).items.contains(&last);
-        self.depth.set(self.depth.get() - 1);
-        self.returning.borrow_mut().insert(key, found);
+        self.depth -= 1;
+        self.returning.insert(key, found);
         found
     }
 }

@@ -136,10 +136,7 @@ impl ShapeProto {
 
 impl LayoutProto {
     fn text(&self) -> String {
-        let mut special = String::new();
-        if !self.tiles.is_empty() {
-            special.push('T');
-        }
+        let mut special = String::from(if self.tiles.is_empty() { "" } else { "T" });
         for tile in &self.tiles {
             let _ = write!(special, "({})", join(&tile.dimensions));
         }

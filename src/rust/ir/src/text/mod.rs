@@ -236,14 +236,19 @@ fn check_arrays(code: &[u8]) -> Result<()> {
     // Two sizes below 2^29 have at most nine digits each.
     const SHORT: usize = 18;
     let is_size = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'x' | b'?');
-    for sizes in code.split(|byte| !is_size(byte)).filter(|sizes| sizes.len() >= SHORT) {
+    let mut rest = code;
+    while let Some(found) = rest.iter().position(|&byte| byte.is_ascii_digit() || byte == b'?') {
+        let (before, found) = rest.split_at(found);
+        let (sizes, after) = found.split_at(found.iter().take_while(|byte| is_size(byte)).count());
+        rest = after;
+        if sizes.len() < SHORT {
+            continue;
+        }
         let rank = sizes.windows(2).filter(|pair| pair[0] != b'x' && pair[1] == b'x').count();
         if rank > MAX_NESTING {
             bail!(InvalidInput, "An array of the program has {rank} dimensions; the limit is {MAX_NESTING}.");
         }
-        let before = &code[..sizes.as_ptr() as usize - code.as_ptr() as usize];
-        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.%@#".contains(byte);
-        if sizes[0] == b'x' || before.last().is_some_and(is_name) {
+        if before.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || b"_.%@#".contains(byte)) {
             continue;
         }
         // The last part is the start of the element's type, or empty.
