@@ -5,7 +5,6 @@ mod expression;
 
 use super::damaged;
 use crate::names::{invalid, listed, normal};
-use expression::Expression;
 use pjrt_base::error::{Error, Kind, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +40,6 @@ struct Equation<'a> {
     /// Its number, from 1.
     dimension: usize,
     text: &'a str,
-    expression: Expression,
     size: i64,
 }
 
@@ -70,7 +68,7 @@ pub fn solve<'a>(inputs: &[Input<'_>], given: &[Given<'_>], needed: impl Iterato
     ensure!(unknown.is_empty(), unknown_names(inputs, &variables, unknown));
     propagate(&equations, &mut values)?;
     for equation in &equations {
-        if let Some(size) = equation.expression.value(&values).filter(|&size| size != equation.size) {
+        if let Some(size) = expression::value(equation.text, &values)?.filter(|&size| size != equation.size) {
             return Err(contradiction(equation, &values, Some(size)));
         }
     }
@@ -87,7 +85,7 @@ pub fn solve<'a>(inputs: &[Input<'_>], given: &[Given<'_>], needed: impl Iterato
 /// `InvalidFile` for damaged expressions, and `ShapeMismatch` for sizes below 0.
 pub fn evaluate(shape: &Shape, values: &Values) -> Result<Vec<i64>> {
     let size = |text: &String| {
-        let size = Expression::parse(text)?.value(values).filter(|&size| size >= 0);
+        let size = expression::value(text, values)?.filter(|&size| size >= 0);
         size.ok_or_else(|| mismatch(format!("The dimension `{text}` has no size for {}.", shown(values))))
     };
     shape.iter().map(size).collect()
@@ -100,7 +98,7 @@ pub fn evaluate(shape: &Shape, values: &Values) -> Result<Vec<i64>> {
 pub fn variables<'a>(shapes: impl Iterator<Item = &'a Shape>) -> Result<BTreeSet<String>> {
     let mut variables = BTreeSet::new();
     for text in shapes.flatten() {
-        Expression::parse(text)?.note_variables(&mut variables);
+        variables.extend(expression::variables(text)?.into_iter().map(str::to_owned));
         ensure!(variables.len() <= MAX_VARIABLES, damaged("it has too many symbolic dimensions"));
     }
     Ok(variables)
@@ -125,10 +123,8 @@ fn equate<'a>(input: &Input<'a>, dims: &[i64], equations: &mut Vec<Equation<'a>>
             dims.len()
         )));
     }
-    for (i, (text, &size)) in input.shape.iter().zip(dims).enumerate() {
-        let expression = Expression::parse(text)?;
-        equations.push(Equation { input: input.name, dimension: i + 1, text, expression, size });
-    }
+    let sizes = input.shape.iter().zip(dims).zip(1..);
+    equations.extend(sizes.map(|((text, &size), dimension)| Equation { input: input.name, dimension, text, size }));
     Ok(())
 }
 
@@ -149,13 +145,13 @@ fn propagate(equations: &[Equation<'_>], values: &mut Values) -> Result<()> {
     loop {
         let before = values.len();
         for equation in equations {
-            let Some(linear) = equation.expression.linear(values) else { continue };
+            let Equation { input, dimension, text, size } = equation;
+            let Some(linear) = expression::linear(text, values)? else { continue };
             let Some((variable, factor)) = linear.variable else { continue };
-            let Equation { input, dimension, text, size, .. } = equation;
             let rest = size.checked_sub(linear.constant).filter(|rest| rest.checked_rem(factor) == Some(0));
             let Some(rest) = rest else { return Err(contradiction(equation, values, None)) };
             let source = || format!(", since dimension {dimension} of `{input}` is `{text}` = {size}");
-            assign(values, &variable, rest / factor, source)?;
+            assign(values, variable, rest / factor, source)?;
         }
         if values.len() == before {
             return Ok(());
@@ -165,12 +161,12 @@ fn propagate(equations: &[Equation<'_>], values: &mut Values) -> Result<()> {
 
 #[cold]
 fn contradiction(equation: &Equation<'_>, values: &Values, instead: Option<i64>) -> Error {
-    let Equation { input, dimension, text, size, .. } = equation;
+    let Equation { input, dimension, text, size } = equation;
     if text.parse::<i64>().is_ok() {
         return mismatch(format!("Dimension {dimension} of `{input}` must be {text}, not {size}."));
     }
-    let known: Values =
-        values.iter().filter(|(name, _)| equation.expression.has(name)).map(|(n, v)| (n.clone(), *v)).collect();
+    let own = expression::variables(text).unwrap_or_default();
+    let known: Values = own.into_iter().filter_map(|name| Some((name.to_owned(), *values.get(name)?))).collect();
     let given = if known.is_empty() { String::new() } else { format!(" with {}", shown(&known)) };
     let which = match instead {
         Some(instead) => format!("is {instead}{given}, not {size}"),
@@ -197,8 +193,10 @@ fn unknown_names(inputs: &[Input<'_>], variables: &BTreeSet<String>, unknown: Ve
 
 #[cold]
 fn undetermined(inputs: &[Input<'_>], missing: &[&String]) -> Error {
-    let is_missing =
-        |text: &String| Expression::parse(text).is_ok_and(|expression| missing.iter().any(|name| expression.has(name)));
+    let is_missing = |text: &String| {
+        let found = expression::variables(text).unwrap_or_default();
+        missing.iter().any(|name| found.contains(name.as_str()))
+    };
     let shapes = inputs.iter().filter(|input| input.shape.iter().any(is_missing));
     let shapes = shapes.map(|input| format!("`{}` ({})", input.name, input.shape.join(", "))).collect();
     let sizes = if missing.len() == 1 { "dimension" } else { "dimensions" };

@@ -1,5 +1,5 @@
 //! Expressions of dimensions as JAX prints them: sums of products of numbers, variables, powers, and functions of two
-//! expressions.
+//! expressions. They are computed while they are read.
 
 use super::super::damaged;
 use super::Values;
@@ -11,93 +11,54 @@ const MAX_LENGTH: usize = 10_000;
 const MAX_NESTING: usize = 100;
 const MAX_POWER: u32 = 64;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Expression {
-    Number(i64),
-    Variable(String),
-    Power(Box<Expression>, u32),
-    Of(Function, Vec<Expression>),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Function {
-    Sum,
-    Product,
-    FloorDiv,
-    Mod,
-    Max,
-    Min,
-}
-
 /// `factor * variable + constant`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Linear {
-    pub variable: Option<(String, i64)>,
+pub(super) struct Linear<'a> {
+    pub variable: Option<(&'a str, i64)>,
     pub constant: i64,
 }
 
-impl Expression {
-    pub fn parse(text: &str) -> Result<Expression> {
-        if let Ok(number) = text.parse() {
-            return Ok(Expression::Number(number));
-        }
-        ensure!(text.len() <= MAX_LENGTH, damaged("a dimension is too long"));
-        let mut parser = Parser { rest: text.trim_start(), depth: 0 };
-        match parser.sum() {
-            Some(expression) if parser.rest.is_empty() => Ok(expression),
-            _ => Err(damaged("a dimension cannot be read")),
-        }
-    }
+/// What a part of an expression is; `None` if that is not known.
+type Term<'a> = Option<Linear<'a>>;
 
-    /// The value, if it depends on no variable without a value, and is a number of 64 bits.
-    pub fn value(&self, values: &Values) -> Option<i64> {
-        self.linear(values)?.known()
-    }
+/// The value of an expression, if it depends on no variable without a value, and is a number of 64 bits.
+pub(super) fn value(text: &str, values: &Values) -> Result<Option<i64>> {
+    Ok(linear(text, values)?.and_then(|found| found.known()))
+}
 
-    /// The expression with at most one variable that has no value, if it is linear in it.
-    pub fn linear(&self, values: &Values) -> Option<Linear> {
-        let constant = match self {
-            Expression::Number(number) => *number,
-            Expression::Variable(name) => match values.get(name) {
-                Some(size) => *size,
-                None => return Some(Linear { variable: Some((name.clone(), 1)), constant: 0 }),
-            },
-            Expression::Power(_, 0) => 1,
-            Expression::Power(base, power) => base.value(values)?.checked_pow(*power)?,
-            Expression::Of(function, parts) => {
-                let mut parts = parts.iter().map(|part| part.linear(values));
-                let first = parts.next()??;
-                return parts.try_fold(first, |result, part| function.apply(result, part?));
-            }
-        };
-        Some(Linear { variable: None, constant })
-    }
+/// An expression with at most one variable that has no value, if it is linear in it.
+pub(super) fn linear<'a>(text: &'a str, values: &Values) -> Result<Term<'a>> {
+    read(text, values).map(|(term, _)| term)
+}
 
-    pub fn note_variables(&self, found: &mut BTreeSet<String>) {
-        match self {
-            Expression::Number(_) => {}
-            Expression::Variable(name) => {
-                found.insert(name.clone());
-            }
-            Expression::Power(base, _) => base.note_variables(found),
-            Expression::Of(_, parts) => parts.iter().for_each(|part| part.note_variables(found)),
-        }
-    }
+/// The variables in an expression.
+pub(super) fn variables(text: &str) -> Result<BTreeSet<&str>> {
+    read(text, &Values::new()).map(|(_, variables)| variables)
+}
 
-    pub fn has(&self, variable: &str) -> bool {
-        let mut found = BTreeSet::new();
-        self.note_variables(&mut found);
-        found.contains(variable)
+fn read<'a>(text: &'a str, values: &Values) -> Result<(Term<'a>, BTreeSet<&'a str>)> {
+    if let Ok(number) = text.parse() {
+        return Ok((Some(Linear::number(number)), BTreeSet::new()));
+    }
+    ensure!(text.len() <= MAX_LENGTH, damaged("a dimension is too long"));
+    let mut parser = Parser { rest: text.trim_start(), depth: 0, values, variables: BTreeSet::new() };
+    match parser.sum() {
+        Some(sum) if parser.rest.is_empty() => Ok((sum, parser.variables)),
+        _ => Err(damaged("a dimension cannot be read")),
     }
 }
 
-impl Linear {
+impl Linear<'_> {
+    fn number(constant: i64) -> Self {
+        Linear { variable: None, constant }
+    }
+
     /// The number, if there is no variable.
     fn known(&self) -> Option<i64> {
         self.variable.is_none().then_some(self.constant)
     }
 
-    fn plus(self, other: Linear) -> Option<Linear> {
+    fn plus(self, other: Self) -> Option<Self> {
         let variable = match (self.variable, other.variable) {
             (Some((a, x)), Some((b, y))) if a == b => Some((a, x.checked_add(y)?)).filter(|(_, factor)| *factor != 0),
             (Some(_), Some(_)) => return None,
@@ -106,106 +67,104 @@ impl Linear {
         Some(Linear { variable, constant: self.constant.checked_add(other.constant)? })
     }
 
-    fn times(self, other: Linear) -> Option<Linear> {
+    fn times(self, other: Self) -> Option<Self> {
         let constant = self.constant.checked_mul(other.constant)?;
         let (variable, by) = match (self.variable, other.variable) {
             (Some(_), Some(_)) => return None,
             (Some(variable), None) => (variable, other.constant),
             (None, Some(variable)) => (variable, self.constant),
-            (None, None) => return Some(Linear { variable: None, constant }),
+            (None, None) => return Some(Linear::number(constant)),
         };
         let factor = variable.1.checked_mul(by)?;
         Some(Linear { variable: (factor != 0).then_some((variable.0, factor)), constant })
     }
 }
 
-impl Function {
-    const NAMED: [(&'static str, Function); 4] =
-        [("floordiv", Function::FloorDiv), ("mod", Function::Mod), ("max", Function::Max), ("min", Function::Min)];
+/// Rounds down, as in Python.
+fn floor_div(a: i64, b: i64) -> Option<i64> {
+    a.checked_sub(modulo(a, b)?)?.checked_div(b)
+}
 
-    /// Division rounds down, and the rest has the divisor's sign, as in Python.
-    fn apply(self, x: Linear, y: Linear) -> Option<Linear> {
-        let (a, b) = match self {
-            Function::Sum => return x.plus(y),
-            Function::Product => return x.times(y),
-            _ => (x.known()?, y.known()?),
-        };
-        let rest = || a.checked_rem(b).map(|rest| if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest });
-        let constant = match self {
-            Function::FloorDiv => a.checked_sub(rest()?)?.checked_div(b)?,
-            Function::Mod => rest()?,
-            Function::Max => a.max(b),
-            _ => a.min(b),
-        };
-        Some(Linear { variable: None, constant })
-    }
+/// The rest has the divisor's sign, as in Python.
+fn modulo(a: i64, b: i64) -> Option<i64> {
+    a.checked_rem(b).map(|rest| if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest })
 }
 
 /// Reads one part after the other, and the space after it; `None` for errors.
-struct Parser<'a> {
+struct Parser<'a, 'v> {
     rest: &'a str,
     depth: usize,
+    values: &'v Values,
+    /// Those that it has read.
+    variables: BTreeSet<&'a str>,
 }
 
-impl<'a> Parser<'a> {
-    fn sum(&mut self) -> Option<Expression> {
+impl<'a> Parser<'a, '_> {
+    fn sum(&mut self) -> Option<Term<'a>> {
         self.depth += 1;
         if self.depth > MAX_NESTING {
             return None;
         }
-        let mut terms = Vec::new();
-        let mut is_negative = self.skip('-');
-        if !is_negative {
-            self.skip('+');
-        }
-        loop {
+        let mut sum = Some(Linear::number(0));
+        let mut sign = Some(self.sign().unwrap_or(1));
+        while let Some(factor) = sign {
             let term = self.product()?;
-            terms.push(if is_negative {
-                Expression::Of(Function::Product, vec![Expression::Number(-1), term])
-            } else {
-                term
-            });
-            is_negative = self.skip('-');
-            if !is_negative && !self.skip('+') {
-                break;
-            }
+            sum = sum.zip(term).and_then(|(sum, term)| sum.plus(term.times(Linear::number(factor))?));
+            sign = self.sign();
         }
         self.depth -= 1;
-        Some(if terms.len() == 1 { terms.pop()? } else { Expression::Of(Function::Sum, terms) })
+        Some(sum)
     }
 
-    fn product(&mut self) -> Option<Expression> {
-        let mut factors = Vec::new();
+    fn sign(&mut self) -> Option<i64> {
+        if self.skip('-') {
+            return Some(-1);
+        }
+        self.skip('+').then_some(1)
+    }
+
+    fn product(&mut self) -> Option<Term<'a>> {
+        let mut product = Some(Linear::number(1));
         loop {
             let factor = self.factor()?;
             let power =
                 if self.skip('^') { self.number()?.parse().ok().filter(|&power| power <= MAX_POWER)? } else { 1 };
-            // Copies of a factor would multiply with each power around it.
-            factors.push(if power == 1 { factor } else { Expression::Power(Box::new(factor), power) });
+            let factor = match power {
+                0 => Some(Linear::number(1)),
+                1 => factor,
+                _ => factor.and_then(|factor| factor.known()?.checked_pow(power)).map(Linear::number),
+            };
+            product = product.zip(factor).and_then(|(product, factor)| product.times(factor));
             if !self.skip('*') {
-                break;
+                return Some(product);
             }
         }
-        Some(if factors.len() == 1 { factors.pop()? } else { Expression::Of(Function::Product, factors) })
     }
 
-    fn factor(&mut self) -> Option<Expression> {
+    fn factor(&mut self) -> Option<Term<'a>> {
         if self.skip('-') {
-            return Some(Expression::Number(self.number()?.parse::<i64>().ok()?.checked_neg()?));
+            return Some(Some(Linear::number(self.number()?.parse::<i64>().ok()?.checked_neg()?)));
         }
         if self.rest.starts_with(|first: char| first.is_ascii_digit()) {
-            return self.number()?.parse().ok().map(Expression::Number);
+            return Some(Some(Linear::number(self.number()?.parse().ok()?)));
         }
         let name = self.take(|c| c.is_alphanumeric() || c == '_');
-        if name.is_empty() {
-            return None;
-        }
-        let Some((_, function)) = Function::NAMED.into_iter().find(|(known, _)| *known == name) else {
-            return Some(Expression::Variable(name.to_owned()));
+        let function = match name {
+            "" => return None,
+            "floordiv" => floor_div,
+            "mod" => modulo,
+            "max" => |a: i64, b| Some(a.max(b)),
+            "min" => |a: i64, b| Some(a.min(b)),
+            _ => {
+                self.variables.insert(name);
+                let unknown = Linear { variable: Some((name, 1)), constant: 0 };
+                return Some(Some(self.values.get(name).map_or(unknown, |&size| Linear::number(size))));
+            }
         };
         let a = self.skip('(').then(|| self.sum())??;
         let b = self.skip(',').then(|| self.sum())??;
-        self.skip(')').then(|| Expression::Of(function, vec![a, b]))
+        let known = a.zip(b).and_then(|(a, b)| Some((a.known()?, b.known()?)));
+        self.skip(')').then(|| known.and_then(|(a, b)| function(a, b)).map(Linear::number))
     }
 
     fn number(&mut self) -> Option<&'a str> {
@@ -235,7 +194,7 @@ mod tests {
 
     #[test]
     fn expressions_have_the_values_of_python() {
-        for (text, value) in [
+        for (text, expected) in [
             ("5", 5),
             ("b", 3),
             ("2*b", 6),
@@ -255,10 +214,10 @@ mod tests {
             ("max(a, b) - min(a, 2*b)", 1),
             ("2*floordiv(a + 1, max(b, 2)) + 1", 5),
         ] {
-            assert_eq!(Expression::parse(text).unwrap().value(&values()), Some(value), "{text}");
+            assert_eq!(value(text, &values()).unwrap(), Some(expected), "{text}");
         }
         for text in ["c", "floordiv(a, 0)", "mod(a, b - 3)", "9223372036854775807*b", "a^64"] {
-            assert_eq!(Expression::parse(text).unwrap().value(&values()), None, "{text}");
+            assert_eq!(value(text, &values()).unwrap(), None, "{text}");
         }
     }
 
@@ -266,26 +225,40 @@ mod tests {
     fn other_text_is_damage() {
         let deep = format!("{}b, 1{}", "max(".repeat(1000), ")".repeat(1000));
         let long = "b + ".repeat(5000) + "b";
-        for text in
-            ["", " ", "b +", "2**b", "b c", "floordiv(a)", "mod(a, b", "a^b", "a^65", "b$", "(b)", "2.5", &deep, &long]
-        {
-            assert!(Expression::parse(text).is_err(), "{text}");
+        for text in [
+            "",
+            " ",
+            "b +",
+            "-+b",
+            "2**b",
+            "b c",
+            "floordiv(a)",
+            "mod(a, b",
+            "a^b",
+            "a^65",
+            "b$",
+            "(b)",
+            "2.5",
+            &deep,
+            &long,
+        ] {
+            assert!(variables(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn nested_powers_take_no_more_memory_than_their_text() {
         let text = format!("{}b{}", "max(".repeat(90), ", 1)^64".repeat(90));
-        let expression = Expression::parse(&text).unwrap();
-        assert_eq!(expression.value(&values()), None);
-        assert_eq!(expression.value(&[("b".to_owned(), 1)].into()), Some(1));
-        assert!(expression.has("b"));
+        assert_eq!(value(&text, &values()).unwrap(), None);
+        assert_eq!(value(&text, &[("b".to_owned(), 1)].into()).unwrap(), Some(1));
+        assert!(variables(&text).unwrap().contains("b"));
     }
 
     #[test]
     fn what_is_linear_in_one_unknown_is_found() {
-        let linear = |text: &str| Expression::parse(text).unwrap().linear(&values());
-        let of = |factor, constant| Some(Linear { variable: Some(("n".into(), factor)), constant });
+        let values = values();
+        let linear = |text| linear(text, &values).unwrap();
+        let of = |factor, constant| Some(Linear { variable: Some(("n", factor)), constant });
         assert_eq!(linear("2*n + 1"), of(2, 1));
         assert_eq!(linear("n*b - a + n"), of(4, -7));
         assert_eq!(linear("-n + floordiv(a, 2)"), of(-1, 3));
