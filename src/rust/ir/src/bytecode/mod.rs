@@ -17,7 +17,7 @@ use decode::Decoder;
 use pjrt_base::error::{Error, Kind, Result};
 use reader::Reader;
 
-pub use decode::decode;
+pub use decode::{decode, operations};
 pub use symbols::{symbols, Symbols};
 
 /// The magic number of MLIR bytecode.

@@ -66,9 +66,21 @@ impl Operation {
         self.regions.iter().flat_map(|region| &region.blocks).flat_map(|block| &block.operations)
     }
 
+    /// This operation and those in its regions, at any depth, in the order of the program.
+    pub fn all(&self) -> impl Iterator<Item = &Operation> {
+        let mut left = vec![self];
+        std::iter::from_fn(move || {
+            let next = left.pop()?;
+            let first = left.len();
+            left.extend(next.inner());
+            left[first..].reverse();
+            Some(next)
+        })
+    }
+
     /// Whether an operation of this name is in its regions, at any depth.
     pub fn contains(&self, name: &str) -> bool {
-        self.inner().any(|operation| &*operation.name == name || operation.contains(name))
+        self.all().skip(1).any(|operation| &*operation.name == name)
     }
 
     /// The blocks of its regions, to change them.

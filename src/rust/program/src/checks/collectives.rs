@@ -45,8 +45,8 @@ fn highest(program: &Program) -> Option<i64> {
 }
 
 fn of_operation(operation: &Operation) -> Option<i64> {
-    let own = GROUPS.iter().filter_map(|name| numbers(operation.attribute(name)?)?.into_iter().max());
-    own.chain(operation.inner().filter_map(of_operation)).max()
+    let attributes = operation.all().flat_map(|operation| GROUPS.iter().filter_map(|name| operation.attribute(name)));
+    attributes.filter_map(numbers).flatten().max()
 }
 
 /// The numbers in an attribute's value, which may be text, as `dense<[[0, 1]]>` or `dense<"0x0000…">`.

@@ -57,7 +57,7 @@ fn findings(program: &Program) -> Result<Option<Findings>> {
 impl Findings {
     pub(crate) fn of(module: &Module) -> Findings {
         let mut found = Findings::default();
-        found.note(&module.root, &module.types);
+        module.root.all().for_each(|operation| found.note(operation, &module.types));
         let functions = || module.root.inner().filter(|operation| &*operation.name == "func.func");
         let main = functions().find(|function| function.symbol() == Some("main")).or_else(|| functions().next());
         let Some(main) = main else { return found };
@@ -76,7 +76,6 @@ impl Findings {
         found
     }
 
-    /// Notes an operation, and those in it.
     fn note(&mut self, operation: &Operation, types: &[Type]) {
         let kinds = operation.results.iter().map(|result| &types[result.0 as usize]);
         let arrays =
@@ -102,7 +101,6 @@ impl Findings {
             self.breaks.get_or_insert_with(|| (name.to_owned(), array.dtype.to_string()));
         }
         self.has_regions |= matches!(name, "while" | "if" | "case" | "conditional");
-        operation.inner().for_each(|inner| self.note(inner, types));
     }
 
     fn verdict(self) -> Result<()> {

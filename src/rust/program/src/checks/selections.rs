@@ -23,19 +23,17 @@ pub fn prefer_older_code(program: &Program) -> bool {
     if !has(b"reduce") || SHOWN.iter().any(|name| has(name)) {
         return false;
     }
-    let mut selects = false;
-    program.module().is_ok_and(|module| is_simple(&module.root, &mut selects)) && selects
+    // Each array has an initial value.
+    let selects = |operation: &Operation| operation.base() == "reduce" && operation.operands.len() > 2;
+    program.module().is_ok_and(|module| module.root.all().all(is_fast) && module.root.all().any(selects))
 }
 
-/// Whether an operation, with those in it, computes no such function. Notes a reduction of several arrays.
-fn is_simple(operation: &Operation, selects: &mut bool) -> bool {
+/// Whether an operation is not such a function.
+fn is_fast(operation: &Operation) -> bool {
     // As in HLO.
     let name = operation.base().replace('_', "-");
-    // Each array has an initial value.
-    *selects |= name == "reduce" && operation.operands.len() > 2;
     let is_function = is_transcendental(&name) && !FAST.contains(&&*name);
-    let is_slow = is_function || SLOW.contains(&&*name) || operation.name.starts_with("chlo.");
-    !is_slow && operation.inner().all(|inner| is_simple(inner, selects))
+    !is_function && !SLOW.contains(&&*name) && !operation.name.starts_with("chlo.")
 }
 
 #[cfg(test)]

@@ -15,9 +15,8 @@ impl Program {
     /// `UnsupportedDtype` if it would compute wrong numbers and cannot be written again, and those of reading it.
     pub fn with_bytes_before_floats(&self) -> Result<Option<Program>> {
         let Some(module) = self.narrow_module()? else { return Ok(None) };
-        let mut found = Vec::new();
-        note_conversions(&module.root, &module.types, &mut found);
-        if found.is_empty() {
+        let mut found = module.root.all().filter_map(|operation| conversion(operation, &module.types)).peekable();
+        if found.peek().is_none() {
             return Ok(None);
         }
         if self.format() == Format::Mlir {
@@ -27,7 +26,7 @@ impl Program {
             }
         }
         // Those that were seen to be wrong.
-        let wrong = found.into_iter().find(|&(narrow, float)| narrow.info().bits == 2 || float == DType::F64);
+        let wrong = found.find(|&(narrow, float)| narrow.info().bits == 2 || float == DType::F64);
         wrong.map_or(Ok(None), |(narrow, float)| {
             let message = format!("XLA's CPU compiler converts some matrices of {narrow} wrongly to {float}.");
             let hint = format!("Convert to {} first.", narrow.in_bytes());
@@ -59,11 +58,6 @@ fn conversion(operation: &Operation, types: &[Type]) -> Option<(DType, DType)> {
     let (from, to) = (tensor(operation.operands.first()?)?, tensor(operation.results.first()?)?);
     let (narrow, float) = (from.element.dtype()?, to.element.dtype()?);
     (from.is_matrix() && narrow.in_bytes() != narrow && float.is_float()).then_some((narrow, float))
-}
-
-fn note_conversions(operation: &Operation, types: &[Type], found: &mut Vec<(DType, DType)>) {
-    found.extend(conversion(operation, types));
-    operation.inner().for_each(|inner| note_conversions(inner, types, found));
 }
 
 fn put_bytes(module: &mut Module) {

@@ -7,7 +7,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 /// elsewhere stay.
 pub(super) fn join(root: &mut Operation) {
     let mut joined = Joined::default();
-    joined.note_uses(root);
+    let users = root.all().filter(|operation| operation.kind() != "async_done");
+    joined.used = users.flat_map(|operation| &operation.operands).copied().collect();
     joined.operation(root);
 }
 
@@ -22,13 +23,6 @@ struct Joined {
 }
 
 impl Joined {
-    fn note_uses(&mut self, operation: &Operation) {
-        if operation.kind() != "async_done" {
-            self.used.extend(&operation.operands);
-        }
-        operation.inner().for_each(|operation| self.note_uses(operation));
-    }
-
     fn operation(&mut self, operation: &mut Operation) {
         operation.operands.iter_mut().for_each(|operand| *operand = self.current(*operand));
         for block in operation.blocks_mut() {

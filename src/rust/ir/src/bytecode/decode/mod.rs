@@ -14,6 +14,7 @@ use super::{damaged, intact, read, shallow, Tables};
 use crate::module::{known, unknown, Attribute, Attributes, Block, Module, Name, Operation, Region, Type, Value};
 pub(super) use entries::Decoder;
 use pjrt_base::error::Result;
+pub use properties::operations;
 use std::collections::HashMap;
 
 /// Regions nest less deep in a program that is decoded: this module uses recursion.

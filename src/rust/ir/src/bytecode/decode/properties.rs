@@ -203,6 +203,13 @@ static KINDS: LazyLock<HashMap<&str, (&[u64], Elements)>> = LazyLock::new(|| by_
     ("function_type lhs_precision_type rhs_precision_type", (&[TYPE], Any)),
 ]));
 
+/// The operations of a dialect in alphabetical order, without it.
+pub fn operations(dialect: &str) -> Vec<&'static str> {
+    let mut names: Vec<_> = OWN.keys().filter(|(of, _)| *of == dialect).map(|(_, name)| *name).collect();
+    names.sort_unstable();
+    names
+}
+
 /// The name of an operation, and its attributes: its properties, and then those of the dictionary.
 pub(super) fn named<'a>(
     decoder: &mut Decoder<'_, 'a>,

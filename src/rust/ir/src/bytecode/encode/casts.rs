@@ -12,10 +12,7 @@ pub(super) fn is_of_other_dialect(operation: &Operation) -> bool {
 
 /// The module, with casts if it has operations of other dialects, and the values that have types of MLIR itself.
 pub(super) fn with_casts(module: &Module) -> (Cow<'_, Module>, HashSet<Value>) {
-    fn contains(operation: &Operation) -> bool {
-        operation.inner().any(|operation| is_of_other_dialect(operation) || contains(operation))
-    }
-    if !contains(&module.root) {
+    if !module.root.all().any(is_of_other_dialect) {
         return (Cow::Borrowed(module), HashSet::new());
     }
     let mut module = module.clone();

@@ -12,31 +12,21 @@ pub(super) fn clean(root: &mut Operation) {
     let (main, others): (Vec<_>, Vec<_>) = block.operations.iter_mut().partition(|operation| is_main(operation));
     for function in others.into_iter().chain(main).filter(|operation| &*operation.name == "func.func") {
         clean_inner(function, &mut HashSet::new(), &pure);
-        let is_pure = function.inner().all(|operation| is_pure(operation, &pure));
+        let is_pure = function.all().skip(1).all(|operation| computes(operation, &pure));
         pure.extend(function.symbol().filter(|_| is_pure).map(Name::from));
     }
     let mut called = HashSet::from([Name::from("main")]);
     let (main, others): (Vec<_>, Vec<_>) = block.operations.iter().partition(|operation| is_main(operation));
     for function in main.into_iter().chain(others.into_iter().rev()) {
         if function.symbol().is_some_and(|name| called.contains(name)) {
-            calls(function, &mut called);
+            let attributes = function.all().flat_map(|operation| &operation.attributes);
+            let values = attributes.flat_map(|(_, value)| value.as_array().unwrap_or(std::slice::from_ref(value)));
+            called.extend(values.filter_map(Attribute::as_symbol).cloned());
         }
     }
     block.operations.retain(|operation| {
         &*operation.name != "func.func" || operation.symbol().is_some_and(|name| called.contains(name))
     });
-}
-
-/// The functions that operations name.
-fn calls(operation: &Operation, found: &mut HashSet<Name>) {
-    for (_, value) in &operation.attributes {
-        match value {
-            Attribute::Symbol(_) => found.extend(value.as_symbol().cloned()),
-            Attribute::Array(items) => found.extend(items.iter().filter_map(Attribute::as_symbol).cloned()),
-            _ => {}
-        }
-    }
-    operation.inner().for_each(|operation| calls(operation, found));
 }
 
 /// From the last operation to the first: uses come after definitions.
@@ -46,7 +36,7 @@ fn clean_inner(operation: &mut Operation, used: &mut HashSet<Value>, pure: &Hash
         let last = block.operations.len().saturating_sub(1);
         for (i, mut operation) in std::mem::take(&mut block.operations).into_iter().enumerate().rev() {
             let is_used = operation.results.iter().any(|result| used.contains(result));
-            if i == last || is_used || !is_pure(&operation, pure) {
+            if i == last || is_used || !operation.all().all(|operation| computes(operation, pure)) {
                 used.extend(operation.operands.iter().copied());
                 clean_inner(&mut operation, used, pure);
                 kept.push(operation);
@@ -57,12 +47,12 @@ fn clean_inner(operation: &mut Operation, used: &mut HashSet<Value>, pure: &Hash
     }
 }
 
-/// Whether an operation only computes its results.
-fn is_pure(operation: &Operation, pure: &HashSet<Name>) -> bool {
+/// Whether an operation itself, without those in it, only computes its results.
+fn computes(operation: &Operation, pure: &HashSet<Name>) -> bool {
     let calls_pure = |name: &str| {
         operation.attribute(name).and_then(Attribute::as_symbol).is_some_and(|callee| pure.contains(callee))
     };
-    let only_computes = match &*operation.name {
+    match &*operation.name {
         "func.call" => calls_pure("callee"),
         "func.return" | "chlo.top_k" => true,
         "stablehlo.custom_call" => operation.attribute("has_side_effect") != Some(&Attribute::Bool(true)),
@@ -74,6 +64,5 @@ fn is_pure(operation: &Operation, pure: &HashSet<Name>) -> bool {
             let kind = operation.kind();
             !kind.is_empty() && !is_listed(WITH_EFFECTS, kind)
         }
-    };
-    only_computes && operation.inner().all(|operation| is_pure(operation, pure))
+    }
 }

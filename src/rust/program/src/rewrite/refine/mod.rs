@@ -71,7 +71,7 @@ pub fn refine(source: &Module, dims: &[Vec<i64>], constants: &[(usize, i32)]) ->
     let Some(&main) = functions.get("main") else { bail!(InvalidInput, "The program has no function `main`.") };
     let body = main.block(0).ok_or_else(|| strange("a function with several blocks"))?;
     let names = functions.keys().map(|&name| Name::from(name)).collect();
-    let left = 100_000 + 100 * count(&source.root);
+    let left = 100_000 + 100 * source.root.all().count();
     let mut refiner = Refiner { declared: &source.types, functions, names, left, ..Refiner::default() };
     let mut block = Block::default();
     let mut kept = Vec::new();
@@ -341,11 +341,6 @@ impl<'m> Refiner<'m> {
 /// An operation of the same name and attributes, for these operands.
 fn like(source: &Operation, operands: Vec<Value>) -> Operation {
     Operation { attributes: source.attributes.clone(), ..Operation::new(&source.name, operands, Vec::new()) }
-}
-
-/// The number of operations.
-fn count(operation: &Operation) -> usize {
-    1 + operation.inner().map(count).sum::<usize>()
 }
 
 /// The type of an argument with the sizes that the user gave.
