@@ -150,6 +150,16 @@ impl DType {
         matches!(self, DType::I2 | DType::I4 | DType::I8 | DType::I16 | DType::I32 | DType::I64)
     }
 
+    /// The integer in the lowest bits of a number, as many as an element has.
+    pub fn wrapped(self, bits: u64) -> i64 {
+        let unused = 64 - self.info().bits;
+        if self.is_signed() {
+            (bits as i64) << unused >> unused
+        } else {
+            (bits << unused >> unused) as i64
+        }
+    }
+
     /// The dtype whose elements take a byte each, for integers that are narrower; any other is itself.
     pub fn in_bytes(self) -> DType {
         match self {

@@ -203,12 +203,7 @@ impl Attribute {
         match element.dtype() {
             Some(DType::Pred) => Attribute::Bool(bits != 0),
             Some(dtype) if dtype.is_float() => Attribute::Float(bits, element),
-            Some(dtype) if dtype.info().bits < 64 => {
-                let shift = 64 - dtype.info().bits;
-                let value =
-                    if dtype.is_signed() { (bits as i64) << shift >> shift } else { (bits << shift >> shift) as i64 };
-                Attribute::Integer(value, element)
-            }
+            Some(dtype) if dtype.info().bits < 64 => Attribute::Integer(dtype.wrapped(bits), element),
             _ => Attribute::Integer(bits as i64, element),
         }
     }

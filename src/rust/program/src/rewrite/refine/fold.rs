@@ -7,8 +7,10 @@ use pjrt_ir::module::{is_listed, Attribute, Element, Operation, Tensor, Type, Va
 impl Refiner<'_> {
     /// A constant instead of an operation whose result has this type, if its integers follow from known ones.
     pub(super) fn folded(&mut self, operation: &Operation, result: &Type) -> Option<Value> {
-        let tensor = result.as_tensor().filter(|tensor| is_integer(&tensor.element))?;
+        let tensor = result.as_tensor()?;
         let element = tensor.element.clone();
+        let dtype =
+            element.dtype().filter(|&dtype| dtype == DType::Pred || dtype.is_integer() && !dtype.is_packed())?;
         let (kind, operands) = (operation.kind(), &operation.operands[..]);
         if kind == "get_dimension_size" {
             return self.size(operation).map(|size| self.integers(Vec::new(), element, vec![size]));
@@ -24,15 +26,15 @@ impl Refiner<'_> {
         let tensor = Tensor { dims, element, encoding: None };
         let len = tensor.elements().filter(|&len| len <= MAX_KNOWN)?;
         let values = match (kind, &known[..]) {
-            ("iota", _) => iota(operation, &tensor.dims)?,
+            ("iota", _) => iota(operation, &tensor.dims, len)?,
             (_, []) => return None,
-            ("convert", [first, ..]) if tensor.element.dtype() == Some(DType::Pred) => {
+            ("convert", [first, ..]) if dtype == DType::Pred => {
                 first.iter().map(|&value| i64::from(value != 0)).collect()
             }
             ("reshape" | "optimization_barrier" | "convert", [first, ..]) => first.to_vec(),
             ("concatenate", _) => self.joined(operation, &known)?,
             ("slice", [first, ..]) if tensor.dims.len() == 1 => slice(operation, first)?,
-            ("broadcast_in_dim", [first, ..]) => self.broadcast(operation, first, &tensor.dims)?,
+            ("broadcast_in_dim", [first, ..]) => self.broadcast(operation, first, &tensor.dims, len)?,
             _ => {
                 let of = self.of(operands[0]).as_tensor().map_or(&tensor.element, |operand| &operand.element);
                 elementwise(operation, &known, of, len)?
@@ -41,7 +43,8 @@ impl Refiner<'_> {
         if values.len() != len {
             return None;
         }
-        let values = values.into_iter().map(|value| wrapped(value, &tensor.element)).collect();
+        let wrapped = |value: i64| if dtype == DType::Pred { value & 1 } else { dtype.wrapped(value as u64) };
+        let values = values.into_iter().map(wrapped).collect();
         Some(self.integers(tensor.dims, tensor.element, values))
     }
 
@@ -67,47 +70,20 @@ impl Refiner<'_> {
         Some(joined)
     }
 
-    fn broadcast(&self, source: &Operation, values: &[i64], dims: &[i64]) -> Option<Vec<i64>> {
+    fn broadcast(&self, source: &Operation, values: &[i64], dims: &[i64], len: usize) -> Option<Vec<i64>> {
         let places = source.attribute("broadcast_dimensions")?.as_numbers()?;
         let from = self.dims(*source.operands.first()?);
         if places.len() != from.len() {
             return None;
         }
-        let len = product(dims)?;
-        let source_of = |flat: i64| {
-            let mut rest = flat;
-            let mut index = vec![0; dims.len()];
-            for (at, &dim) in dims.iter().enumerate().rev() {
-                index[at] = rest % dim;
-                rest /= dim;
-            }
+        let source_of = |flat: usize| {
             let at = places.iter().zip(from).try_fold(0i64, |at, (&place, &size)| {
-                let index = index.get(usize::try_from(place).ok()?)?;
-                at.checked_mul(size)?.checked_add(if size == 1 { 0 } else { *index })
+                let index = index(flat, dims, usize::try_from(place).ok()?)?;
+                at.checked_mul(size)?.checked_add(if size == 1 { 0 } else { index })
             })?;
             values.get(usize::try_from(at).ok()?).copied()
         };
         (0..len).map(source_of).collect()
-    }
-}
-
-pub(super) fn is_integer(element: &Element) -> bool {
-    use DType::{Pred, I16, I32, I64, I8, U16, U32, U64, U8};
-    matches!(element.dtype(), Some(Pred | I8 | I16 | I32 | I64 | U8 | U16 | U32 | U64))
-}
-
-fn is_unsigned(element: &Element) -> bool {
-    matches!(element.dtype(), Some(DType::Pred | DType::U8 | DType::U16 | DType::U32 | DType::U64))
-}
-
-/// A number as an element holds it.
-fn wrapped(value: i64, element: &Element) -> i64 {
-    let Some(dtype) = element.dtype() else { return value };
-    let unused = if dtype == DType::Pred { 63 } else { 64 - dtype.info().bits };
-    if dtype.is_signed() {
-        value << unused >> unused
-    } else {
-        ((value as u64) << unused >> unused) as i64
     }
 }
 
@@ -117,16 +93,15 @@ fn slice(source: &Operation, values: &[i64]) -> Option<Vec<i64>> {
     Some(values.get(start..limit)?.iter().copied().step_by(stride.max(1)).collect())
 }
 
-fn product(dims: &[i64]) -> Option<i64> {
-    dims.iter().try_fold(1i64, |product, &dim| product.checked_mul(dim))
+/// The index along a dimension of an array's element with this number.
+fn index(flat: usize, dims: &[i64], dimension: usize) -> Option<i64> {
+    let (&size, inner) = dims.get(dimension..)?.split_first()?;
+    Some(flat as i64 / inner.iter().product::<i64>() % size)
 }
 
-fn iota(source: &Operation, dims: &[i64]) -> Option<Vec<i64>> {
+fn iota(source: &Operation, dims: &[i64], len: usize) -> Option<Vec<i64>> {
     let dimension = usize::try_from(source.attribute("iota_dimension")?.as_integer()?).ok()?;
-    let size = *dims.get(dimension)?;
-    let inner = product(&dims[dimension + 1..])?;
-    let len = product(dims)?;
-    Some((0..len).map(|flat| flat / inner % size).collect())
+    (0..len).map(|flat| index(flat, dims, dimension)).collect()
 }
 
 /// Operations on each element; scalars among the operands count for all elements.
@@ -137,7 +112,7 @@ fn elementwise(source: &Operation, known: &[&Known], element: &Element, len: usi
     };
     let one = |f: &dyn Fn(i64) -> Option<i64>| (0..len).map(|i| f(at(0, i)?)).collect();
     let two = |f: &dyn Fn(i64, i64) -> Option<i64>| (0..len).map(|i| f(at(0, i)?, at(1, i)?)).collect();
-    let is_unsigned = is_unsigned(element);
+    let is_unsigned = element.dtype().is_some_and(|dtype| !dtype.is_signed());
     let order = |x: i64, y: i64| if is_unsigned { (x as u64).cmp(&(y as u64)) } else { x.cmp(&y) };
     let is_shift = |y: i64| u32::try_from(y).ok().filter(|&y| y < 32);
     match source.kind() {
