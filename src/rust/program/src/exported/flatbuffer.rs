@@ -36,21 +36,14 @@ impl<'a> Buffer<'a> {
         self.bytes.get(at..end).ok_or_else(outside)
     }
 
-    fn array<const N: usize>(&self, at: usize) -> Result<[u8; N]> {
-        self.bytes(at, N)?.try_into().map_err(|_| outside())
-    }
-
-    fn u16(&self, at: usize) -> Result<u16> {
-        self.array(at).map(u16::from_le_bytes)
-    }
-
-    fn u32(&self, at: usize) -> Result<u32> {
-        self.array(at).map(u32::from_le_bytes)
+    /// A number of at most four bytes, the lowest first.
+    fn number(&self, at: usize, width: usize) -> Result<usize> {
+        Ok(self.bytes(at, width)?.iter().rev().fold(0, |number, &byte| number << 8 | usize::from(byte)))
     }
 
     /// The place that the offset at `at` refers to.
     fn target(&self, at: usize) -> Result<usize> {
-        match self.u32(at)? as usize {
+        match self.number(at, 4)? {
             0 => Err(damaged("an offset is 0")),
             offset => at.checked_add(offset).filter(|&target| target < self.bytes.len()).ok_or_else(outside),
         }
@@ -58,8 +51,7 @@ impl<'a> Buffer<'a> {
 
     /// The place and number of the elements of the vector at `at`, whose elements have `width` bytes.
     fn elements(&self, at: usize, width: usize) -> Result<(usize, usize)> {
-        let count = self.u32(at)? as usize;
-        let start = at + 4;
+        let (start, count) = (at + 4, self.number(at, 4)?);
         let size = count.checked_mul(width).ok_or_else(outside)?;
         self.bytes(start, size)?;
         Ok((start, count))
@@ -86,9 +78,9 @@ pub struct Table<'a, 'b> {
 
 impl<'a, 'b> Table<'a, 'b> {
     fn at(buffer: &'b Buffer<'a>, at: usize) -> Result<Self> {
-        let back = i64::from(i32::from_le_bytes(buffer.array(at)?));
+        let back = i64::from(buffer.number(at, 4)? as i32);
         let start = usize::try_from(at as i64 - back).map_err(|_| outside())?;
-        let (len, size) = (usize::from(buffer.u16(start)?), usize::from(buffer.u16(start + 2)?));
+        let (len, size) = (buffer.number(start, 2)?, buffer.number(start + 2, 2)?);
         ensure!(len >= 4 && len % 2 == 0 && size >= 4, damaged("a table has an impossible size"));
         let fields = &buffer.bytes(start, len)?[4..];
         buffer.bytes(at, size)?;
@@ -111,21 +103,9 @@ impl<'a, 'b> Table<'a, 'b> {
         self.field(number, 4)?.map(|at| self.buffer.target(at)).transpose()
     }
 
-    /// A number; 0 if it is missing.
-    pub fn byte(&self, number: usize) -> Result<u8> {
-        self.number(number).map(|[byte]| byte)
-    }
-
-    pub fn u16(&self, number: usize) -> Result<u16> {
-        self.number(number).map(u16::from_le_bytes)
-    }
-
-    pub fn u32(&self, number: usize) -> Result<u32> {
-        self.number(number).map(u32::from_le_bytes)
-    }
-
-    fn number<const N: usize>(&self, number: usize) -> Result<[u8; N]> {
-        self.field(number, N)?.map_or(Ok([0; N]), |at| self.buffer.array(at))
+    /// A number of so many bytes; 0 if it is missing.
+    pub fn number(&self, number: usize, width: usize) -> Result<usize> {
+        self.field(number, width)?.map_or(Ok(0), |at| self.buffer.number(at, width))
     }
 
     pub fn string(&self, number: usize) -> Result<Option<&'a str>> {
@@ -143,12 +123,8 @@ impl<'a, 'b> Table<'a, 'b> {
         self.buffer.bytes(start, len)
     }
 
-    pub fn u16s(&self, number: usize) -> Result<Vec<u16>> {
-        self.each(number, 2, |buffer, at| buffer.u16(at))
-    }
-
-    pub fn u32s(&self, number: usize) -> Result<Vec<u32>> {
-        self.each(number, 4, |buffer, at| buffer.u32(at))
+    pub fn numbers(&self, number: usize, width: usize) -> Result<Vec<usize>> {
+        self.each(number, width, |buffer, at| buffer.number(at, width))
     }
 
     pub fn strings(&self, number: usize) -> Result<Vec<String>> {

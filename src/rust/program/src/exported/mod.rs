@@ -167,12 +167,12 @@ impl Exported {
         ensure!(program.starts_with(MAGIC), damaged("it does not contain a program").hint(EXPORT));
         let (mut in_tree, inputs) = arrays(root, field::IN_TREE, field::INPUTS, field::INPUT_INDICES)?;
         let (mut out_tree, outputs) = arrays(root, field::OUT_TREE, field::OUTPUTS, field::OUTPUT_INDICES)?;
-        let kept: Vec<usize> = root.u16s(field::KEPT)?.into_iter().map(usize::from).collect();
+        let kept = root.numbers(field::KEPT, 2)?;
         if kept.windows(2).any(|pair| pair[0] >= pair[1]) || kept.last().is_some_and(|&last| last >= inputs.len()) {
             return Err(damaged("the arguments that it keeps are wrong"));
         }
-        let num_devices = match root.u32(field::DEVICES)? {
-            0 => u32::from(root.u16(field::DEVICES_SHORT)?),
+        let num_devices = match root.number(field::DEVICES, 4)? {
+            0 => root.number(field::DEVICES_SHORT, 2)?,
             number => number,
         };
         let platforms = root.strings(field::PLATFORMS)?;
@@ -200,11 +200,11 @@ impl Exported {
             outputs,
             kept,
             platforms,
-            num_devices,
+            num_devices: num_devices as u32,
             ordered_effects: names(field::ORDERED_EFFECTS)?,
             unordered_effects: names(field::UNORDERED_EFFECTS)?,
             disabled_checks: root.tables(field::DISABLED_CHECKS)?.into_iter().map(check).collect::<Result<_>>()?,
-            calling_convention: root.u16(field::CALLING_CONVENTION)?,
+            calling_convention: root.number(field::CALLING_CONVENTION, 2)? as u16,
             custom_calls: names::targets(&mut symbols),
             jax_version: root.string(field::JAX_VERSION)?.map(str::to_owned),
             has_vjp: root.table(field::VJP)?.is_some(),
@@ -393,12 +393,12 @@ pub(crate) fn module_of(content: &[u8], order: usize) -> Option<&[u8]> {
 fn arrays(root: Table<'_, '_>, tree: usize, values: usize, indices: usize) -> Result<(Tree, Vec<Arc<Value>>)> {
     let (tree, leaves) = Tree::read(root.table(tree)?.ok_or_else(|| damaged("a tree is missing"))?)?;
     let read = |number| root.tables(number)?.into_iter().map(value).collect::<Result<Vec<_>>>();
-    let indices = root.u32s(indices)?;
+    let indices = root.numbers(indices, 4)?;
     let values = if indices.is_empty() {
         read(values)?
     } else {
         let unique = read(field::UNIQUE_VALUES)?;
-        let at = |index: u32| unique.get(index as usize).cloned();
+        let at = |index: usize| unique.get(index).cloned();
         indices.into_iter().map(at).collect::<Option<_>>().ok_or_else(|| damaged("an index is too large"))?
     };
     ensure!(values.len() == leaves, damaged("its trees do not match its arrays"));
@@ -406,13 +406,12 @@ fn arrays(root: Table<'_, '_>, tree: usize, values: usize, indices: usize) -> Re
 }
 
 fn value(table: Table<'_, '_>) -> Result<Arc<Value>> {
-    let is_token = match table.byte(0)? {
+    let is_token = match table.number(0, 1)? {
         0 => false,
         1 => true,
         _ => return Err(damaged("a value is of unknown kind")),
     };
-    let dtype =
-        DTYPES.split(' ').nth(usize::from(table.byte(2)?)).ok_or_else(|| damaged("an element type is unknown"))?;
+    let dtype = DTYPES.split(' ').nth(table.number(2, 1)?).ok_or_else(|| damaged("an element type is unknown"))?;
     let shape = table.strings(1)?;
     ensure!(shape.len() <= MAX_RANK, damaged("an array has too many dimensions"));
     Ok(Arc::new(Value { dtype: dtype.into(), shape, is_token }))

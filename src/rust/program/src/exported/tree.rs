@@ -119,7 +119,7 @@ impl Tree {
         ensure!(depth <= MAX_NESTING, damaged("a tree is nested too deeply"));
         let children = table.tables(CHILDREN)?.into_iter().map(|child| Self::node(child, leaves, depth + 1));
         let children: Vec<Tree> = children.collect::<Result<_>>()?;
-        let kind = table.byte(KIND)?;
+        let kind = table.number(KIND, 1)?;
         Ok(match kind {
             0 | 1 if !children.is_empty() => return Err(damaged("a leaf of a tree has children")),
             0 => {
