@@ -230,13 +230,9 @@ impl Exported {
         };
         input_names.extend(function.output_names.iter().map(of_output));
         let mut in_tree = function.in_tree.clone();
-        match &mut in_tree {
-            Tree::Tuple(pair) if matches!(pair[..], [_, Tree::Dict(_)]) => {
-                if let Tree::Dict(items) = &mut pair[1] {
-                    items.push((cotangents, function.out_tree.renumbered(&|leaf| leaf + inputs)));
-                }
-            }
-            _ => in_tree = self.in_tree,
+        match in_tree.arguments_mut() {
+            Some((_, named)) => named.push((cotangents, function.out_tree.renumbered(&|leaf| leaf + inputs))),
+            None => in_tree = self.in_tree,
         }
         Ok(Exported {
             function: function.function,
@@ -254,11 +250,9 @@ impl Exported {
     /// The positional and the named arguments as Python's parameters: those that it collects are one.
     pub fn parameters(&self) -> Tree {
         let mut pair = self.in_tree.clone();
-        if let (Tree::Tuple(parts), Some(start)) = (&mut pair, self.collected) {
-            if let Some(Tree::Tuple(args)) = parts.first_mut() {
-                let collected = args.split_off(start.min(args.len()));
-                args.push(Tree::Tuple(collected));
-            }
+        if let Some(((args, _), start)) = pair.arguments_mut().zip(self.collected) {
+            let collected = args.split_off(start.min(args.len()));
+            args.push(Tree::Tuple(collected));
         }
         pair
     }
@@ -322,20 +316,18 @@ fn name_parts(in_tree: &mut Tree, out_tree: &mut Tree, names: &Names) -> (Vec<Op
     let mut types = Types::default();
     keys::name(out_tree, &results, &mut types, 0);
     let (mut found, mut start) = (Vec::new(), None);
-    if let Tree::Tuple(pair) = in_tree {
-        if let [Tree::Tuple(args), Tree::Dict(kwargs)] = &mut pair[..] {
-            start = keys::collected(args, &arguments);
-            let mut collected = start.map(|start| Tree::Tuple(args.split_off(start)));
-            for arg in args.iter_mut().chain(&mut collected) {
-                keys::name(arg, &arguments, &mut types, 0);
-                found.push(keys::root(arg, &arguments));
-            }
-            if let Some(Tree::Tuple(collected)) = collected {
-                args.extend(collected);
-            }
-            for (_, arg) in kwargs {
-                keys::name(arg, &arguments, &mut types, 0);
-            }
+    if let Some((args, kwargs)) = in_tree.arguments_mut() {
+        start = keys::collected(args, &arguments);
+        let mut collected = start.map(|start| Tree::Tuple(args.split_off(start)));
+        for arg in args.iter_mut().chain(&mut collected) {
+            keys::name(arg, &arguments, &mut types, 0);
+            found.push(keys::root(arg, &arguments));
+        }
+        if let Some(Tree::Tuple(collected)) = collected {
+            args.extend(collected);
+        }
+        for (_, arg) in kwargs {
+            keys::name(arg, &arguments, &mut types, 0);
         }
     }
     // Without a name, they are arguments of their own.

@@ -58,6 +58,7 @@ const CUSTOM_NAME: usize = 3;
 
 /// Positional and named ones.
 type Arguments<'a> = (&'a [Tree], &'a [(String, Tree)]);
+type ArgumentsMut<'a> = (&'a mut Vec<Tree>, &'a mut Vec<(String, Tree)>);
 
 impl Tree {
     /// Reads a tree; returns it with the number of its leaves.
@@ -196,6 +197,13 @@ impl Tree {
     pub fn arguments(&self) -> Option<Arguments<'_>> {
         let Tree::Tuple(pair) = self else { return None };
         let [Tree::Tuple(positional), Tree::Dict(named)] = &pair[..] else { return None };
+        Some((positional, named))
+    }
+
+    /// The same, to change them.
+    pub(crate) fn arguments_mut(&mut self) -> Option<ArgumentsMut<'_>> {
+        let Tree::Tuple(pair) = self else { return None };
+        let [Tree::Tuple(positional), Tree::Dict(named)] = &mut pair[..] else { return None };
         Some((positional, named))
     }
 

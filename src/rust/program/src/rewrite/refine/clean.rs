@@ -3,30 +3,24 @@
 use pjrt_ir::module::{is_listed, Attribute, Name, Operation, Value};
 use std::collections::HashSet;
 
-/// Leaves out operations whose results are not used, and functions that are not called.
-pub(super) fn clean(root: &mut Operation) {
-    let Some(block) = root.regions.first_mut().and_then(|region| region.blocks.first_mut()) else { return };
+/// Leaves out operations whose results are not used, and functions that are not called. Functions come after those that they
+/// call.
+pub(super) fn clean(functions: &mut Vec<Operation>) {
     let mut pure = HashSet::new();
-    let is_main = |function: &Operation| function.symbol() == Some("main");
-    // Functions come after those that they call, but for main, which is the first.
-    let (main, others): (Vec<_>, Vec<_>) = block.operations.iter_mut().partition(|operation| is_main(operation));
-    for function in others.into_iter().chain(main).filter(|operation| &*operation.name == "func.func") {
+    for function in functions.iter_mut() {
         clean_inner(function, &mut HashSet::new(), &pure);
         let is_pure = function.all().skip(1).all(|operation| computes(operation, &pure));
         pure.extend(function.symbol().filter(|_| is_pure).map(Name::from));
     }
     let mut called = HashSet::from([Name::from("main")]);
-    let (main, others): (Vec<_>, Vec<_>) = block.operations.iter().partition(|operation| is_main(operation));
-    for function in main.into_iter().chain(others.into_iter().rev()) {
+    for function in functions.iter().rev() {
         if function.symbol().is_some_and(|name| called.contains(name)) {
             let attributes = function.all().flat_map(|operation| &operation.attributes);
             let values = attributes.flat_map(|(_, value)| value.as_array().unwrap_or(std::slice::from_ref(value)));
             called.extend(values.filter_map(Attribute::as_symbol).cloned());
         }
     }
-    block.operations.retain(|operation| {
-        &*operation.name != "func.func" || operation.symbol().is_some_and(|name| called.contains(name))
-    });
+    functions.retain(|function| function.symbol().is_some_and(|name| called.contains(name)));
 }
 
 /// From the last operation to the first: uses come after definitions.

@@ -105,9 +105,13 @@ pub fn refine(source: &Module, dims: &[Vec<i64>], constants: &[(usize, i32)]) ->
     if root.attribute("jax.uses_shape_polymorphism").is_some() {
         root.set("jax.uses_shape_polymorphism", Attribute::Bool(false));
     }
-    let operations = others.into_iter().cloned().chain([function]).chain(refiner.built).collect();
+    let mut functions = refiner.built;
+    functions.push(function);
+    clean::clean(&mut functions);
+    // `main` comes first.
+    functions.rotate_right(1);
+    let operations = others.into_iter().cloned().chain(functions).collect();
     root.regions = vec![Region { blocks: vec![Block { operations, ..Block::default() }] }];
-    clean::clean(&mut root);
     Ok(Module { root, types: refiner.types })
 }
 
@@ -327,14 +331,8 @@ impl<'m> Refiner<'m> {
         if self.taken.insert(callee.clone()) {
             return callee.clone();
         }
-        let mut number = self.built.len();
-        loop {
-            let name = Name::from(format!("{callee}_{number}"));
-            if self.names.insert(name.clone()) {
-                return name;
-            }
-            number += 1;
-        }
+        let mut numbered = (self.built.len()..).map(|number| Name::from(format!("{callee}_{number}")));
+        numbered.find(|name| self.names.insert(name.clone())).unwrap_or_else(|| callee.clone())
     }
 }
 
