@@ -87,7 +87,7 @@ pub fn jax(bytes: &[u8]) {
         let shapes: Vec<&[String]> = exported.inputs.iter().map(|input| input.shape.as_slice()).collect();
         let outputs: Vec<&[String]> = exported.outputs.iter().map(|output| output.shape.as_slice()).collect();
         let dims = sizes(&exported.input_names, &shapes, &outputs);
-        let Some(program) = sound(Program::new(exported.program, Format::Mlir)) else { continue };
+        let Some(program) = sound(Program::new(bytes[exported.program].to_vec(), Format::Mlir)) else { continue };
         explore(&program);
         if let Some(dims) = dims {
             let kept: Vec<_> = exported.kept.iter().map(|&input| dims[input].clone()).collect();

@@ -21,7 +21,7 @@ fn programs() -> Vec<(String, Vec<u8>)> {
             }
             let mut code = std::fs::read(&path).unwrap();
             if path.extension().is_some_and(|end| end == "jaxexport") {
-                code = crate::exported::module_of(&code, 0).unwrap().to_vec();
+                code = crate::exported::module_of(&code).unwrap().to_vec();
             }
             if code.starts_with(MAGIC) {
                 found.push((path.display().to_string(), code));

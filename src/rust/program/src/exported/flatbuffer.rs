@@ -4,6 +4,7 @@
 use super::damaged;
 use pjrt_base::error::Result;
 use std::cell::Cell;
+use std::ops::Range;
 
 /// A FlatBuffer, and how much more may be read from it. Offsets may lead to the same place many times, so that a small
 /// file can stand for an endless tree.
@@ -116,13 +117,14 @@ impl<'a, 'b> Table<'a, 'b> {
         self.target(number)?.map(|at| Table::at(self.buffer, at)).transpose()
     }
 
-    /// A vector; empty if it is missing.
-    pub fn bytes(&self, number: usize) -> Result<&'a [u8]> {
-        let Some(at) = self.target(number)? else { return Ok(&[]) };
+    /// Where the bytes of a vector are in the file; no bytes if it is missing.
+    pub fn bytes(&self, number: usize) -> Result<Range<usize>> {
+        let Some(at) = self.target(number)? else { return Ok(0..0) };
         let (start, len) = self.buffer.elements(at, 1)?;
-        self.buffer.bytes(start, len)
+        Ok(start..start + len)
     }
 
+    /// A vector; empty if it is missing.
     pub fn numbers(&self, number: usize, width: usize) -> Result<Vec<usize>> {
         self.each(number, width, |buffer, at| buffer.number(at, width))
     }

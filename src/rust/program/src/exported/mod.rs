@@ -22,6 +22,7 @@ use pjrt_base::foreign;
 use pjrt_base::reason::Reason;
 use pjrt_ir::bytecode::{self, MAGIC};
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The fields of the root table by number. Others are not needed to run the program.
@@ -112,8 +113,8 @@ pub struct Exported {
     pub jax_version: Option<String>,
     /// Whether the file also has this function's derivative.
     pub has_vjp: bool,
-    /// The program: a portable artifact of StableHLO.
-    pub program: Vec<u8>,
+    /// Where the program is in the file: a portable artifact of StableHLO.
+    pub program: Range<usize>,
 }
 
 /// What is known of an input or output.
@@ -148,22 +149,23 @@ impl Exported {
             .any(|start| content.trim_ascii_start().starts_with(start));
         ensure!(!is_text, not_exported("it is the text of a program").hint(Reason::ProgramNotExported));
         // Pickles of the protocols 2 to 5 begin with their number.
-        if matches!(content, [0x80, 2..=5, ..]) && module_of(content, 0).is_none() {
+        if matches!(content, [0x80, 2..=5, ..]) && module_of(content).is_none() {
             return Err(not_exported("it is a Python pickle, which only Python can read").hint(EXPORT));
         }
         foreign::check(Kind::InvalidFile, "The exported function", content)?;
         let buffer = Buffer::new(content);
         let mut root = buffer.root().map_err(|error| error.hint(EXPORT))?;
-        let mut exported = Self::of(root)?;
+        let mut exported = Self::of(content, root)?;
         for done in 0..order {
             root = root.table(field::VJP)?.ok_or_else(|| no_derivative(&exported.function, done))?;
-            exported = Self::of(root)?.derivative_of(exported)?;
+            exported = Self::of(content, root)?.derivative_of(exported)?;
         }
         Ok(exported)
     }
 
-    fn of(root: Table<'_, '_>) -> Result<Exported> {
-        let program = root.bytes(field::PROGRAM)?;
+    fn of(content: &[u8], root: Table<'_, '_>) -> Result<Exported> {
+        let place = root.bytes(field::PROGRAM)?;
+        let program = &content[place.clone()];
         ensure!(program.starts_with(MAGIC), damaged("it does not contain a program").hint(EXPORT));
         let (mut in_tree, inputs) = arrays(root, field::IN_TREE, field::INPUTS, field::INPUT_INDICES)?;
         let (mut out_tree, outputs) = arrays(root, field::OUT_TREE, field::OUTPUTS, field::OUTPUT_INDICES)?;
@@ -208,7 +210,7 @@ impl Exported {
             custom_calls: names::targets(&mut symbols),
             jax_version: root.string(field::JAX_VERSION)?.map(str::to_owned),
             has_vjp: root.table(field::VJP)?.is_some(),
-            program: program.to_vec(),
+            program: place,
             ..Exported::default()
         })
     }
@@ -361,7 +363,7 @@ fn no_derivative(function: &str, order: usize) -> Error {
 /// # Errors
 /// `InvalidInput` if it cannot.
 pub fn plain_module(content: &[u8]) -> Result<Option<&[u8]>> {
-    let Some(module) = module_of(content, 0) else { return Ok(None) };
+    let Some(module) = module_of(content) else { return Ok(None) };
     // Damage elsewhere does not matter.
     let Ok(exported) = Exported::read(content, 0) else { return Ok(Some(module)) };
     let Some(what) = exported.needs_more() else { return Ok(Some(module)) };
@@ -369,16 +371,11 @@ pub fn plain_module(content: &[u8]) -> Result<Option<&[u8]>> {
     Err(Error::new(Kind::InvalidInput, message).hint(Reason::ProgramExported))
 }
 
-/// The program in the content of an exported function's file, or of its derivative of an order; `None` for anything else. Reads
-/// nothing but the offsets that lead to it.
-pub(crate) fn module_of(content: &[u8], order: usize) -> Option<&[u8]> {
-    let buffer = Buffer::new(content);
-    let mut root = buffer.root().ok()?;
-    for _ in 0..order {
-        root = root.table(field::VJP).ok()??;
-    }
-    let program = root.bytes(field::PROGRAM).ok()?;
-    Some(program).filter(|program| program.starts_with(MAGIC))
+/// The program in the content of an exported function's file; `None` for anything else. Reads nothing but the offsets that lead
+/// to it.
+pub(crate) fn module_of(content: &[u8]) -> Option<&[u8]> {
+    let place = Buffer::new(content).root().ok()?.bytes(field::PROGRAM).ok()?;
+    Some(&content[place]).filter(|program| program.starts_with(MAGIC))
 }
 
 /// A tree and its leaves. Newer files have each distinct value once, and the indices of the values.

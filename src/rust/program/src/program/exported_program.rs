@@ -2,7 +2,7 @@
 
 use super::{Format, Program};
 use crate::callable::Callable;
-use crate::exported::{self, Exported, Framework};
+use crate::exported::{Exported, Framework};
 use pjrt_base::error::Result;
 use pjrt_ir::module::annotations::Array;
 
@@ -25,18 +25,15 @@ impl ExportedProgram {
     /// # Errors
     /// Those of [`Exported::read`] and [`Program::new`].
     pub fn of_jax(content: &[u8], order: usize) -> Result<ExportedProgram> {
-        let mut exported = Exported::read(content, order)?;
-        let code = std::mem::take(&mut exported.program);
-        let module = exported::module_of(content, order).unwrap_or_default();
-        let at = (module.as_ptr() as usize).wrapping_sub(content.as_ptr() as usize);
-        let (before, rest) = content.split_at_checked(at).unwrap_or((content, &[]));
-        let around = [before, rest.get(module.len()..).unwrap_or_default()].concat();
-        let mut program = Program::new(code, Format::Mlir)?;
+        let exported = Exported::read(content, order)?;
+        let place = exported.program.clone();
+        let around = [&content[..place.start], &content[place.end..]].concat();
+        let mut program = Program::new(content[place.clone()].to_vec(), Format::Mlir)?;
         // JAX gives the arguments of derivatives no names.
         if exported.order > 0 {
             program = program.with_input_names(exported.kept_names());
         }
-        Self::new(exported, program, around, at)
+        Self::new(exported, program, around, place.start)
     }
 
     /// A model of PyTorch from its description and the program of code.

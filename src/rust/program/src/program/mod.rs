@@ -346,9 +346,9 @@ mod tests {
             let name = path.display();
             let content = std::fs::read(&path).unwrap();
             let exported = exported::Exported::read(&content, 0).unwrap();
-            assert_eq!(exported::module_of(&content, 0).unwrap(), exported.program, "{name}");
+            assert_eq!(exported::module_of(&content).unwrap(), &content[exported.program.clone()], "{name}");
             let what = exported.needs_more();
-            let program = Program::new(exported.program, Format::Mlir).unwrap();
+            let program = Program::new(content[exported.program].to_vec(), Format::Mlir).unwrap();
             match (Program::new(content, Format::Mlir), what) {
                 (Ok(same), None) => assert_eq!(same.code(), program.code(), "{name}"),
                 (Err(error), Some(what)) => assert!(error.message().contains(what), "{name}"),
