@@ -27,20 +27,12 @@ pub(crate) struct Body {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Op {
-    /// `None` for what passes its operands on: tuples and their elements.
-    pub role: Option<Role>,
-    /// Such as `dot_general`, or the name of an input.
-    pub label: String,
-    /// The type of the result, such as `f32[2x3]`.
-    pub detail: String,
+    /// What is shown of it. Its inputs are operations of the same body, and inside are regions and the functions that it calls.
+    pub node: Node,
     /// The value of a constant with equal elements.
     pub value: Option<String>,
-    /// Numbers of operations in the same body.
-    pub operands: Vec<usize>,
-    /// The regions, and the functions that it calls.
-    pub inner: Vec<usize>,
-    /// The source, such as `"model.py:12"`.
-    pub place: String,
+    /// Whether it passes its operands on, as tuples and their elements do.
+    pub is_passing: bool,
 }
 
 impl Graph {

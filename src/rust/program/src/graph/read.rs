@@ -1,11 +1,11 @@
 //! Reads a graph from the operations of a program.
 
-use super::{short_number, Body, Graph, Op, Role};
+use super::{short_number, Body, Graph, Node, Op, Role};
 use pjrt_ir::module::{is_listed, Attribute, Block, Element, Module, Operation, Type, Value};
 use std::collections::HashMap;
 
 /// Operations that pass their operands on.
-const TRANSPARENT: &str = "tuple get_tuple_element get-tuple-element bitcast opt-barrier";
+const PASSING: &str = "tuple get_tuple_element get-tuple-element bitcast opt-barrier";
 
 pub(super) fn read(module: &Module) -> Graph {
     let functions: Vec<&Operation> = module.root.inner().filter(|operation| &*operation.name == "func.func").collect();
@@ -51,7 +51,8 @@ impl<'a> Reader<'a> {
             let name = block.names.get(i).cloned().flatten();
             let label = name.map_or_else(|| format!("arg{i}"), |name| name.to_string());
             scope.values.insert(argument, ops.len());
-            ops.push(Op { role: Some(Role::Input), label, detail: self.kind(argument), ..Op::default() });
+            let node = Node { role: Role::Input, label, detail: self.kind(argument), ..Node::default() };
+            ops.push(Op { node, ..Op::default() });
         }
         self.scopes.push(scope);
         for operation in &block.operations {
@@ -67,42 +68,39 @@ impl<'a> Reader<'a> {
             for (i, &operand) in operands.iter().enumerate() {
                 let label = if is_function { format!("output {}", i + 1) } else { String::new() };
                 let detail = operation.operands.get(i).map(|&value| self.kind(value)).unwrap_or_default();
-                let role = Some(Role::Output);
-                ops.push(Op { role, label, detail, operands: vec![operand], ..Op::default() });
+                let node = Node { role: Role::Output, label, detail, inputs: vec![operand], ..Node::default() };
+                ops.push(Op { node, ..Op::default() });
             }
             return;
         }
         let label = label(operation);
-        let role = (!is_listed(TRANSPARENT, operation.base())).then(|| Role::of(&label));
-        let mut op = Op { role, operands, label, ..Op::default() };
-        op.detail = operation.results.first().map(|&value| self.kind(value)).unwrap_or_default();
+        let mut node = Node { role: Role::of(&label), inputs: operands, label, ..Node::default() };
+        node.detail = operation.results.first().map(|&value| self.kind(value)).unwrap_or_default();
         if operation.results.len() > 1 {
-            op.detail.push_str(", ...");
+            node.detail.push_str(", ...");
         }
-        op.place = operation.attribute("place").and_then(Attribute::as_text).unwrap_or_default().to_owned();
-        if operation.base() == "constant" {
-            op.value = operation.attribute("value").and_then(splat);
-        }
+        node.place = operation.attribute("place").and_then(Attribute::as_text).unwrap_or_default().to_owned();
+        let value = operation.attribute("value").filter(|_| operation.base() == "constant").and_then(splat);
         if let Some(scope) = self.scopes.last_mut() {
             scope.used.clear();
         }
         for block in operation.regions.iter().flat_map(|region| &region.blocks) {
             let body = self.body(block, false);
-            op.inner.push(self.bodies.len());
+            node.inner.push(self.bodies.len());
             self.bodies.push(body);
         }
         let called = operation.attribute("called_computations").and_then(Attribute::as_array).unwrap_or_default();
         for callee in operation.attribute("callee").into_iter().chain(called).filter_map(Attribute::as_symbol) {
-            op.inner.extend(self.numbers.get(&**callee));
+            node.inner.extend(self.numbers.get(&**callee));
         }
         if let Some(scope) = self.scopes.last_mut() {
-            op.operands.append(&mut scope.used);
-            if let (Some(value), [result]) = (&op.value, &operation.results[..]) {
+            node.inputs.append(&mut scope.used);
+            if let (Some(value), [result]) = (&value, &operation.results[..]) {
                 scope.constants.insert(*result, value.clone());
             }
             scope.values.extend(operation.results.iter().map(|&result| (result, ops.len())));
         }
-        ops.push(op);
+        ops.push(Op { node, value, is_passing: is_listed(PASSING, operation.base()) });
     }
 
     /// The operation of this body that defines a value. A value of an outer body becomes an operand of the operation there;

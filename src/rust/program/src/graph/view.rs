@@ -68,14 +68,16 @@ impl Role {
 pub struct Node {
     /// The node that contains it.
     pub parent: Option<usize>,
+    /// Such as `dot_general`, or the name of an input.
     pub label: String,
-    /// The type of the result, or what a group consists of.
+    /// The type of the result, such as `f32[2x3]`, or what a group consists of.
     pub detail: String,
     pub role: Role,
     /// How many operations it stands for, with those of its regions and functions.
     pub operations: usize,
     /// The nodes with the same parent that its operands come from.
     pub inputs: Vec<usize>,
+    /// The source, such as `"model.py:12"`.
     pub place: String,
     /// Bodies that can be shown inside.
     pub(super) inner: Vec<usize>,
@@ -86,7 +88,7 @@ pub struct Node {
 impl Op {
     /// Whether it is shown as an operation.
     fn is_counted(&self) -> bool {
-        self.value.is_none() && self.role.is_some_and(|role| !role.is_end())
+        self.value.is_none() && !self.is_passing && !self.node.role.is_end()
     }
 }
 
@@ -193,7 +195,7 @@ impl Builder<'_> {
         let mut size = 0usize;
         for op in found.ops.iter().filter(|op| op.is_counted()) {
             size = size.saturating_add(1);
-            for &inner in &op.inner {
+            for &inner in &op.node.inner {
                 size = size.saturating_add(self.size(inner, depth + 1));
             }
         }
@@ -212,8 +214,9 @@ impl Builder<'_> {
         // The items that an operation stands for, or the value of a constant.
         let mut found: Vec<Result<Vec<usize>, &str>> = Vec::with_capacity(ops.len());
         for op in ops {
-            let operands: Vec<&Result<Vec<usize>, &str>> = op.operands.iter().filter_map(|&i| found.get(i)).collect();
-            let passed = match (op.label.as_str(), &operands[..]) {
+            let operands: Vec<&Result<Vec<usize>, &str>> =
+                op.node.inputs.iter().filter_map(|&i| found.get(i)).collect();
+            let passed = match (op.node.label.as_str(), &operands[..]) {
                 ("broadcast_in_dim" | "broadcast" | "convert" | "reshape", [Err(value)]) => Some(*value),
                 _ => None,
             };
@@ -224,42 +227,35 @@ impl Builder<'_> {
             let mut inputs: Vec<usize> = operands.iter().filter_map(|o| o.as_deref().ok()).flatten().copied().collect();
             inputs.sort_unstable();
             inputs.dedup();
-            let Some(role) = op.role else {
+            if op.is_passing {
                 match self.edges.checked_sub(inputs.len()) {
                     Some(left) => self.edges = left,
                     None => inputs.clear(),
                 }
                 found.push(Ok(inputs));
                 continue;
-            };
-            let mut item = Node {
-                label: op.label.clone(),
-                detail: op.detail.clone(),
-                role,
-                operations: usize::from(!role.is_end()),
-                inputs,
-                place: op.place.clone(),
-                ..Node::default()
-            };
-            match (role, &operands[..]) {
+            }
+            let operations = usize::from(!op.node.role.is_end());
+            let mut item = Node { operations, inputs, inner: Vec::new(), ..op.node.clone() };
+            match (item.role, &operands[..]) {
                 (Role::Elementwise, [_, _] | [_, _, _]) if operands.iter().any(|operand| operand.is_err()) => {
                     let values = operands.iter().map(|operand| operand.as_ref().err().copied().unwrap_or("_"));
-                    item.label = format!("{}({})", op.label, values.collect::<Vec<_>>().join(", "));
+                    item.label = format!("{}({})", item.label, values.collect::<Vec<_>>().join(", "));
                 }
                 (Role::Output, [Err(value)]) => item.detail = format!("{} = {value}", item.detail),
                 _ => {}
             }
-            for &inner in &op.inner {
+            for &inner in &op.node.inner {
                 item.operations = item.operations.saturating_add(self.size(inner, 0));
                 let plain = graph.bodies.get(inner).map(|body| body.ops.as_slice()).unwrap_or_default();
                 let mut plain = plain.iter().filter(|op| op.is_counted());
                 match (plain.next(), plain.next()) {
                     (Some(_), Some(_)) => item.inner.push(inner),
-                    (Some(only), None) if op.inner.len() == 1 && !op.label.contains(' ') => {
-                        item.label = format!("{} {}", op.label, only.label);
+                    (Some(only), None) if op.node.inner.len() == 1 && !op.node.label.contains(' ') => {
+                        item.label = format!("{} {}", op.node.label, only.node.label);
                     }
                     // A function of one operation, whose name the label has already.
-                    (Some(_), None) if op.inner.len() == 1 && role == Role::Control => item.inner.push(inner),
+                    (Some(_), None) if op.node.inner.len() == 1 && item.role == Role::Control => item.inner.push(inner),
                     _ => {}
                 }
             }
