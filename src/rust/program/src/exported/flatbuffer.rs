@@ -50,18 +50,17 @@ impl<'a> Buffer<'a> {
         }
     }
 
-    /// The place and number of the elements of the vector at `at`, whose elements have `width` bytes.
-    fn elements(&self, at: usize, width: usize) -> Result<(usize, usize)> {
-        let (start, count) = (at + 4, self.number(at, 4)?);
-        let size = count.checked_mul(width).ok_or_else(outside)?;
-        self.bytes(start, size)?;
-        Ok((start, count))
+    /// The place of the vector at `at`, whose elements have `width` bytes.
+    fn vector(&self, at: usize, width: usize) -> Result<Range<usize>> {
+        let size = self.number(at, 4)?.checked_mul(width).ok_or_else(outside)?;
+        self.bytes(at + 4, size)?;
+        Ok(at + 4..at + 4 + size)
     }
 
     fn string(&self, at: usize) -> Result<&'a str> {
-        let (start, len) = self.elements(at, 1)?;
-        self.spend(len + 4)?;
-        let text = std::str::from_utf8(self.bytes(start, len)?).map_err(|_| damaged("a text is not UTF-8"))?;
+        let place = self.vector(at, 1)?;
+        self.spend(place.len() + 4)?;
+        let text = std::str::from_utf8(&self.bytes[place]).map_err(|_| damaged("a text is not UTF-8"))?;
         ensure!(!text.contains('\0'), damaged("a text has a NUL character"));
         Ok(text)
     }
@@ -119,9 +118,7 @@ impl<'a, 'b> Table<'a, 'b> {
 
     /// Where the bytes of a vector are in the file; no bytes if it is missing.
     pub fn bytes(&self, number: usize) -> Result<Range<usize>> {
-        let Some(at) = self.target(number)? else { return Ok(0..0) };
-        let (start, len) = self.buffer.elements(at, 1)?;
-        Ok(start..start + len)
+        self.target(number)?.map_or(Ok(0..0), |at| self.buffer.vector(at, 1))
     }
 
     /// A vector; empty if it is missing.
@@ -145,9 +142,9 @@ impl<'a, 'b> Table<'a, 'b> {
         read: impl Fn(&'b Buffer<'a>, usize) -> Result<T>,
     ) -> Result<Vec<T>> {
         let Some(at) = self.target(number)? else { return Ok(Vec::new()) };
-        let (start, count) = self.buffer.elements(at, width)?;
-        self.buffer.spend(count * width)?;
-        (0..count).map(|i| read(self.buffer, start + i * width)).collect()
+        let place = self.buffer.vector(at, width)?;
+        self.buffer.spend(place.len())?;
+        place.step_by(width).map(|at| read(self.buffer, at)).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use pjrt_base::error::{Error, Kind, INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN};
 use pjrt_base::reason::{Hint, Reason};
 
 /// A mistake that the compiler found.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Diagnostic<'a> {
     message: &'a str,
     /// Where it is in the program's text: line and column, counted from 1 and in bytes.
@@ -127,7 +127,7 @@ impl<'a> Diagnostic<'a> {
         let lines = || said.lines().filter(|line| !line.contains(ADVICE));
         let Some((at, message)) = lines().find_map(|line| line.split_once(": error: ")) else {
             let first = lines().find(|line| !line.trim().is_empty())?;
-            return said.contains(ADVICE).then(|| Diagnostic::of(first));
+            return said.contains(ADVICE).then(|| Diagnostic { message: first.trim(), ..Diagnostic::default() });
         };
         let (file, place) = place(at);
         let is_text = file == TEXT;
@@ -136,15 +136,11 @@ impl<'a> Diagnostic<'a> {
         let notes = notes.map(|(at, note)| (named(note).1, self::place(at).1));
         let (name, message) = named(message);
         Some(Diagnostic {
+            message: message.trim(),
             place: place.filter(|_| is_text),
             origin: is_origin.then_some(at).or(name),
             notes: notes.collect(),
-            ..Diagnostic::of(message)
         })
-    }
-
-    fn of(message: &'a str) -> Diagnostic<'a> {
-        Diagnostic { message: message.trim(), place: None, origin: None, notes: Vec::new() }
     }
 
     /// The message without what the compiler tried and its own names.
