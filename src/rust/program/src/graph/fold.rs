@@ -137,13 +137,12 @@ fn merged(parts: &[&Node]) -> Node {
     let node = Node { operations, place: first.place.clone(), ..Node::default() };
     if first.role.is_end() {
         let what = if first.role == Role::Input { "inputs" } else { "outputs" };
-        let count: usize = parts.iter().map(|part| ends(part)).sum();
         let labels: Vec<&str> = parts.iter().map(|part| &*part.label).collect();
         let detail = match labels[..] {
             [first, _, _, .., last] => format!("{first}, ..., {last}"),
             _ => labels.join(", "),
         };
-        return Node { label: format!("{count} {what}"), detail, role: first.role, ..node };
+        return Node { label: format!("{} {what}", parts.len()), detail, role: first.role, ..node };
     }
     // What costs the most gives the group its colour.
     let role = if parts.iter().any(|part| part.role == Role::Product) { Role::Product } else { Role::Group };
@@ -155,11 +154,6 @@ fn merged(parts: &[&Node]) -> Node {
 fn kinds(parts: &[&Node]) -> Vec<String> {
     let of = |part: &&Node| if part.parts.is_empty() { vec![part.label.clone()] } else { part.parts.clone() };
     parts.iter().flat_map(of).collect()
-}
-
-/// How many inputs or outputs an item stands for.
-fn ends(item: &Node) -> usize {
-    item.label.split_once(' ').and_then(|(count, _)| count.parse().ok()).unwrap_or(1)
 }
 
 /// The operations in their order, if there are few, or the most important kinds.

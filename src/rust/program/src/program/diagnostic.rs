@@ -53,7 +53,7 @@ pub(crate) fn explain(program: &Program, error: Error) -> Error {
         return error.hint(LONG_CHAINS);
     }
     if error.message().contains("primitive_type_invalid") {
-        return called_as(unknown_type(&program.arrays_of_unknown_types()), &error);
+        return called_as(unknown_type(&program.arrays_in_words(|array| array.unknown.as_ref())), &error);
     }
     // About operations that compute with elements narrower than a byte, and give wider ones.
     if error.message().contains("custom element sizes on non-sub-byte types") {

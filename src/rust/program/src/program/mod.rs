@@ -260,11 +260,7 @@ impl Program {
         self.arrays_in_words(|array| array.dynamic.as_ref())
     }
 
-    /// Those with elements of unknown types.
-    pub(crate) fn arrays_of_unknown_types(&self) -> Vec<String> {
-        self.arrays_in_words(|array| array.unknown.as_ref())
-    }
-
+    /// Those that are of a kind.
     fn arrays_in_words(&self, kind: fn(&Array) -> Option<&Type>) -> Vec<String> {
         let words = |what: &str, arrays: &Option<Vec<Array>>| {
             let arrays = arrays.iter().flatten().enumerate();

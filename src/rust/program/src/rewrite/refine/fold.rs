@@ -121,7 +121,6 @@ fn elementwise(source: &Operation, known: &[&Known], element: &Element, len: usi
         "sign" => one(&|x| Some(if is_unsigned { i64::from(x != 0) } else { x.signum() })),
         "not" => one(&|x| Some(!x)),
         "add" if element.dtype() == Some(DType::Pred) => two(&|x, y| Some(x | y)),
-        "multiply" if element.dtype() == Some(DType::Pred) => two(&|x, y| Some(x & y)),
         "add" => two(&|x, y| Some(x.wrapping_add(y))),
         "subtract" => two(&|x, y| Some(x.wrapping_sub(y))),
         "multiply" => two(&|x, y| Some(x.wrapping_mul(y))),
