@@ -62,15 +62,15 @@ impl Findings {
         let main = functions().find(|function| function.symbol() == Some("main")).or_else(|| functions().next());
         let Some(main) = main else { return found };
         let Some(Attribute::Type(Type::Function(shape))) = main.attribute("function_type") else { return found };
-        let name_of = |array: Array| array.is_matrix.then(|| array.dtype.to_string());
+        let matrix = |kind: &Type| narrow(kind).filter(|(_, is_matrix)| *is_matrix).map(|(dtype, _)| dtype.to_string());
         if shape.1.len() > 1 {
-            found.result = shape.1.iter().filter_map(Array::of).find_map(name_of);
+            found.result = shape.1.iter().find_map(matrix);
         }
         let ordered = |types: &[Type], attributes: &str| {
             let attributes = main.attribute(attributes).and_then(Attribute::as_array).unwrap_or_default();
             let has_order = |attributes: &&Attribute| attributes.item("mhlo.layout_mode").is_some();
-            let ordered = types.iter().zip(attributes).filter(|(_, attributes)| has_order(attributes));
-            ordered.filter_map(|(kind, _)| Array::of(kind)).find_map(name_of)
+            let mut ordered = types.iter().zip(attributes).filter(|(_, attributes)| has_order(attributes));
+            ordered.find_map(|(kind, _)| matrix(kind))
         };
         found.ordered = ordered(&shape.0, "arg_attrs").or_else(|| ordered(&shape.1, "res_attrs"));
         found
@@ -80,7 +80,7 @@ impl Findings {
         let kinds = operation.results.iter().map(|result| &types[result.0 as usize]);
         let arrays =
             kinds.flat_map(|kind| if let Type::Tuple(parts) = kind { parts } else { std::slice::from_ref(kind) });
-        let narrow = arrays.filter_map(Array::of).max_by_key(|array| (array.dtype.info().bits == 2, array.is_matrix));
+        let narrow = arrays.filter_map(narrow).max_by_key(|(dtype, is_matrix)| (dtype.info().bits == 2, *is_matrix));
         let base = operation.stable_base();
         let order = |name: &str| operation.attribute(name).and_then(Attribute::as_numbers);
         let moves = |name: &str| order(name).is_some_and(|order| !order.is_sorted());
@@ -92,13 +92,13 @@ impl Findings {
         };
         if MOVES.contains(&name) {
             self.moves.get_or_insert_with(|| name.to_owned());
-            if let Some(array) = narrow.filter(|array| array.is_matrix) {
-                self.moves_narrow.get_or_insert_with(|| (name.to_owned(), array.dtype.to_string()));
+            if let Some((dtype, true)) = narrow {
+                self.moves_narrow.get_or_insert_with(|| (name.to_owned(), dtype.to_string()));
             }
         }
-        let two_bits = narrow.filter(|array| array.dtype.info().bits == 2);
-        if let ("concatenate" | "sort", Some(array)) = (name, two_bits) {
-            self.breaks.get_or_insert_with(|| (name.to_owned(), array.dtype.to_string()));
+        let two_bits = narrow.filter(|(dtype, _)| dtype.info().bits == 2);
+        if let ("concatenate" | "sort", Some((dtype, _))) = (name, two_bits) {
+            self.breaks.get_or_insert_with(|| (name.to_owned(), dtype.to_string()));
         }
         self.has_regions |= matches!(name, "while" | "if" | "case" | "conditional");
     }
@@ -125,20 +125,11 @@ impl Findings {
     }
 }
 
-/// An array of a type narrower than a byte.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Array {
-    dtype: DType,
-    is_matrix: bool,
-}
-
-impl Array {
-    /// None for other types.
-    fn of(kind: &Type) -> Option<Array> {
-        let tensor = kind.as_tensor()?;
-        let dtype = tensor.element.dtype().filter(|dtype| dtype.is_packed())?;
-        Some(Array { dtype, is_matrix: tensor.is_matrix() })
-    }
+/// The elements of an array of a type narrower than a byte, and whether it is a matrix; `None` for other types.
+fn narrow(kind: &Type) -> Option<(DType, bool)> {
+    let tensor = kind.as_tensor()?;
+    let dtype = tensor.element.dtype().filter(|dtype| dtype.is_packed())?;
+    Some((dtype, tensor.is_matrix()))
 }
 
 /// Whether the dimensions of a gather's slices come last in its result, as for rows picked from a table.
