@@ -7,6 +7,7 @@ rows <- list(
   as_dot.PJRTProgram = row(
     x = "program", max_nodes = of("none", 50, "integer64", "1L", "1.5", "Inf", "1e300", "2^31", "2^53", "1e18")
   ),
+  as.character.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
   as_dot.PJRTExported = row(
     x = of("printed", pjrt_load_exported(exported_file)),
     max_nodes = of("none", 50, "integer64", "1L", "1.5", "Inf", "1e300", "2^31", "2^53", "1e18")
