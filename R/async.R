@@ -151,6 +151,7 @@ summary.PJRTArrayPromise <- function(object, ...) {
 #' @export
 summary.PJRTExecutablePromise <- summary.PJRTArrayPromise
 
+#' @method all.equal PJRTArrayPromise
 #' @export
 all.equal.PJRTArrayPromise <- function(target, current, ...) {
   if (inherits(current, c("PJRTArrayPromise", "PJRTBuffer"))) {

@@ -176,47 +176,62 @@ equal_handles <- function(target, current, ...) {
   if (is_equal) TRUE else sprintf("target and current are not the same %s", class)
 }
 
+#' @method all.equal Dispatcher
 #' @export
 all.equal.Dispatcher <- equal_handles
 
+#' @method all.equal PJRTClient
 #' @export
 all.equal.PJRTClient <- equal_handles
 
+#' @method all.equal PJRTDLPack
 #' @export
 all.equal.PJRTDLPack <- equal_handles
 
+#' @method all.equal PJRTDevice
 #' @export
 all.equal.PJRTDevice <- equal_handles
 
+#' @method all.equal PJRTExecutablePromise
 #' @export
 all.equal.PJRTExecutablePromise <- equal_handles
 
+#' @method all.equal PJRTExecutionOptions
 #' @export
 all.equal.PJRTExecutionOptions <- equal_handles
 
+#' @method all.equal PJRTExported
 #' @export
 all.equal.PJRTExported <- equal_handles
 
+#' @method all.equal PJRTFunction
 #' @export
 all.equal.PJRTFunction <- equal_handles
 
+#' @method all.equal PJRTLoadedExecutable
 #' @export
 all.equal.PJRTLoadedExecutable <- equal_handles
 
+#' @method all.equal PJRTMemory
 #' @export
 all.equal.PJRTMemory <- equal_handles
 
+#' @method all.equal PJRTPlugin
 #' @export
 all.equal.PJRTPlugin <- equal_handles
 
+#' @method all.equal PJRTProgram
 #' @export
 all.equal.PJRTProgram <- equal_handles
 
+#' @method all.equal PJRTSafetensors
 #' @export
 all.equal.PJRTSafetensors <- equal_handles
 
+#' @method all.equal PJRTStep
 #' @export
 all.equal.PJRTStep <- equal_handles
 
+#' @method all.equal RTree
 #' @export
 all.equal.RTree <- equal_handles
