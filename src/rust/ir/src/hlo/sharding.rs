@@ -78,8 +78,8 @@ impl Sharding {
     /// Whether a partition is the first of those with the same part.
     pub fn is_first(&self, partition: usize) -> bool {
         let place = self.places.get(partition);
-        let first = self.places.iter().position(|other| Some(other) == place);
-        self.owner.or(first) == Some(partition)
+        let first = || self.places.iter().position(|other| Some(other) == place);
+        self.owner.or_else(first) == Some(partition)
     }
 }
 
