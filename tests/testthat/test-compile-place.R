@@ -176,8 +176,8 @@ test_that("the process ends with the session, even if it is killed while the com
     Sys.sleep(600)
   }))
   expect_identical(line_reader(child)(), "started")
-  found <- helpers(child$get_pid())
-  expect_length(found, 1L)
+  found <- NULL
+  expect_true(comes_true(function() length(found <<- helpers(child$get_pid())) == 1L))
   child$kill()
   expect_true(comes_true(function() !any(file.exists(sprintf("/proc/%d/exe", found)))))
 })
