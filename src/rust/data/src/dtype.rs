@@ -40,6 +40,14 @@ macro_rules! dtypes {
     ($($variant:ident, $name:literal, [$($alias:literal),*], $code:literal, $xla:literal, $bits:literal, $r:ident,
        $st:expr, $mlir:literal, $dlpack:literal;)*) => {
         /// The type of a buffer's elements.
+        ///
+        /// ```
+        /// use pjrt_data::dtype::DType;
+        /// let dtype = DType::parse("bfloat16")?;
+        /// assert_eq!((dtype, dtype.name(), dtype.info().bits), (DType::BF16, "bf16", 16));
+        /// assert!(dtype.is_float() && DType::parse("float17").is_err());
+        /// # Ok::<(), pjrt_base::error::Error>(())
+        /// ```
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum DType { $($variant),* }

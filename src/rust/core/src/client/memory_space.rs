@@ -8,6 +8,21 @@ use pjrt_ffi::api::{call, slice, text, Api};
 use pjrt_sys::*;
 
 /// A memory space of a client.
+///
+/// ```
+/// # use pjrt_core::{Buffer, Client, Plugin};
+/// # use pjrt_data::{array::Spec, dtype::DType};
+/// # let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+/// # let client = Client::create(Plugin::load(path.as_ref())?, &[])?;
+/// let device = client.devices().next().unwrap();
+/// let scalar = Buffer::from_bytes(&device, Spec::new(DType::I32, &[])?, &7i32.to_ne_bytes())?;
+/// for memory in device.memories() {
+///     let copy = scalar.copy_to_memory(&memory)?;
+///     assert_eq!(copy.memory()?.unwrap().kind(), memory.kind());
+///     assert_eq!(copy.read()?.bytes(), 7i32.to_ne_bytes());
+/// }
+/// # Ok::<(), pjrt_base::error::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct MemorySpace {
     client: Client,

@@ -26,6 +26,28 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Options of one execution.
+///
+/// ```
+/// # use pjrt_core::executable::{execute::ExecuteOptions, options::CompileOptions};
+/// # use pjrt_core::{Buffer, Client, Executable, Plugin};
+/// # use pjrt_data::{array::Spec, dtype::DType}; use pjrt_program::program::{Format, Program};
+/// # let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+/// # let client = Client::create(Plugin::load(path.as_ref())?, &[])?;
+/// # let device = client.devices().next().unwrap();
+/// // It takes over the memory of its input, unless the options forbid that.
+/// let text = "func.func @main(%x: tensor<2xf32> {tf.aliasing_output = 0 : i32}) -> tensor<2xf32> {
+///   %y = stablehlo.add %x, %x : tensor<2xf32>
+///   return %y : tensor<2xf32>
+/// }";
+/// let program = Program::new(text.into(), Format::Mlir)?;
+/// let double = Executable::compile(&[device.clone()], &program, &CompileOptions::default())?;
+/// let ones = Buffer::from_bytes(&device, Spec::new(DType::F32, &[2])?, &[1f32.to_ne_bytes(); 2].concat())?;
+/// double.execute(&[&ones], &ExecuteOptions { non_donatable: vec![0], ..ExecuteOptions::default() })?;
+/// assert!(ones.read().is_ok());
+/// double.execute(&[&ones], &ExecuteOptions::default())?;
+/// assert!(ones.read().is_err());
+/// # Ok::<(), pjrt_base::error::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExecuteOptions {
     /// Inputs, from 0, whose memory the program must not take over although it could.

@@ -171,6 +171,23 @@ pub struct ProgramInput {
 }
 
 /// The inputs and outputs of an executable.
+///
+/// ```
+/// # use pjrt_core::executable::options::CompileOptions;
+/// # use pjrt_core::{Client, Executable, Plugin};
+/// # use pjrt_program::program::{Format, Program};
+/// # let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+/// # let client = Client::create(Plugin::load(path.as_ref())?, &[])?;
+/// # let device = client.devices().next().unwrap();
+/// let text = "func.func @main(%x: tensor<2xf32>, %y: tensor<i1>) -> tensor<2xf32> { return %x : tensor<2xf32> }";
+/// let program = Program::new(text.into(), Format::Mlir)?;
+/// let executable = Executable::compile(&[device], &program, &CompileOptions::default())?;
+/// let signature = executable.signature();
+/// let inputs: Vec<_> = signature.inputs.iter().map(|input| format!("{} {}", input.name, input.spec)).collect();
+/// assert_eq!(inputs, ["%x f32[2]", "%y pred[]"]);
+/// assert_eq!((signature.outputs[0].to_string(), signature.argument(1)), ("f32[2]".into(), "Argument 2 (`%y`)".into()));
+/// # Ok::<(), pjrt_base::error::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Signature {
     pub name: String,

@@ -18,6 +18,23 @@ use proto::*;
 use std::collections::BTreeMap;
 
 /// How to compile a program. Immutable.
+///
+/// ```
+/// # use pjrt_core::executable::options::CompileOptions;
+/// # use pjrt_core::{Client, Executable, Plugin};
+/// # use pjrt_program::program::{Format, Program};
+/// # let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+/// # let client = Client::create(Plugin::load(path.as_ref())?, &[])?;
+/// # let text = "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }";
+/// # let program = Program::new(text.into(), Format::Mlir)?;
+/// # let device = client.devices().next().unwrap();
+/// let portable = CompileOptions { compile_portable_executable: true, ..CompileOptions::default() };
+/// let two = CompileOptions { num_replicas: Some(2), ..CompileOptions::default() };
+/// assert!(Executable::compile(&[device.clone()], &program, &portable)?.assigned().is_empty());
+/// let error = Executable::compile(&[device], &program, &two).unwrap_err();
+/// assert!(error.message().contains("2 devices"), "{error}");
+/// # Ok::<(), pjrt_base::error::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CompileOptions {
     /// The numbers of replicas and partitions; by default the program's own, or one.

@@ -66,6 +66,24 @@ pub struct ExecutableHeader {
 }
 
 /// A container that has passed the check for damage.
+///
+/// ```
+/// # use pjrt_core::executable::execute::Dispatch; use pjrt_core::executable::options::CompileOptions;
+/// # use pjrt_core::executable::serialized::{Destination, Serialized};
+/// # use pjrt_core::{Client, Executable, Plugin};
+/// # use pjrt_program::program::{Format, Program};
+/// # let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+/// # let client = Client::create(Plugin::load(path.as_ref())?, &[])?;
+/// # let text = "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }";
+/// # let program = Program::new(text.into(), Format::Mlir)?;
+/// # let device = client.devices().next().unwrap();
+/// let saved = Executable::compile(&[device], &program, &CompileOptions::default())?.serialize(None)?;
+/// let to = Destination { client: &client, devices: &[], options: None, dispatch: Dispatch::default() };
+/// let loaded = Serialized::read(&saved)?.load(&to, None)?;
+/// assert_eq!(loaded.signature().inputs[0].name, "%x");
+/// assert!(Serialized::read(&saved[1..]).is_err());
+/// # Ok::<(), pjrt_base::error::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Serialized<'a> {
     pub header: ExecutableHeader,

@@ -45,6 +45,14 @@ impl Format {
 }
 
 /// A program, not yet compiled; clones share its code.
+///
+/// ```
+/// use pjrt_program::program::{Format, Program};
+/// let text = "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }";
+/// let program = Program::new(text.into(), Format::Mlir)?;
+/// assert_eq!((program.input_names(), program.whole_text()?), (vec!["%x".to_owned()], text.to_owned()));
+/// # Ok::<(), pjrt_base::error::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Program {
     code: Arc<Vec<u8>>,
