@@ -590,7 +590,7 @@ native_path <- function(path) {
 # Whether R's locale has other bytes for letters than files' names do.
 is_foreign_locale <- function() !l10n_info()[["UTF-8"]] && .Platform$OS.type != "windows"
 
-# Whether R's locale has no letters but those of ASCII.
+# Whether R's locale has only the letters of ASCII.
 is_ascii_locale <- function() !any(unlist(l10n_info()[c("MBCS", "UTF-8", "Latin-1")]))
 
 # Text in UTF-8. Invalid text stays as it is, to be refused later: enc2utf8() would change it.

@@ -20,10 +20,10 @@
 #' | `None` | `NULL` |
 #'
 #' So `opt_state[1][0].count` in Python is `opt_state[[2]][[1]]$count` in R, also in messages, and in what `print()` and
-#' [pjrt_step()] show and take. Elements with names are matched by name, in any order, all others by position: also
-#' those of named tuples and classes, but not those of dictionaries. `NULL` and empty lists may be left out where this
-#' does not change positions. A file has the names of fields only through the arrays in them: a field that is `None` may
-#' have none.
+#' [pjrt_step()] show and take. Elements with names are matched by name, in any order, all others by position. Fields of
+#' named tuples and classes have positions, too, but elements of dictionaries do not. `NULL` and empty lists may be left
+#' out where this does not change positions. A file has the names of fields only through the arrays in them: a field
+#' that is `None` may have none.
 #'
 #' Each array is one of these:
 #' * a `PJRTBuffer`, which must have the dtype, shape and device that the program expects.
@@ -49,7 +49,7 @@
 #' With `as = "array"`, the function returns whole arrays, as [pjrt_unshard()] does. With `as = "buffer"`, it returns at
 #' once, and each array of the result is a list of its parts: a buffer for each device. The function also takes such
 #' lists, so results and the state of a [pjrt_step()] stay on their devices. Every replica gets the same whole arrays,
-#' and `as = "array"` returns those of the first one; to give replicas arrays of their own, pass lists of buffers.
+#' and `as = "array"` returns the first replica's results; to give replicas arrays of their own, pass lists of buffers.
 #'
 #' `devices` chooses the devices, as for [pjrt_compile()]; by default they are the first ones of the default platform.
 #'
@@ -167,8 +167,8 @@ check_compile_arguments <- function(...) {
   do.call(check_unused, given[!(names(given) %||% rep("", length(given))) %in% known])
 }
 
-# The shapes of the inputs of an exported function or a program, as pjrt_compile() takes them. Those of inputs that are
-# given as their parts on several devices are fixed.
+# The shapes of the inputs of an exported function or a program, as pjrt_compile() takes them. An input that is
+# given as its parts on several devices has a fixed shape.
 shapes_of <- function(inputs, x) {
   if (!is_symbolic(x)) {
     return(NULL)
@@ -278,7 +278,7 @@ refuse_call <- function() {
   }
   # JAX does not write the names of arguments that a program does not use
   is_made_up <- length(unknown) > 0L && any(grepl("^x[0-9]+$", all))
-  hint <- "Names like `x2` are those of arguments whose names are not in the file: pass these by position."
+  hint <- "Names like `x2` stand for arguments whose names are not in the file: pass these by position."
   pjrt_abort(problem, "argument_count", hints = if (is_made_up) hint)
 }
 

@@ -9,7 +9,7 @@
 #' A graph with more than `max_nodes` boxes is folded:
 #' 1. Loops, branches and functions become one box. If one of them has most of the operations, it is folded like the
 #'    program.
-#' 2. A chain of operations, each of which uses only the previous one and inputs, becomes one box, such as
+#' 2. A chain of operations becomes one box if each uses only the previous one and inputs, such as
 #'    `negate > exponential`.
 #' 3. The rest is divided into stretches, which begin at matrix products, convolutions, loops and calls, if possible.
 #'    Such a box shows the most important kinds of operations, and how many there are.

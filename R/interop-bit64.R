@@ -1,5 +1,6 @@
-# Before R 4.3, an operator has no method if those of its operands differ, and since then newer versions of bit64 have R
-# choose theirs. So bit64's operators and ours become the same functions there, which leave numbers of bit64 to its own.
+# Before R 4.3, an operator has no method if its operands have different ones, and since then newer versions of bit64
+# have R choose theirs. So bit64's operators and ours become the same functions there, which leave bit64's numbers to
+# bit64.
 
 disconnect_bit64 <- function() {
   remove_hook(packageEvent("bit64", "onLoad"), share_operators)

@@ -154,8 +154,8 @@ elements <- function(values) {
   if (inherits(values, "integer64")) lapply(seq_along(values), function(i) values[[i]]) else as.list(values)
 }
 
-# The values for the caller of a generic. R's own functions, as outer() and sapply(), get doubles instead of integer64,
-# of which they would take the bits for doubles. `call` is that of the generic: lapply(x, as.vector) and
+# The values for the caller of a generic. R's own functions, such as outer() and sapply(), get doubles instead of
+# integer64: they would take its bits for doubles. `call` is the call of the generic: lapply(x, as.vector) and
 # Map(as.vector, x) are a user's, and do not call it by its name.
 for_caller <- function(values, x, call, frame) {
   is_named <- function() is.name(call[[1L]]) && !identical(call[[1L]], quote(FUN))

@@ -17,7 +17,7 @@
 #'
 #' @param x A `PJRTBuffer`.
 #' @param ... Buffers, followed by R numbers. Not used by `mean()`.
-#' @param na.rm A flag: whether to leave out what is missing. If nothing is left, the results are those of R for no
+#' @param na.rm A flag: whether to leave out what is missing. If nothing is left, the results are R's for no
 #'   numbers, except `max()`, `min()` and `range()` of integers, which stay missing.
 #' @param trim Must be 0.
 #' @return A `PJRTBuffer` without dimensions; of two elements for `range()`. `any()` and `all()`: `TRUE` or `FALSE`.
@@ -138,7 +138,7 @@ mean.PJRTBuffer <- function(x, ..., trim = 0, na.rm = FALSE) {
 # Whether the sum of elements may not fit their dtype.
 is_long <- function(x) is_buffer(x) && elt_type(x) %in% c("i64", "ui64")
 
-# Means of 64-bit integers, whose sum may not fit: those of their upper and lower halves, which are summed exactly.
+# Means of 64-bit integers, whose sum may not fit: the upper and lower halves are summed exactly.
 # `total` is the function that sums `count` elements.
 long_means <- function(x, total, count, na.rm) {
   if (na.rm && elt_type(x) == "i64") {

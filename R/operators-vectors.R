@@ -256,7 +256,7 @@ match_functions <- list(
   }
 )
 
-# base::match() with buffers, of which it would compare the bits of integer64 as doubles.
+# base::match() with buffers. It would compare the bits of integer64 as doubles.
 matched <- function(x, table, nomatch, incomparables = NULL) {
   if (!has_buffer(x, table)) {
     return(base::match(x, table, nomatch, incomparables))

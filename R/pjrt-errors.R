@@ -49,7 +49,7 @@
 #' contain the plugin's error code, the PJRT function and the platform; they are `NULL` for other errors.
 #'
 #' [await()] and the like raise `pjrt_error_deadline_exceeded` when their `timeout` is over. Warnings have class
-#' `pjrt_warning`, those of missing values also `pjrt_warning_na`; messages have class `pjrt_message`.
+#' `pjrt_warning`, and for missing values also `pjrt_warning_na`; messages have class `pjrt_message`.
 #'
 #' @section Poisoned plugins:
 #' A plugin that throws a C++ exception may hold locks that are never released, and threads that wait for ever. The call

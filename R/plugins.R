@@ -4,8 +4,8 @@
 #' the plugin that is used, unless its source says that it is not in use. Installed plugins that others could have
 #' changed are listed as not in use, with the reason. Nothing is loaded or downloaded.
 #'
-#' `pjrt_plugins(available = TRUE)` lists the plugins that [install_pjrt()] can download for this machine, of which the
-#' first for a platform is the default: `install_pjrt(platform, version)` installs another from an index,
+#' `pjrt_plugins(available = TRUE)` lists the plugins that [install_pjrt()] can download for this machine. The first
+#' for a platform is the default: `install_pjrt(platform, version)` installs another from an index,
 #' `install_pjrt(platform, source = "release")` an archive.
 #'
 #' @param available A flag: whether to list the plugins that can be downloaded.

@@ -31,7 +31,7 @@
 #'
 #' A function cannot jump into the code that waits, such as to its restarts: this is an error.
 #'
-#' Warnings and messages are shown at once. Handlers around the wait, such as those of [withCallingHandlers()] and
+#' Warnings and messages are shown at once. Handlers around the wait, such as [withCallingHandlers()] and
 #' [suppressMessages()], get them when the wait is over.
 #'
 #' Ctrl-C ends R's wait, not the program. A function that it interrupts runs again later, from its start: when R next

@@ -20,7 +20,7 @@
 #' A tensor that is larger than this gets a separate file.
 #'
 #' Saving replaces earlier files of the same path after all data are written. If it fails, the earlier files are
-#' unchanged. Metadata of the files are loaded with those of the index, which come first.
+#' unchanged. Metadata of the files are loaded after the index's.
 #'
 #' @section Nested lists:
 #' The parameters of a model and the state of its training are nested lists. Files contain arrays with names, so
@@ -63,8 +63,8 @@
 #'   are not read.
 #' @param separator A string between the parts of a name, such as `"."` or `"/"`. To load, `NULL` is `"."` with `like`;
 #'   without it, the result has no nested lists.
-#' @param rename A function that takes all names and returns as many new ones: to save, those of the file from those of
-#'   the list; to load, those of the list from those of the file. `names` and `like` have the new names.
+#' @param rename A function that takes all names and returns as many new ones. To save, it takes the list's names and
+#'   returns the file's; to load, the reverse. `names` and `like` have the new names.
 #' @param tensors A named list of buffers, or of nested lists of buffers. `NULL` is ignored.
 #' @param metadata A named character vector, or a named list of strings. Default: the metadata of `tensors`, if it was
 #'   loaded from a file; `character()` for none.

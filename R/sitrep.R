@@ -47,7 +47,7 @@ package_facts <- function() {
 }
 
 # What writes the programs that the tests run, from the oldest version to the newest. test-exported-functions.R compares
-# their results with JAX's: functions of four versions of JAX, and those of the newest in six forms (text, bytecode,
+# their results with JAX's: functions of four versions of JAX, and the newest's in six forms (text, bytecode,
 # portable artifacts of four versions of StableHLO). Update it with the files in tests/testthat/fixtures/exported.
 readable_programs <- function() c(StableHLO = "0.9 to 1.22", JAX = "0.4.25 to 0.12")
 

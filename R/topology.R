@@ -1,8 +1,8 @@
 #' Describe devices to compile for
 #'
-#' `pjrt_topology()` describes devices as the compiler sees them: all devices of a client, including those of other
-#' processes, or devices of another machine, such as a cluster. [`pjrt_compile(topology = )`][pjrt_compile] compiles
-#' programs for them, if the plugin supports it.
+#' `pjrt_topology()` describes devices as the compiler sees them: all devices of a client, including other
+#' processes' devices, or devices of another machine, such as a cluster. [`pjrt_compile(topology = )`][pjrt_compile]
+#' compiles programs for them, if the plugin supports it.
 #'
 #' For devices of another machine, pass a platform or a plugin. No client is created. The plugin defines names and
 #' options, which are passed to it unchecked. XLA's CPU plugin does not support this. This package has been tested with

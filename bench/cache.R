@@ -12,7 +12,7 @@ source("bench/measure.R")
 read <- function(path) paste(readLines(path), collapse = "\n")
 add <- read("inst/programs/add-2x2.mlir")
 step <- read("tests/testthat/fixtures/mlp-step.mlir")
-padding <- strrep("// a line of a comment, as long as those of StableHLO are: tensor<100x100xf32>\n", 127000)
+padding <- strrep("// a line of a comment, as long as lines of StableHLO are: tensor<100x100xf32>\n", 127000)
 large <- pjrt_program(paste0(padding, add))
 
 # Median time of a function over all `inputs`, in microseconds. All results stay alive.

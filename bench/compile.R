@@ -74,6 +74,6 @@ table <- data.frame(round(rows, 2L), ratio = round(1 + rows[, "more"] / rows[, "
 names(table)[1:3] <- c(paste0(places, "_ms"), "more_ms")
 report(
   utils::capture.output(print(table)),
-  if (!is.null(memory)) c("", sprintf("waiting compiler: %.0f MB, of which %.0f MB are its own", memory[["all"]],
+  if (!is.null(memory)) c("", sprintf("waiting compiler: %.0f MB, %.0f MB of them its own", memory[["all"]],
     memory[["own"]]))
 )

@@ -1,5 +1,5 @@
 # Times calls while no trace is recorded and while one is. With a library of another version of the package as second
-# argument, it also times that version, in processes that alternate with those of this one.
+# argument, it also times that version, in processes that alternate with its own.
 #
 #   Rscript bench/trace.R [file for the table] [another library]
 

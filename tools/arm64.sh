@@ -4,8 +4,8 @@
 #   sh tools/arm64.sh [TEST...]
 #
 # It unpacks Debian's arm64 R into a folder, cross-compiles the Rust code with arm64's standard library and installs the
-# package in that folder. There it runs install_pjrt("cpu"), the tests of the small crates and those of data and libraries in the
-# large ones, the demo, and the named R tests. This takes some minutes on an idle machine and is not part of CI.
+# package in that folder. There it runs install_pjrt("cpu"), the tests of the small crates, the tests of data and libraries in
+# the large ones, the demo, and the named R tests. This takes some minutes on an idle machine and is not part of CI.
 #
 # Tests that need MPI, Redis, Python or a browser are not among the default ones, because the folder has none of these.
 #

@@ -61,7 +61,7 @@ if (any(refused)) {
   )
 }
 
-# Authors without addresses. Crates that name none have those of their repository, which the manifest names.
+# Authors without addresses. Crates that name none have the authors of their repository, which the manifest names.
 entry <- function(crate, licence) {
   authors <- trimws(sub("<[^>]*>", "", unlist(crate$authors)))
   authors <- authors[nzchar(authors)]

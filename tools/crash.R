@@ -341,6 +341,6 @@ if (length(others) > 0L) {
   stop("errors of R: ", paste(others, collapse = "; "))
 }
 cat(sprintf(
-    "%d programs, of which %d crashed the compiler, and 0 the session\n",
+    "%d programs: %d crashed the compiler, and 0 the session\n",
     length(programs), sum(outcomes == "compiler_crashed")
 ))

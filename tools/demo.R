@@ -88,6 +88,6 @@ print(data.frame(
 ))
 
 if (any(abs(fitted / expected - 1) > 5e-4)) {
-  stop("the coefficients differ from those of glm()")
+  stop("the coefficients differ from glm()'s")
 }
-cat("\nAll coefficients equal those of glm() to 3 significant digits.\n")
+cat("\nAll coefficients equal glm()'s to 3 significant digits.\n")

@@ -22,7 +22,7 @@ link_flags <- function(system) {
 }
 
 # The command that removes the names of the Rust library's functions, which the linker keeps on Linux. The names of what
-# the library uses stay, because R CMD check looks for those of R.
+# the library uses stay, because R CMD check looks for R's.
 strip_command <- function(system) {
   if (system == "Linux" && nzchar(Sys.which("strip"))) "strip -x $(SHLIB)" else ":"
 }

@@ -71,7 +71,7 @@ install_packages() {
     rm -f "$apt_log"
 }
 
-# Installs those of the missing packages that apt has, in one step, and prints which it lacks.
+# Installs the missing packages that apt has, in one step, and prints which it lacks.
 install_available() {
     missing=$(missing_packages "$@")
     [ -n "$missing" ] || return 0

@@ -32,6 +32,12 @@ what (it|they) (takes?|gives?) # write: "its inputs and outputs", or name the th
 for want of                  # write: "without", or "because ... is missing"
 as ever                      # write: "as usual", "still" or "unchanged"
 lest                         # write: "so that ... not"
+those of                     # write: the noun again: "the names of ...", or "X's names"
+of which                     # write: two sentences, or "including", "whose", "... of them"
+as far as                    # write: "if", "where" or "up to"
+such that                    # write: "so that", or "with"
+tells                        # write: "returns", "shows" or "reports"
+needs? (it|them) no more     # write: "no longer needs ..."
 END
 
 # Acceptable phrases, which are removed before the search.
@@ -138,6 +144,12 @@ bad: An executable shows what it takes and gives.
 bad: It fails for want of memory.
 bad: R ends as ever.
 bad: It waits, lest the plugin ends.
+bad: The names are those of the inputs.
+bad: There are two devices, of which one is used.
+bad: It reads as far as it can.
+bad: A name such that it fits.
+bad: The index tells the file.
+bad: The device needs them no more.
 bad: The buffer is
 no array at all.
 good: There is no plugin, and there are no devices.

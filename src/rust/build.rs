@@ -1,4 +1,4 @@
-//! Tells the code which R it is compiled for, as extendr-ffi has found it.
+//! Sets the flag of the R version that the code is compiled for, as extendr-ffi has found it.
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(r_before_4_5)");

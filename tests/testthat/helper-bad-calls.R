@@ -1,7 +1,7 @@
 # Calls the functions of a table with bad values and records the outcomes.
 
 # Tries a third of the bad values for every argument of the rows and uses, another third for the next argument, and in
-# tools/soak.sh all of them, of which there are `at_least` as many. Expects that valid values are accepted, that invalid
+# tools/soak.sh all of them. There are `at_least` as many. Expects that valid values are accepted, that invalid
 # ones raise an error of this package, that nothing warns, and that the objects still work afterwards. Returns the calls
 # of the suite.
 try_bad_input <- function(rows, uses = list(), at_least) {

@@ -83,7 +83,7 @@ new_folding_input <- function(type, texts) {
   pjrt_execute(pjrt_compile(pjrt_program(text)))
 }
 
-# The bytes of a result, without those of the elements that are NaN in both.
+# The bytes of a result, without the elements that are NaN in both.
 folding_bytes <- function(buffer) {
   bytes <- as_raw(buffer)
   type <- as.character(elt_type(buffer))

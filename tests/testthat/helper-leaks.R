@@ -1,7 +1,7 @@
 # Looks for memory leaks. Each kind of object is created, used and dropped in batches. The memory that is in use after a
 # garbage collection must not grow from batch to batch.
 
-# Uses to repeat in addition to those of single routines in helper-routines.R.
+# Uses to repeat in addition to the uses of single routines in helper-routines.R.
 leak_uses <- function() {
   alist(
     # buffers, by each path to a device
@@ -153,7 +153,7 @@ unrepeatable <- c(
   client_create = "a client stays open until it is closed"
 )
 
-# The objects that the uses need, including those of the routines.
+# The objects that the uses need, including the routines' objects.
 leak_objects <- function() {
   o <- routine_objects()
   local(envir = o, {

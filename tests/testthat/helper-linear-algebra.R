@@ -1,4 +1,4 @@
-# Programs with linear algebra, and the comparison of their outputs with those of JAX.
+# Programs with linear algebra, and the comparison of their outputs with JAX's.
 
 # The fixtures, by name.
 linear_algebra_files <- function() {
@@ -42,7 +42,7 @@ run_all <- function(executable, ...) {
   do.call(pjrt_execute, c(list(executable), list(...), list(simplify = FALSE)))
 }
 
-# Runs a fixture and describes the outputs that differ from those of JAX.
+# Runs a fixture and describes the outputs that differ from JAX's.
 differences_from_jax <- function(fixture, executable) {
   outputs <- do.call(run_all, c(list(executable), lapply(fixture$inputs, upload)))
   stopifnot(length(outputs) == length(fixture$outputs))
@@ -130,7 +130,7 @@ build_small_lapack <- function(folder) {
 }
 
 # A program that calls `target` on matrices and vectors in column-major order. `inputs` and `outputs` are types such as
-# "4x3xf64", of which the first `batch` dimensions count matrices. The inputs may have attributes, such as `donates`.
+# "4x3xf64", whose first `batch` dimensions count matrices. The inputs may have attributes, such as `donates`.
 linear_algebra_program <- function(target, inputs, outputs, attributes = "", input_attributes = "", batch = 0L) {
   tensor <- sprintf("tensor<%s>", sub("c128$", "complex<f64>", sub("c64$", "complex<f32>", c(inputs, outputs))))
   is_input <- seq_along(tensor) <= length(inputs)

@@ -19,7 +19,7 @@ run_mpi <- function(launcher, n, script, arguments = character(), env = characte
 mpi_env <- function(several_hosts = FALSE) {
   c(
     OMPI_ALLOW_RUN_AS_ROOT = "1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = "1", OMPI_MCA_rmaps_base_oversubscribe = "1",
-    # of Open MPI 5 and 6, of which the latter warns of the first
+    # of Open MPI 5 and 6; the latter warns of the first
     if (open_mpi_version() == 5L) c(PRTE_MCA_rmaps_default_mapping_policy = ":oversubscribe"),
     if (open_mpi_version() >= 6L) c(PRTE_MCA_mapby = ":oversubscribe"),
     # from version 5 on, it warns of networks that lead nowhere

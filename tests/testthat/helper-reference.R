@@ -165,7 +165,7 @@ float_bits <- function(x, dtype) {
   code + ifelse(!is.na(x) & (x < 0 | 1 / x < 0), 2^(dtype_bits(dtype) - 1), 0)
 }
 
-# The bytes of R data as elements of a dtype, one column each. Those of NaN are meaningful in f64 only.
+# The bytes of R data as elements of a dtype, one column each. NaN's bytes are meaningful in f64 only.
 reference_bytes <- function(x, dtype) {
   size <- dtype_bytes(dtype)
   columns <- function(bytes, size) matrix(bytes, size, length(bytes) / size)

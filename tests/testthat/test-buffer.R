@@ -70,7 +70,7 @@ test_that("NA in a type without NaN warns once a call, with count and place", {
   expect_na_warning(pjrt_scalar(NA_integer_), "i32", 1, 1)
   expect_na_warning(pjrt_buffer(bit64::as.integer64(c(1, NA))), "i64", 1, 2)
   expect_na_warning(pjrt_buffer(c(TRUE, NA), "i16"), "i16", 1, 2)
-  # arrays that the device uses in place, and such that are converted
+  # arrays that the device uses in place, and others that are converted
   x <- rep(5L, 10000L)
   expect_silent(pjrt_buffer(x))
   x[c(4000L, 7000L)] <- NA

@@ -1,4 +1,4 @@
-# Trainings that are saved and resumed. The functions are those of vignette("train"): networks of flax, equinox and
+# Trainings that are saved and resumed. The functions come from vignette("train"): networks of flax, equinox and
 # PyTorch, with the Adam of optax.
 # Slow: trains networks.
 

@@ -35,7 +35,7 @@ helpers <- function(of = Sys.getpid()) {
   as.integer(sub(pattern, "\\1", grep(pattern, lines, value = TRUE)))
 }
 
-# Ends the idle processes of all of this session's clients, as those of earlier tests.
+# Ends the idle processes of all of this session's clients, including the clients of earlier tests.
 end_helpers <- function() {
   tools::pskill(helpers(), tools::SIGKILL)
   expect_true(comes_true(function() length(helpers()) == 0L))
@@ -65,7 +65,7 @@ test_that("a program that crashes the compiler raises an error, and everything e
   }
 })
 
-test_that("executables are the same as those of a compiler inside", {
+test_that("executables are the same as from a compiler inside", {
   programs <- list(
     plain = pjrt_program(add_program("2x3xf32")), donating = pjrt_program(add_program("2x3xf32", donates)),
     step = pjrt_program(path = fixture("mlp-step.mlir")), loop = pjrt_program(loop_program(10))

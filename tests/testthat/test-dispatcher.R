@@ -408,7 +408,7 @@ test_that("callbacks may dispatch, and drop the entry that is in use", {
   expect_identical(mine$dispatch(5, n = 0), "end")
 })
 
-test_that("a context is part of the key, and the newer dialect tells R data from arrays", {
+test_that("a context is part of the key, and the newer dialect distinguishes R data from arrays", {
   setting <- "a"
   d <- counting_dispatcher(context = function() setting, compile = function(info) {
     n <- length(info$avals)

@@ -142,7 +142,7 @@ test_that("a place in MPI must be that of the process", {
     )
   }), env = c(PJRT_PLUGIN_PATH_FAKE = hosts_library()))
   expect_snapshot(writeLines(refused[[1L]]), cran = TRUE)
-  expect_match(refused[[2L]][[1L]], "must be those of MPI, 1 and 2: got 0 and 2", fixed = TRUE)
+  expect_match(refused[[2L]][[1L]], "must equal MPI's, 1 and 2: got 0 and 2", fixed = TRUE)
 })
 
 test_that("a program runs on the devices of several processes", {

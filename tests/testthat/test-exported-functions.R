@@ -14,8 +14,8 @@ is_excused <- function(file, name, wrong) {
     (name == "statistics" || any(grepl("An older JAX wrote", wrong, fixed = TRUE)))
 }
 
-# All functions are loaded. The suite runs a few of those of older JAX, and of the newest all but most of the longest,
-# which the compiler needs a second for: they consist of operations that others have, too.
+# All functions are loaded. The suite runs a few functions of older JAX. It runs all of the newest JAX but most of the
+# longest, which the compiler needs a second for: they consist of operations that others have, too.
 runs_in_suite <- function(functions, is_newest) {
   if (is_soak()) {
     return(rep(TRUE, length(functions)))

@@ -90,7 +90,7 @@ test_that("an equinox model is a list with the names of its fields, and None is 
 test_that("every container is a list, with names where Python has them", {
   exported <- tree_export("containers")
   f <- pjrt_function(exported)
-  # without arrays, an argument needs no value; those of `*more` are a list
+  # without arrays, an argument needs no value; the arguments of `*more` are a list
   expect_identical(names(formals(f)), c("data", "x2", "x3", "pair", "more", "empty", "last", "plain", "..."))
   data <- list(
     `linear/~/w` = list(numbers(2), NULL), b.c = list(0.5, list()), `it's` = list(first = NULL, second = numbers(3))

@@ -26,7 +26,7 @@ test_that("exported functions compute what JAX computes", {
   }
 })
 
-test_that("trees, arrays and facts are those of the Python function", {
+test_that("trees, arrays and facts equal the Python function's", {
   x <- load_fixture("tree")
   expect_s3_class(x, "PJRTExported")
   expect_identical(x$name, "layers")

@@ -1,5 +1,5 @@
-# The compiler computes operations on constants itself. The results are those of the program: constants that it would
-# misread are hidden from it.
+# The compiler computes operations on constants itself. The results are right: constants that it would misread are
+# hidden from it.
 # Slow: compiles a thousand programs.
 
 old <- options(pjrt.cache = FALSE)

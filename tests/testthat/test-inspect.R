@@ -123,7 +123,7 @@ test_that("inspect_hlo() takes exported functions", {
   expect_refused(inspect_hlo(symbolic, shapes = list(x = c(2, 5, 4))), "shape_mismatch", "Dimension 2 of `x`")
 })
 
-test_that("both stages are those of the compiled module, whichever number the loaded one has", {
+test_that("both stages belong to the compiled module, whichever number the loaded one has", {
   for (loaded in c("module_0236", "module_0249")) {
     dir <- withr::local_tempdir()
     write <- function(file, text) writeLines(c(text, "}"), file.path(dir, file))

@@ -547,7 +547,7 @@ test_that("live objects print as before", {
   expect_output(str(pjrt_program(unary_program("2xf32"))), "^ PJRTProgram\\(format=mlir, code_size=[0-9]+\\)$")
 })
 
-test_that("all.equal() tells different objects apart", {
+test_that("all.equal() distinguishes different objects", {
   x <- pjrt_buffer(matrix(1, 2, 2))
   add <- pjrt_program(add_program("2x2xf32"))
   multiply <- pjrt_program(sub("stablehlo.add", "stablehlo.multiply", add_program("2x2xf32"), fixed = TRUE))

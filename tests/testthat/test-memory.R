@@ -132,7 +132,7 @@ test_that("dropping array promises does not accumulate memory outside R", {
 })
 
 test_that("dropping executables does not accumulate memory outside R", {
-  # 3 MB each, of which about 100 MB wait for R's garbage collector
+  # 3 MB each; about 100 MB of them wait for R's garbage collector
   serialized <- pjrt_serialize(compile(chain_program(1000)))
   before <- resident()
   for (i in seq_len(times(200, 600))) pjrt_deserialize(serialized)

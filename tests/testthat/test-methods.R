@@ -1,4 +1,4 @@
-test_that("dim() and length() of a buffer are those of its array", {
+test_that("dim() and length() of a buffer are its array's", {
   x <- pjrt_buffer(matrix(1:6, 2))
   expect_identical(dim(x), c(2L, 3L))
   expect_identical(c(nrow(x), ncol(x), length(x)), c(2L, 3L, 6L))

@@ -33,7 +33,7 @@ expect_python <- function(buffer, array) {
   expect_identical(sprintf("(%s)", paste(shape(buffer), collapse = ",")), array$shape, info = array$name)
 }
 
-test_that("arrays of every type, shape and order are those of Python", {
+test_that("arrays of every type, shape and order equal Python's", {
   python <- python_arrays()
   names <- python$arrays$name
   arrays <- python$arrays[grepl("_|version", names) & !grepl("float8", names), ]

@@ -41,7 +41,7 @@ test_that("a buffer in a list prints as one line, scalars with their value", {
   expect_match(utils::capture.output(print(list(gone))), "deleted>", all = FALSE, fixed = TRUE)
 })
 
-test_that("top level shows a buffer whole and those of a list as lines", {
+test_that("top level shows a buffer whole and the buffers of a list as lines", {
   lines <- c("x <- pjrt::pjrt_buffer(matrix(1:4, 2))", "x", "list(x)", "x", "print(list(x))")
   withr::local_envvar(R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep))
   printed <- processx::run(rscript(), c("--vanilla", rbind("-e", lines)))$stdout

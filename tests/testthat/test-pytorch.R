@@ -59,7 +59,7 @@ test_that("a model of torchax is a function of JAX with its weights", {
   expect_equal(as.vector(as_array(out)), run$outputs[[1L]]$data, tolerance = 1e-5)
 })
 
-test_that("inputs, weights and trees are those of the Python function", {
+test_that("inputs, weights and trees equal the Python function's", {
   x <- load_torch("lookup")
   expect_s3_class(x, "PJRTExported")
   expect_identical(x$name, "forward")
@@ -210,7 +210,7 @@ test_that("a model with more weights than the system allows open files is loaded
   expect_identical(strsplit(child$stdout, "\n")[[1L]], c("400 TRUE TRUE ", "TRUE "))
 })
 
-test_that("a model without weights takes those of another file", {
+test_that("a model without weights takes the weights of another file", {
   model <- load_torch("unweighted")
   expect_identical(model$weights, structure(list(), names = character()))
   expect_refused(pjrt_execute(pjrt_compile(model), pjrt_scalar(1)), "argument_count")

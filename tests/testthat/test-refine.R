@@ -42,7 +42,7 @@ test_that("sizes of dimensions stand for shapes, and a compiled program is found
   expect_false(identical(pjrt_compile(x, shapes = list(x = c(4, 2))), by_size))
 })
 
-test_that("an array of keys has a symbolic dimension before those of its data", {
+test_that("an array of keys has a symbolic dimension before the dimensions of its data", {
   run <- pjrt_compile(load_exported("keys"), shapes = list(keys = 3))
   keys <- matrix(c(3625411723, 195045567, 966301609, 1954958720, 4062205631, 1948237315), 3)
   bits <- matrix(c(3725328165, 2899676959, 884754664, 2389352394, 3548400998, 1109997517), 3)

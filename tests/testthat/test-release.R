@@ -59,7 +59,7 @@ test_that("the README names the packages that the demo installs", {
   expect_match(article, installed, fixed = TRUE, all = FALSE)
 })
 
-test_that("the numbers of the README are those of the benchmarks", {
+test_that("the numbers of the README are the benchmarks'", {
   lines <- readLines(source_file("README.md"))
   expect_number <- function(claim, file, row, result) {
     line <- grep(claim, lines, value = TRUE, fixed = TRUE)

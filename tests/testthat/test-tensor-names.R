@@ -208,7 +208,7 @@ test_that("metadata that would be read as another name of a tensor are refused",
   expect_false(file.exists(path))
 })
 
-test_that("metadata of a folder's files are kept with those of its index", {
+test_that("metadata of a folder's files are kept with the index's", {
   path <- new_path()
   pjrt_save_safetensors(list(a = pjrt_buffer(1:3), b = pjrt_buffer(4:6)), path, c(format = "pt"), max_shard_size = 1)
   index <- paste0(path, ".index.json")

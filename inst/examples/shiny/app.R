@@ -132,7 +132,7 @@ server <- function(input, output, session) {
   output$status <- renderText(status())
   output$plot <- renderPlot({
     par(mar = rep(0, 4))
-    # heat spreads thin: the colours are those of this frame
+    # heat spreads thin: each frame has its own range of colours
     image(heat(), zlim = c(0, max(heat())), col = hcl.colors(100, "Inferno"), useRaster = TRUE, axes = FALSE)
   })
 }

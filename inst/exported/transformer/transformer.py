@@ -3,7 +3,7 @@
     pip install jax optax flatbuffers safetensors
     python transformer.py     writes the folder months and months.jaxexport
 
-The names of the weights are those of GPT-2. lm_head.weight is tied to transformer.wte.weight.
+The weights have GPT-2's names. lm_head.weight is tied to transformer.wte.weight.
 """
 
 import json

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 /// A call of a function of the host.
 pub trait Callback: Send + Sync {
-    /// Runs the function and tells the program, on the host's thread.
+    /// Runs the function and reports to the program, on the host's thread.
     fn run(&self) -> Ran;
 
-    /// Tells the program that the function will not run. Does nothing if the program was told before.
+    /// Reports to the program that the function will not run. Does nothing after an earlier report.
     fn cancel(&self);
 
     /// The launch of the program; 0 if unknown.
@@ -30,7 +30,7 @@ pub trait Callback: Send + Sync {
 /// How a run of a callback ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ran {
-    /// The program was told.
+    /// The outcome was reported to the program.
     Reported,
     /// The user interrupted it: it runs again later, from its start.
     Interrupted,

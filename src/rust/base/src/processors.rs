@@ -23,7 +23,7 @@ pub struct Allowed {
     pub variable: Option<&'static str>,
 }
 
-/// The smallest of the system's number and those of the variables. Reads variables: must run on the main thread.
+/// The smallest of the system's number and the variables' numbers. Reads variables: must run on the main thread.
 pub fn allowed() -> Allowed {
     smallest(thread::available_parallelism().map_or(1, usize::from), &|name| env::var(name).ok())
 }

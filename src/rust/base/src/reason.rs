@@ -56,7 +56,7 @@ reasons! {
     ComplexValues => "complex_values",
     /// An operator cannot compute this on a device.
     ComputeInR => "compute_in_r",
-    /// Values of this type do not convert to the dtype; those of the types `to` do.
+    /// Values of this type do not convert to the dtype; values of the types `to` do.
     ConversionNeeded { to: &'static [&'static str] } => "conversion_needed",
     /// No handler is registered for the custom call `target` on this platform, but perhaps on `others`. `related` are the
     /// targets of this platform's handlers for the same purpose.

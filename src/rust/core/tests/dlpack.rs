@@ -297,7 +297,7 @@ fn an_unused_array_is_released_once() {
 }
 
 #[test]
-fn unknown_arrays_and_those_of_other_devices_are_refused() {
+fn unknown_arrays_and_arrays_of_other_devices_are_refused() {
     let (_alone, device) = (alone(), device());
     // SAFETY: null pointers are allowed.
     assert!(unsafe { Managed::from_raw(std::ptr::null_mut(), true) }.is_err());

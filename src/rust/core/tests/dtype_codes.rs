@@ -1,4 +1,4 @@
-//! The codes of element types in `pjrt-data` are those of PJRT.
+//! The codes of element types in `pjrt-data` are PJRT's codes.
 
 use pjrt_data::dtype::{DType, ALL};
 use pjrt_sys::PJRT_Buffer_Type;

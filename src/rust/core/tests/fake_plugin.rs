@@ -126,7 +126,7 @@ fn a_setup_that_fails_says_what_the_plugin_says() {
 }
 
 #[test]
-fn a_chain_of_extensions_is_followed_as_far_as_it_leads() {
+fn a_chain_of_extensions_is_followed_to_its_end() {
     let plugin = load("plain").unwrap();
     let found: Vec<_> = plugin.extensions().iter().map(|e| (e.number, e.name(), e.size)).collect();
     assert_eq!(found, [(5, Some("FFI"), 64), (777, None, 24)]);

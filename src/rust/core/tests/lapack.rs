@@ -115,7 +115,7 @@ fn qr() {
                     let target = format!("lapack_{letter}{group}mqr_ffi");
                     let found = call(&target, &attributes, &inputs, &[(dtype, &dims)]);
                     for ((c, q), found) in c.iter().zip(&qs).zip(found) {
-                        // The first columns of the whole factor are those of Q.
+                        // The first columns of the whole factor are Q's columns.
                         match (left, transpose) {
                             (true, true) => assert_close(&found[0].rows(k), &q[0].adjoint().times(c), precision),
                             (false, false) => assert_close(&found[0].columns(k), &c.times(&q[0]), precision),

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-/// Every crate with those of ours that it may use, from the bottom up.
+/// Every crate with our crates that it may use, from the bottom up.
 const LAYERS: [(&str, &[&str]); 16] = [
     ("sys", &[]),
     ("base", &[]),

@@ -175,7 +175,7 @@ fn metadata_give_tensors_other_names() {
     assert_eq!((model.len(), model.stored_at(2), model.tensor(2).unwrap().name.as_str()), (3, 0, "a"));
     let texts = [("y", "x"), ("a", "c")].map(|(name, text)| (name.to_string(), text.to_string()));
     assert_eq!(model.metadata().unwrap()[..], texts);
-    // The entries of an index count for all files, those of a file are metadata.
+    // An index's entries count for all files, a file's entries are metadata.
     let index = r#"{"metadata":{"n":1,"d":"a"},"weight_map":{"a":"one.safetensors"}}"#;
     let model = Model::open(&folder.file("model.safetensors.index.json", index.as_bytes())).unwrap();
     assert_eq!(model.names().collect::<Vec<_>>(), ["a", "d"]);
@@ -393,7 +393,7 @@ fn a_file_that_shrinks_while_it_is_mapped_is_noticed() {
     assert_eq!((memory[0], memory[(1 << 20) - 1], beside[9999]), (7, 7, 5));
     file.check().unwrap();
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(5000).unwrap();
-    assert_eq!(file.check().unwrap_err().kind(), Kind::FileChanged, "its size tells");
+    assert_eq!(file.check().unwrap_err().kind(), Kind::FileChanged, "its size shows it");
     // On any thread.
     let last = std::thread::scope(|scope| scope.spawn(|| memory[(1 << 20) - 1]).join().unwrap());
     assert_eq!((memory[4999], memory[5000], memory[8192], last), (7, 0, 0, 0));

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_those_of_the_interface() {
+    fn formats_match_the_interface() {
         assert_eq!(Format::parse("g"), Ok(Format::Numbers(DType::F64)));
         assert_eq!(Format::parse("b"), Ok(Format::Bits));
         assert_eq!(Format::parse("+w:12"), Ok(Format::Lists(12)));

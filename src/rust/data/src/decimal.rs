@@ -104,7 +104,7 @@ fn scaled(mantissa: u64, exponent: i32, ten: i32) -> (u64, Option<Ordering>) {
 const FIRST_POWER: i32 = -310;
 const LAST_POWER: i32 = 342;
 
-/// Powers of ten of which the table holds every bit: `5^55 < 2^128`.
+/// Powers of ten that the table holds with every bit: `5^55 < 2^128`.
 const EXACT_POWERS: std::ops::RangeInclusive<i32> = 0..=55;
 
 /// `10^FIRST_POWER` to `10^LAST_POWER`: the upper 128 bits of each, rounded down.

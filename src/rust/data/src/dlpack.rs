@@ -23,7 +23,7 @@ pub const IS_COPIED: u64 = 1 << 1;
 pub struct Place {
     /// One of the constants of this type.
     pub kind: i32,
-    /// The number of the device among those of its kind.
+    /// The number of the device among all of its kind.
     pub id: i32,
 }
 
@@ -165,7 +165,7 @@ impl Lent {
         Ok(lent)
     }
 
-    /// Checks that the distances between elements can be those of an array in memory.
+    /// Checks that the distances between elements are possible for an array in memory.
     fn check_extent(&self) -> Result<()> {
         let Some(strides) = &self.strides else { return Ok(()) };
         let width = self.spec.dtype.host_bytes() as i64;
@@ -223,7 +223,7 @@ unsafe fn copy_axes(dtype: DType, axes: &[Axis], src: *const u8, dst: *mut u8) -
     Ok(())
 }
 
-/// Whether these are the strides of a dense row-major array; those of dimensions with one element do not matter.
+/// Whether these are the strides of a dense row-major array; the strides of dimensions with one element do not matter.
 fn is_row_major(spec: &Spec, strides: &[i64]) -> bool {
     let dense = layout::row_major(&spec.dims);
     spec.is_empty() || spec.dims.iter().zip(strides).zip(dense).all(|((&dim, &s), d)| dim == 1 || s == d as i64)
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     #[cfg(target_pointer_width = "64")]
-    fn the_structs_are_those_of_c() {
+    fn the_structs_match_c() {
         assert_eq!((size_of::<Tensor>(), size_of::<Managed>(), size_of::<ManagedVersioned>()), (48, 64, 80));
         let tensor = [
             offset_of!(Tensor, device),

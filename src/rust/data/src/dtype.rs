@@ -32,7 +32,7 @@ pub struct Info {
     pub safetensors: Option<&'static str>,
     /// Name in StableHLO text.
     pub mlir: &'static str,
-    /// Code of its kind in DLPack, which tells types of one kind apart by their width.
+    /// Code of its kind in DLPack, which distinguishes types of one kind by their width.
     pub dlpack: u8,
 }
 

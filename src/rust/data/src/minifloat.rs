@@ -160,7 +160,7 @@ impl Format {
         let magnitude = if negative { bits - sign_bit } else { bits };
         let size = if magnitude <= self.max as u64 {
             let magnitude = if absent { magnitude + 1 } else { magnitude };
-            // From `lowest` on, the bits count on through the powers of two, as those of a double do.
+            // From `lowest` on, the bits count on through the powers of two, as a double's do.
             let steps = 1 << self.mantissa;
             if magnitude < steps {
                 magnitude as f64 / steps as f64 * self.lowest

@@ -9,7 +9,7 @@ pub const MAGIC: &[u8] = b"\x93NUMPY";
 /// The bytes of magic number and version.
 const VERSIONED: usize = 8;
 
-/// The longest header that is read. Those of arrays of numbers take about 100 bytes.
+/// The longest header that is read. Headers of arrays of numbers take about 100 bytes.
 const LONGEST: usize = 1 << 20;
 
 /// The limit of nesting in a header.
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_those_of_numpy() {
+    fn types_match_numpy() {
         let element = |descr: &str| of(&format!("'{descr}'")).map(|header| (header.element, header.swapped));
         let known = |dtype, swapped| Ok((Element::Known(dtype), swapped));
         assert_eq!(element("|b1"), known(DType::Pred, None));

@@ -176,8 +176,8 @@ impl Page<'_> {
         self.out.push_str(".,.) =\n");
     }
 
-    /// Prints `rows` rows of the matrix whose first element is number `start`, in chunks of columns, as far as
-    /// `rows_left` reaches.
+    /// Prints `rows` rows of the matrix whose first element is number `start`, in chunks of columns, until
+    /// `rows_left` is 0.
     fn matrix(&mut self, start: usize, rows: usize, columns: usize) -> Result<()> {
         let shown = rows.min(self.rows_left);
         let chunks = self.rows_left.div_ceil(rows);

@@ -43,8 +43,8 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// The paths that the tests of this process take: `none` for the portable ones, `sse2` for those of an x86-64 processor
-    /// without AVX2.
+    /// The paths that the tests of this process take: `none` for the portable ones, `sse2` for the paths of an x86-64
+    /// processor without AVX2.
     const SWITCH: &str = "REGISTERS";
 
     pub fn choose() -> Registers {

@@ -314,7 +314,8 @@ fn is_run(places: &[usize], distance: usize) -> bool {
     places.windows(2).all(|pair| pair[1] == pair[0] + distance)
 }
 
-/// Takes the axes out of `axes` that make one run of at least `wanted` elements from stride 1 on, as far as there are any.
+/// Takes the axes out of `axes` that make one run of at least `wanted` elements from stride 1 on, or of fewer if no axis
+/// continues it.
 fn take_run(axes: &mut Vec<Axis>, wanted: usize, stride: impl Fn(&Axis) -> usize) -> Vec<Axis> {
     let mut run: Vec<Axis> = Vec::new();
     while total(&run) < wanted {

@@ -16,7 +16,7 @@ pub enum Kind {
     Leaf,
     Null,
     List,
-    /// A list with names, of which some or all may be empty.
+    /// A list with names. Some or all of them may be empty.
     NamedList,
 }
 
@@ -206,7 +206,7 @@ impl Tree {
     /// The tree with these nodes, each before its children.
     ///
     /// # Errors
-    /// `InvalidInput` if they are not those of one tree.
+    /// `InvalidInput` if they are not the nodes of one tree.
     pub fn of_nodes<'a>(nodes: impl Iterator<Item = View<'a>>) -> Result<Tree> {
         let mut builder = Builder::default();
         // How many children are still missing in each open list.

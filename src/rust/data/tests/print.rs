@@ -254,7 +254,7 @@ fn limits_that_show_nothing_are_refused() {
 }
 
 #[test]
-fn widths_are_those_of_the_printed_rows() {
+fn widths_match_the_printed_rows() {
     assert_eq!(i32s(&[2], [1, 100_000], &rows(1)), format!(" 1\n{CUT}"));
 }
 

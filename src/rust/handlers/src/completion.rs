@@ -42,7 +42,7 @@ impl Completion {
         outcome.recv().unwrap_or_else(|_| Err(Failure::internal("The call was dropped.")))
     }
 
-    /// Tells the program.
+    /// Reports the outcome to the program.
     pub(super) fn complete(self, outcome: Outcome) {
         match self {
             // On a separate thread, where the plugin continues the program, perhaps for a long time.
@@ -57,7 +57,7 @@ impl Future {
     /// A future for a call, which the plugin looks at when the handler has returned; `None` if the plugin has none.
     fn of(frame: &Frame<'_>) -> Option<Future> {
         let (api, _) = frame.api()?;
-        // SAFETY: the table is read as far as it reaches.
+        // SAFETY: only fields that the table has are read.
         unsafe {
             if !reaches(api, offset_of!(XLA_FFI_Api, XLA_FFI_Future_SetError)) {
                 return None;
@@ -67,7 +67,7 @@ impl Future {
         }
         let made = call!(api, XLA_FFI_Future_Create, XLA_FFI_Future_Create_Args { future: null_mut() })?;
         let future = Some(made.future).filter(|future| !future.is_null())?;
-        // The size that a frame tells never includes its last field, the future.
+        // The size that a frame reports never includes its last field, the future.
         // SAFETY: frames have it since the table has the functions for it.
         unsafe { (*frame.raw().cast_mut()).future = future };
         Some(Future { api, future })

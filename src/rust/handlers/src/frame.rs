@@ -266,7 +266,7 @@ impl<'a> Frame<'a> {
     /// What `read` reads of an attribute, or the default if it is missing.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// As `read`.
     pub fn optional<T>(&self, name: &str, default: T, read: impl FnOnce(&Self, &str) -> Outcome<T>) -> Outcome<T> {
         match self.attribute(name) {
             Some(_) => read(self, name),
@@ -407,7 +407,7 @@ fn dtype_of(code: XLA_FFI_DataType) -> Option<DType> {
 /// The names, kinds and values of attributes.
 ///
 /// # Safety
-/// They must be those of a call, or of a dictionary in them, and stay valid for `'a`.
+/// They must be the attributes of a call, or of a dictionary in them, and stay valid for `'a`.
 unsafe fn entries<'a>(
     attributes: *const XLA_FFI_Attrs,
 ) -> impl Iterator<Item = (&'a [u8], XLA_FFI_AttrType, *const c_void)> {

@@ -27,7 +27,7 @@ pub struct HostCall {
     pub attributes: Vec<(String, Attribute)>,
     launch: Option<Launch>,
     device: Option<i32>,
-    /// Taken by who tells the program.
+    /// Taken by whoever reports the outcome to the program.
     completion: Mutex<Option<Completion>>,
 }
 
@@ -239,7 +239,7 @@ impl Operand {
     /// Has `write` write the elements in that order and form, into memory for all of them, if they are a result's.
     ///
     /// # Errors
-    /// Those of `write`; some elements may be written then.
+    /// As `write`; some elements may be written then.
     ///
     /// # Safety
     /// `write` returns successfully only when it has written all elements.

@@ -65,7 +65,7 @@ impl Launch {
         self.0.together.lock().unpoisoned().failure.get_or_insert(failure);
     }
 
-    /// Tells the program of a call, together with the others that wait.
+    /// Reports the outcome of a call to the program, together with the others that wait.
     pub(super) fn complete(&self, completion: Completion, outcome: Outcome) {
         let mut together = self.0.together.lock().unpoisoned();
         together.waiting = together.waiting.saturating_sub(1);
@@ -94,7 +94,7 @@ impl Carrier {
         let handle = call!(api, PJRT_ExecuteContext_Create {}).ok()?.context;
         let carrier = Carrier { api, handle, launch };
         let extension = extension(api)?;
-        // SAFETY: the extension reaches as far as `extension` has checked.
+        // SAFETY: `extension` has checked that the extension has this field.
         let add = unsafe { (*extension).user_data_add }?;
         let mut args = Args::<PJRT_FFI_UserData_Add_Args>::new(api);
         args.fields.struct_size = api.size_of(&args);
@@ -106,7 +106,7 @@ impl Carrier {
         is_added.then_some(carrier)
     }
 
-    /// The error of a launch on several devices of which a call failed.
+    /// The error of a launch on several devices, if one of its calls failed.
     ///
     /// # Errors
     /// With the code and message of the call.
@@ -157,7 +157,7 @@ fn register(api: &'static Api) -> Option<i64> {
     // Without a function that frees: a carrier owns the data.
     static INFO: PJRT_FFI_Type_Info = PJRT_FFI_Type_Info { deleter: None, serialize: None, deserialize: None };
     let extension = extension(api)?;
-    // SAFETY: as far as `extension` has checked.
+    // SAFETY: `extension` has checked that the extension has this field.
     let register = unsafe { (*extension).type_register }?;
     let mut args = Args::<PJRT_FFI_Type_Register_Args>::new(api);
     args.fields.struct_size = api.size_of(&args);
@@ -203,7 +203,7 @@ pub(super) fn of(frame: &Frame<'_>) -> Option<Launch> {
     Some(unsafe { (*data.cast::<Launch>()).clone() })
 }
 
-/// The number of the device that a call is for, if the plugin tells.
+/// The number of the device that a call is for, if the plugin reports it.
 pub(super) fn device(frame: &Frame<'_>) -> Option<i32> {
     let (api, ctx) = frame.api()?;
     let found =

@@ -63,7 +63,7 @@ fn missing(target: &str, platform: &str) -> Error {
     let mut others = registry::platforms(target);
     others.retain(|other| *other != platform_name(platform));
     let platform = platform_name(platform);
-    // Those of linear algebra have other names for other platforms.
+    // Targets of linear algebra have other names for other platforms.
     let is_algebra = target.starts_with("lapack_") || target.starts_with("cu");
     let related = if is_algebra { registry::targets(&platform) } else { Vec::new() };
     let error = Error::new(Kind::Pjrt(NOT_FOUND), no_handler(target, &platform));

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 impl Frame<'_> {
-    /// Calls `work` with every number below `count`, on this thread and on those of the plugin that are free.
+    /// Calls `work` with every number below `count`, on this thread and on the plugin's free threads.
     pub fn parallel(&self, count: usize, work: &(dyn Fn(usize) + Sync)) {
         let helpers = self.threads().unwrap_or(0).min(count).saturating_sub(1);
         if helpers == 0 {

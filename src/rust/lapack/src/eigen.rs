@@ -7,9 +7,9 @@ use crate::scalar::Scalar;
 use crate::workspace::{widened, Least, Room, Workspace};
 use pjrt_base::error::Result;
 
-/// Eigenvalues in ascending order, and if wanted the eigenvectors, of a symmetric or Hermitian `n` x `n` matrix, of
-/// which only the triangle `uplo` is read. The vectors replace `a`; without them it is destroyed. Named `heevd` for
-/// complex types. If the triangle has a value that is not finite, all outputs become NaN, and `info` 1.
+/// Eigenvalues in ascending order, and if wanted the eigenvectors, of a symmetric or Hermitian `n` x `n` matrix.
+/// Only its triangle `uplo` is read. The vectors replace `a`; without them it is destroyed. Named `heevd` for complex
+/// types. If the triangle has a value that is not finite, all outputs become NaN, and `info` 1.
 ///
 /// # Errors
 /// Wrong arguments, no library, no memory.

@@ -5,7 +5,7 @@
 //! batch. A number of type `i32` that is returned is LAPACK's `info`: 0, or how the factorization failed. Wrong
 //! arguments are errors before LAPACK sees them, because its own check may end the process.
 //!
-//! A library may lack routines. Those of single precision are replaced by those of double precision, and a few others
+//! A library may lack routines. Single-precision routines are replaced by double-precision ones, and a few others
 //! by compositions of other routines.
 //!
 //! All functions may run on several threads at once, each with its own workspace.

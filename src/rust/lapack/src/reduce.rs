@@ -54,8 +54,8 @@ pub(crate) fn hessenberg<T: Scalar>(
     work.with_room(routine, [order, low, high, 0, 0], Least::work(order as usize), &mut run)
 }
 
-/// Reduces a symmetric or Hermitian `n` x `n` matrix, of which only the triangle `uplo` is read, to tridiagonal form:
-/// `d` has n elements, `e` and `tau` n - 1 (0 if n is 0). Named `hetrd` for complex types.
+/// Reduces a symmetric or Hermitian `n` x `n` matrix to tridiagonal form: `d` has n elements, `e` and `tau` n - 1 (0 if
+/// n is 0). Only the triangle `uplo` of the matrix is read. Named `hetrd` for complex types.
 ///
 /// # Errors
 /// Wrong arguments, no library, no memory.

@@ -23,7 +23,7 @@ const PLAIN: [&str; 2] = ["libmpi.so", "libmpi.dylib"];
 
 const UNSUPPORTED: &str = "MPI is not supported on this system.";
 
-/// The number of processes that the launcher tells, and whose launcher it is.
+/// The number of processes that the launcher reports, and whose launcher it is.
 fn launcher() -> Option<(Family, usize)> {
     let number = |name: &str| std::env::var(name).ok()?.parse().ok();
     number("OMPI_COMM_WORLD_SIZE")
@@ -74,7 +74,7 @@ fn loaded() -> Option<PathBuf> {
 #[cfg(unix)]
 fn load(file: &Path) -> std::result::Result<libloading::Library, String> {
     use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
-    // Open MPI's own plugins look for its symbols among those of the process.
+    // Open MPI's own plugins look for its symbols among the process's symbols.
     // SAFETY: loading an MPI asks nothing of its user.
     let library = unsafe { Library::open(Some(file), RTLD_NOW | RTLD_GLOBAL) };
     library.map(Into::into).map_err(|error| error.to_string())
@@ -95,7 +95,7 @@ fn open_file(file: &Path) -> std::result::Result<Box<dyn Communicator>, String> 
     };
     let version = version_of(&find).ok_or("is not an MPI: it has no `MPI_Get_library_version`.")?;
     let family = family(&find, &version)?;
-    // SAFETY: the handles of Open MPI and of the standard ABI are pointers, those of MPICH and its relatives integers.
+    // SAFETY: handles are pointers in Open MPI and in the standard ABI, and integers in MPICH and its relatives.
     unsafe {
         match family {
             Family::OpenMpi => {

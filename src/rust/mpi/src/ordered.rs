@@ -1,4 +1,4 @@
-//! Minima and maxima of floats as those of integers in the same order. For MPI, the result for `NaN` and a number is one of both,
+//! Minima and maxima of floats, computed on integers in the same order. For MPI, the result for `NaN` and a number is one of both,
 //! which may even differ from process to process; here it is `NaN`, as in programs, and -0 is less than 0.
 
 use crate::communicator::Op;

@@ -1,4 +1,4 @@
-//! Rounds in which every process tells something to all others by MPI's broadcast. They have a communicator of their own, and
+//! Rounds in which every process sends something to all others by MPI's broadcast. They have a communicator of their own, and
 //! may run on another thread than all other calls.
 
 use crate::abi::Handle;
@@ -19,7 +19,7 @@ pub struct Round {
 }
 
 pub trait Rounds: Send {
-    /// Tells `message` to all, and that this process leaves. Waits for all others.
+    /// Sends `message` to all, and whether this process leaves. Waits for all others.
     ///
     /// # Errors
     /// MPI's own. No further round is possible then.

@@ -318,7 +318,7 @@ fn read_region(data: SEXP, start: usize, count: usize, to: *mut u8) {
     }
 }
 
-/// The dimensions of R data: those of an array, or the length of a vector.
+/// The dimensions of R data: the dimensions of an array, or the length of a vector.
 pub fn own_dims(data: SEXP) -> SmallVec<[i64; 8]> {
     // An array has one dimension at least.
     // SAFETY: the caller protects the data and so their attributes.

@@ -225,7 +225,7 @@ struct Python {
     get_pointer: GetPointer,
 }
 
-/// Those that [`python_connect`] told last.
+/// Those that [`python_connect`] set last.
 static PYTHON: Mutex<Option<Python>> = Mutex::new(None);
 
 fn python() -> Option<Python> {
@@ -236,7 +236,7 @@ type Take = unsafe extern "C" fn(*mut c_void) -> usize;
 type IsValid = unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int;
 type GetPointer = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 
-/// Tells the functions of Python that [`dlpack_take_object`] and [`python_destroy`] need.
+/// Sets the functions of Python that [`dlpack_take_object`] and [`python_destroy`] need.
 unsafe extern "C" fn python_connect(take: Take, is_valid: IsValid, get_pointer: GetPointer) {
     if let Ok(mut python) = PYTHON.lock() {
         *python = Some(Python { take, is_valid, get_pointer });

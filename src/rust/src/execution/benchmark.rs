@@ -79,7 +79,7 @@ pub fn benchmark_runs(executable: Robj, inputs: Robj, options: Robj, times: f64,
     Ok(timed(&executable, &inputs, &options, run)?.into())
 }
 
-/// The seconds of `times` runs, of which up to `depth` are in flight at any time.
+/// The seconds of `times` runs, with up to `depth` of them in flight at any time.
 pub fn benchmark_in_flight(executable: Robj, inputs: Robj, options: Robj, times: f64, depth: f64) -> Result<Robj> {
     let run = |e: &Executable, inputs: &[&Buffer], options: &ExecuteOptions, copy: timing::CopyInput| {
         e.time_in_flight(inputs, options, copy, times as usize, depth as usize)

@@ -56,8 +56,8 @@ pub fn operator_2(name: SEXP, x: SEXP, y: SEXP) -> Result<SEXP> {
     with_data(operation, &[x, y], &[], true)
 }
 
-/// `operator_n(name, operands, parameters)`: a function of the elements of a list, of which one at least is a buffer. Arrays may
-/// have any shape.
+/// `operator_n(name, operands, parameters)`: a function of the elements of a list, at least one of them a buffer. Arrays may have
+/// any shape.
 pub fn operator_n(name: SEXP, operands: SEXP, parameters: SEXP) -> Result<SEXP> {
     let operation = operation(name)?;
     let owned = (numbers(parameters)?, sexp::elements(operands).collect::<SmallVec<[SEXP; 8]>>());
@@ -176,7 +176,7 @@ pub fn laid_out(executable: &Executable, inputs: Inputs<'_>) -> Result<Option<SE
     sexp::over_jumps(inputs, |inputs| relaid(executable, inputs)).map(Some)
 }
 
-/// The buffers in the layouts that a program expects: a list of handles, in which those of other layouts are copies. The
+/// The buffers in the layouts that a program expects: a list of handles, in which copies replace the buffers of other layouts. The
 /// number of inputs is right. Not protected. R may leave this by a long jump.
 #[cold]
 pub fn relaid(executable: &Executable, inputs: &[&Buffer]) -> Result<SEXP> {

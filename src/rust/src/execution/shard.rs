@@ -14,7 +14,7 @@ use pjrt_data::array::Spec;
 use std::ops::Range;
 
 /// The sharding of an input or output, counted from 1. `starts` and `sizes` have an element for each partition, and are
-/// NULL if that is not known. `positions` are those of this process's devices among all, replica by replica.
+/// NULL if that is not known. `positions` has the positions of this process's devices among all, replica by replica.
 pub fn executable_array(executable: &Executable, is_input: bool, index: i32) -> Result<Robj> {
     let (signature, shardings) = (executable.signature(), executable.shardings());
     let index = index as usize - 1;

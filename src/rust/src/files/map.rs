@@ -12,8 +12,8 @@ use pjrt_core::stored::Loading;
 use pjrt_core::Device;
 use std::path::Path;
 
-/// Maps an array of a file. `shape` is NULL or checked whole numbers, of which number `unknown`, from 1, is to be found
-/// out, or none if it is 0. A NULL `dtype` means a `.npy` file.
+/// Maps an array of a file. `shape` is NULL or checked whole numbers. Number `unknown` of them, from 1, is to be found
+/// out; none if it is 0. A NULL `dtype` means a `.npy` file.
 pub fn map_array(
     path: &str,
     dtype: Robj,

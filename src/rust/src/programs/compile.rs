@@ -21,7 +21,7 @@ use std::time::Duration;
 
 owned!(Compiling, c"PJRTCompiling", const SHOWN: &'static CStr = c"PJRTExecutablePromise";);
 
-/// Compiles a program for a list of devices. If it is empty, for those of the options on the default device's client.
+/// Compiles a program for a list of devices. If it is empty, for the options' devices on the default device's client.
 /// Waits on R's thread, which checks for interrupts, while another thread compiles.
 pub fn executable_compile(
     program: &Program,

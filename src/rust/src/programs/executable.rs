@@ -166,7 +166,7 @@ pub fn executable_device(executable: &Executable) -> Result<Robj> {
     }
 }
 
-/// The R objects of the devices that an executable runs on, or can run on if it is portable: those of this process, or those
+/// The R objects of the devices that an executable runs on, or can run on if it is portable: the devices of this process, or
 /// of all processes.
 pub fn executable_devices(executable: &Executable, is_addressable: bool) -> Result<Robj> {
     let client = executable.client();

@@ -177,7 +177,7 @@ pub fn exported_function(function: &ExportedProgram) -> Result<String> {
     Ok(function.function.clone())
 }
 
-/// The lines that show a function; `description` are those of its arguments and result.
+/// The lines that show a function; `description` are the lines of its arguments and result.
 pub fn exported_lines(value: &ExportedProgram, description: Vec<String>) -> Result<Robj> {
     let exported = &value.exported;
     let mut lines = vec![format!("<PJRTExported: {}{}>", "vjp of ".repeat(exported.order), exported.function)];

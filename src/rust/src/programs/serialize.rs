@@ -61,8 +61,8 @@ pub fn program_serialize(program: &Program) -> Result<Robj> {
     Ok(Raw::from_bytes(&contained::contain_program(program)?).into())
 }
 
-/// What bytes contain: a program, an exported function, or dtype, shape and bytes of a buffer; nil for those of an executable and
-/// others.
+/// What bytes contain: a program, an exported function, or dtype, shape and bytes of a buffer; nil for the bytes of an executable
+/// and others.
 pub fn contained_read(content: &[u8]) -> Result<Robj> {
     if !contained::is_contained(content) {
         return Ok(().into());

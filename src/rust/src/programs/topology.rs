@@ -43,7 +43,7 @@ pub fn topology_create(
 }
 
 /// Compiles a program for a system: its client, or the handle of one without a client. `kept` is the folder that keeps the
-/// hashes of plugins' files. What [`executable::describe`] tells, the target, and the executable's bytes.
+/// hashes of plugins' files. What [`executable::describe`] returns, the target, and the executable's bytes.
 pub fn topology_compile(system: Robj, program: &Program, options: Robj, kept: &str) -> Result<Robj> {
     let options = compile_options::get(sexp::of(&options))?;
     let system = if sexp::inherits(sexp::of(&system), c"PJRTClient") {

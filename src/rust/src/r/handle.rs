@@ -132,7 +132,7 @@ impl<T: Owned> EmptyHandle<T> {
     /// Moves a value into the handle, which this protects while `make` makes the value. Not protected.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// As `make`.
     pub fn filled<E>(self, make: impl FnOnce() -> std::result::Result<T, E>) -> std::result::Result<SEXP, E> {
         let _protected = Protected::new(self.pointer);
         let value = make()?;

@@ -79,7 +79,7 @@ impl Pooled {
         self.vector
     }
 
-    /// Gives the vector its memory, where there is room for `len` values, all of which somebody has yet to write.
+    /// Gives the vector its memory, where there is room for `len` values. Somebody has yet to write all of them.
     ///
     /// # Errors
     /// `Internal` when the memory has less room.

@@ -548,7 +548,7 @@ pub fn option(name: &CStr) -> SEXP {
     unsafe { Rf_GetOption1(Rf_install(name.as_ptr())) }
 }
 
-/// A list of values, each of which is protected or made only now; not protected. R may leave this by a long jump.
+/// A list of values, each protected or made only now; not protected. R may leave this by a long jump.
 pub fn list<I>(values: I) -> SEXP
 where
     I: IntoIterator<Item = SEXP, IntoIter: ExactSizeIterator>,

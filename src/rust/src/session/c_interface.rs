@@ -237,8 +237,8 @@ unsafe fn shape(dims: *const i64, rank: c_int) -> Result<SEXP> {
     Ok(sexp::new_whole_numbers(dims))
 }
 
-/// The R object of the device that a client and a device mean, either of which may be left out; not protected. R may
-/// leave this by a long jump.
+/// The R object of the device that a client and a device mean. Either may be left out. Not protected. R may leave
+/// this by a long jump.
 fn device_of(client: SEXP, device: SEXP) -> Result<SEXP> {
     if is_absent(device) {
         return if is_absent(client) { Ok(sexp::nil()) } else { Ok(device::object(get(client, "client")?, 0)) };

@@ -13,7 +13,7 @@ use pjrt_base::error::{Error, Kind, Result};
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
-/// The codes of errors of stores, which are those of plugins.
+/// The codes of errors of stores, the same as for plugins.
 pub const CANCELLED: u32 = 1;
 pub const INTERNAL: u32 = 13;
 pub const UNAVAILABLE: u32 = 14;
@@ -42,19 +42,19 @@ pub trait Store: Send + Sync + Debug {
     /// The value of a key now. `None` if it has none.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The store's own.
     fn try_get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
     /// Sets the value of a key, which may have one.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The store's own.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()>;
 
     /// Adds to a counter, which begins at 0, and returns the sum. Counters have keys of their own.
     ///
     /// # Errors
-    /// Those of the store. The sum may have been changed even so.
+    /// The store's own. The sum may have been changed even so.
     fn increment(&self, key: &[u8], by: i64) -> Result<i64>;
 }
 

@@ -26,7 +26,7 @@ macro_rules! layout {
     };
 }
 
-/// Structs of which only addresses are passed on.
+/// Structs whose addresses alone are passed on.
 macro_rules! opaque {
     ($($name:ident),*) => {$(
         #[repr(C)]

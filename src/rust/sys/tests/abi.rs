@@ -1,5 +1,5 @@
-//! Sizes and offsets that plugins of PJRT API 0.81 report or were seen to use. The generated file asserts those of every
-//! struct against the headers it was made from; these come from the other side.
+//! Sizes and offsets that plugins of PJRT API 0.81 report or were seen to use. The generated file asserts the sizes
+//! and offsets of every struct against the headers it was made from; these come from the other side.
 #![cfg(target_pointer_width = "64")]
 
 use pjrt_sys::*;

@@ -37,7 +37,7 @@ impl Helper {
             .spawn()?;
         let generation = pjrt_base::process::generation();
         let mut helper = Helper { child, stream: Stream(stream), log, generation };
-        // If it has ended already, the first request tells why.
+        // If it has ended already, the first request reports why.
         let _ = protocol::write(&mut helper.stream, setup);
         Ok(helper)
     }

@@ -177,7 +177,7 @@ impl From<Failure> for Error {
 /// Writes a message.
 ///
 /// # Errors
-/// Those of the stream.
+/// The stream's errors.
 pub fn write(stream: &mut impl Write, message: &impl Message) -> io::Result<()> {
     let length = message.encoded_len();
     let mut bytes = Vec::with_capacity(8 + length);
@@ -189,7 +189,7 @@ pub fn write(stream: &mut impl Write, message: &impl Message) -> io::Result<()> 
 /// Reads a message.
 ///
 /// # Errors
-/// Those of the stream, `UnexpectedEof` at its end, and `InvalidData`.
+/// The stream's errors, `UnexpectedEof` at its end, and `InvalidData`.
 pub fn read<T: Message + Default>(stream: &mut impl Read) -> io::Result<T> {
     let mut length = [0; 8];
     stream.read_exact(&mut length)?;

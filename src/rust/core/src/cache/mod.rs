@@ -100,7 +100,7 @@ impl Cache {
     /// Looks for a program, and loads it if it has no more than so many bytes.
     ///
     /// # Errors
-    /// Those of [`Executable::compile`] about options and devices.
+    /// The errors of [`Executable::compile`] about options and devices.
     pub(crate) fn find(
         &self,
         devices: &[Device],

@@ -24,7 +24,7 @@ static CREATION_ENDS: Condvar = Condvar::new();
 /// while then; its client is destroyed.
 ///
 /// # Errors
-/// Those of `create` and `check`; `Interrupted`; the code of `RESOURCE_EXHAUSTED` without a thread.
+/// As `create` and `check`; `Interrupted`; the code of `RESOURCE_EXHAUSTED` without a thread.
 pub(super) fn on_another_thread(
     plugin: &'static Plugin,
     cancel: &Arc<Cancel>,

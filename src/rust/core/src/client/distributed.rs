@@ -55,7 +55,7 @@ impl Client {
     /// on another thread; its client is destroyed.
     ///
     /// # Errors
-    /// Those of [`Client::create`]; `InvalidInput` if another process has this place; code 4 (deadline exceeded) if
+    /// As [`Client::create`]; `InvalidInput` if another process has this place; code 4 (deadline exceeded) if
     /// processes are missing, which it names, or if the plugin takes too long; the errors of the store; `Interrupted`.
     pub fn create_distributed(
         plugin: &'static Plugin,

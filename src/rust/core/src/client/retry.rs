@@ -10,7 +10,7 @@ use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 /// for.
 ///
 /// # Errors
-/// Those of `make`, and of the collector.
+/// The errors of `make`, and of the collector.
 pub fn with_retry<T>(asked: impl FnOnce() -> String, mut make: impl FnMut() -> Result<T>) -> Result<T> {
     match make() {
         Err(first) if first.code() == Some(RESOURCE_EXHAUSTED) => {

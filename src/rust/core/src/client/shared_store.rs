@@ -42,7 +42,7 @@ impl SharedStore {
     /// Opens it for the process of a rank. All keys get the prefix.
     ///
     /// # Errors
-    /// Those of [`RedisStore::open`] and [`world::store`]; `InvalidInput` if the rank or the size is not that of MPI.
+    /// As [`RedisStore::open`] and [`world::store`]; `InvalidInput` if the rank or the size is not that of MPI.
     pub(crate) fn open(
         &self,
         prefix: &[u8],
@@ -57,7 +57,7 @@ impl SharedStore {
                 if let Some((own_rank, own_size)) = own.filter(|&own| own != (rank, size)) {
                     bail!(
                         InvalidInput,
-                        "With MPI as the store, the rank and the size must be those of MPI, {own_rank} and {own_size}: got {rank} and {size}."
+                        "With MPI as the store, the rank and the size must equal MPI's, {own_rank} and {own_size}: got {rank} and {size}."
                     );
                 }
                 return Ok(Arc::new(world::store(prefix, patience)?));

@@ -86,7 +86,7 @@ impl System {
     /// Its description.
     ///
     /// # Errors
-    /// Those of [`Client::topology`].
+    /// As [`Client::topology`].
     pub fn describe(&self) -> Result<Cow<'_, Topology>> {
         match self {
             System::Absent(absent) => Ok(Cow::Borrowed(&absent.topology)),

@@ -117,7 +117,7 @@ impl Compiling {
     /// order of the calls.
     ///
     /// # Errors
-    /// Those of [`Compiling::start`].
+    /// As [`Compiling::start`].
     pub fn enqueue(
         cache: Option<&Cache>,
         devices: &[Device],
@@ -178,7 +178,7 @@ impl Compiling {
     /// Waits for the executable. A user's interrupt ends the wait, not the compilation.
     ///
     /// # Errors
-    /// Those of [`Executable::compile`], or `Interrupted`.
+    /// As [`Executable::compile`], or `Interrupted`.
     pub fn wait(&self) -> Result<Executable> {
         self.client.check_open()?;
         let _span = trace::span(Activity::Wait, || Details::named("compilation"));
@@ -189,7 +189,7 @@ impl Compiling {
 /// Compiles a program for a topology, and waits for it. A user's interrupt ends the wait, not the compilation.
 ///
 /// # Errors
-/// Those of [`Unloaded::compile`], `Interrupted`, and the code of `RESOURCE_EXHAUSTED` without a thread or enough memory.
+/// As [`Unloaded::compile`]; `Interrupted`, and the code of `RESOURCE_EXHAUSTED` without a thread or enough memory.
 pub fn compile_for(
     system: &System,
     program: &Program,

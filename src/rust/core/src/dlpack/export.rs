@@ -18,7 +18,7 @@ pub struct Wanted {
 /// Where a buffer is, in terms of DLPack.
 ///
 /// # Errors
-/// `UnsupportedCall` for a platform that DLPack does not know; those of [`Buffer::memory`].
+/// `UnsupportedCall` for a platform that DLPack does not know; as [`Buffer::memory`].
 pub fn place(buffer: &Buffer) -> Result<Place> {
     let platform = buffer.client().platform();
     let (device, host) = match platform {
@@ -41,7 +41,7 @@ impl Buffer {
     /// read-only.
     ///
     /// # Errors
-    /// `UnsupportedDtype` for types narrower than a byte; those of [`place`] and [`Buffer::wait`].
+    /// `UnsupportedDtype` for types narrower than a byte; as [`place`] and [`Buffer::wait`].
     pub fn export(&self, wanted: Wanted) -> Result<Managed> {
         let spec = self.spec();
         if spec.dtype.is_packed() {

@@ -58,7 +58,7 @@ impl Description {
     }
 
     /// The same; from a plugin that does not show compiled programs, only the inputs, outputs and aliases that the program
-    /// itself names. `is_partitioned`: they are not those of one device.
+    /// itself names. `is_partitioned`: they differ from the inputs and outputs of one device.
     pub fn module_of(&self, program: &Program, is_partitioned: bool) -> Result<HloModuleProto> {
         match self.optimized_module() {
             Err(error) if error.is_unsupported() => match program.interface() {
@@ -169,7 +169,7 @@ impl Description {
         Ok(())
     }
 
-    /// The compiler's estimates of the costs of a run, or those of this package.
+    /// The compiler's estimates of the costs of a run, or this package's.
     pub fn costs(&self, module: impl FnOnce() -> Result<HloModuleProto>) -> Result<Costs> {
         match call!(self.api, PJRT_Executable_GetCostAnalysis { executable: self.handle }) {
             Ok(found) => {

@@ -369,7 +369,7 @@ impl Executable {
         Ok(Made { handles: outputs, are_complete })
     }
 
-    /// What tells handlers of this launch.
+    /// The plugin's object that carries this launch to handlers.
     pub(crate) fn carrier(&self, number: u64, devices: &[usize]) -> Option<Carrier> {
         let context = HostContext { client: self.client().clone(), devices: devices.to_vec() };
         Carrier::new(self.client().plugin().api(), Launch::new(number, Box::new(context), devices.len() > 1))

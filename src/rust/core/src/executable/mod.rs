@@ -202,10 +202,10 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// The order of these inputs, some of which have names.
+    /// The order of these inputs, some with names.
     ///
     /// # Errors
-    /// Those of [`InputNames::order`].
+    /// As [`InputNames::order`].
     pub fn order(&self, inputs: &Inputs) -> Result<Order> {
         self.input_names.order(|| self.inputs.iter().map(|input| input.name.as_str()).collect(), inputs)
     }
@@ -378,7 +378,7 @@ impl Executable {
         &self.0.places.assigned
     }
 
-    /// The positions of this process's devices among those of all processes.
+    /// The positions of this process's devices among the devices of all processes.
     pub fn positions(&self) -> Vec<usize> {
         let position = |device: &usize| self.assigned().iter().position(|other| other == device);
         self.placement().fixed().iter().filter_map(position).collect()
@@ -388,7 +388,7 @@ impl Executable {
         &self.0.signature
     }
 
-    /// The specs of its outputs: those of the signature until [`Executable::note_outputs`] has asked the plugin.
+    /// The specs of its outputs: the signature's until [`Executable::note_outputs`] has asked the plugin.
     pub(crate) fn outputs(&self) -> &[Arc<Spec>] {
         self.0.laid_out.get().map_or(&self.signature().outputs, |specs| specs)
     }

@@ -135,8 +135,7 @@ impl CompileOptions {
     /// The options for a program, which supplies the values that they leave open.
     ///
     /// # Errors
-    /// `InvalidInput` for numbers of replicas and partitions other than the program's, and those of
-    /// [`CompileOptions::check`].
+    /// `InvalidInput` for numbers of replicas and partitions other than the program's; as [`CompileOptions::check`].
     pub fn for_program(&self, program: &Annotations) -> Result<CompileOptions> {
         let (replicas, partitions) = (program.num_replicas, program.num_partitions);
         let mut options = self.clone();
@@ -185,7 +184,7 @@ impl CompileOptions {
         (self.replicas() * self.partitions()) as usize
     }
 
-    /// The default devices of a client: those of the assignment, or the first ones of this process; of all processes if this
+    /// The default devices of a client: the assignment's, or the first ones of this process; of all processes if this
     /// process has too few.
     ///
     /// # Errors
@@ -245,7 +244,7 @@ impl CompileOptions {
         self.encode(&ids, ordinal(devices), for_shardy, defaults(flags, devices[0].client().settings()))
     }
 
-    /// The ids of the devices of a topology to compile for: those of the assignment, or the first ones.
+    /// The ids of the devices of a topology to compile for: the assignment's, or the first ones.
     ///
     /// # Errors
     /// `InvalidInput` if the topology does not have these devices, or too few.

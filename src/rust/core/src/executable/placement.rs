@@ -31,7 +31,7 @@ impl Placement {
 #[derive(Debug)]
 pub(crate) struct Places {
     pub placement: Placement,
-    /// Those of all processes, by index, all partitions of the first replica first; none for a portable executable.
+    /// The devices of all processes, by index, all partitions of the first replica first; none for a portable executable.
     pub assigned: Vec<usize>,
 }
 

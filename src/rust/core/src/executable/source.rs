@@ -62,7 +62,7 @@ impl<'a> AdaptedProgram<'a> {
     /// Calls `compile` with the program, and with the program rewritten if the plugin does not know its words.
     ///
     /// # Errors
-    /// Those of `compile` and of [`Program::rewritten`].
+    /// As `compile` and [`Program::rewritten`].
     pub fn compile_with<T>(&self, plugin: &Plugin, compile: impl Fn(&Program) -> Result<T>) -> Result<T> {
         let compile = |program: &Program| compile_in_form(plugin, program, &compile);
         let mut compiled = self.compile_once(compile);

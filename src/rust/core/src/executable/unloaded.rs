@@ -36,11 +36,11 @@ pub struct Unloaded {
 }
 
 impl Unloaded {
-    /// Compiles a program for devices of a system: those of the options' assignment, or its first ones. `kept` is the folder
-    /// that keeps the hashes of plugins' files.
+    /// Compiles a program for devices of a system: the devices of the options' assignment, or the system's first ones. `kept`
+    /// is the folder that keeps the hashes of plugins' files.
     ///
     /// # Errors
-    /// Those of [`Executable::compile`](crate::executable::Executable::compile), without those about clients; `InvalidInput`
+    /// As [`Executable::compile`](crate::executable::Executable::compile), without the errors about clients; `InvalidInput`
     /// if the system lacks the devices;
     /// `UnsupportedCall` or code 12 (unimplemented) if the plugin compiles nothing without a client, or saves nothing.
     pub fn compile(

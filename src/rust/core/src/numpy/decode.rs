@@ -123,7 +123,7 @@ impl<'a> Inflated<'a> {
     fn read(&mut self, target: &mut [u8]) -> Result<usize> {
         check_interrupt_sometimes()?;
         let read = self.content.read(target);
-        // The file's own errors are those of this package.
+        // The file's own errors have this package's type.
         read.map_err(|error| error.downcast().unwrap_or_else(|_| self.damaged("its compressed data are damaged")))
     }
 

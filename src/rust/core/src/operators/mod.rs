@@ -118,7 +118,7 @@ impl Request<'_> {
     /// Compiles the program for this, or loads it from the cache. Waits.
     ///
     /// # Errors
-    /// Those of [`eager::program`] for operands that do not fit, and those of a compilation.
+    /// The errors of [`eager::program`] for operands that do not fit, and of a compilation.
     pub fn compile(&self, cache: Option<&Cache>, dispatch: Dispatch) -> Result<Executable> {
         let operands: SmallVec<[Operand; 2]> =
             self.operands.iter().map(|operand| Operand { dtype: operand.dtype(), shape: operand.dims() }).collect();
@@ -133,7 +133,7 @@ impl Operators {
     /// The program for this, if it is kept.
     ///
     /// # Errors
-    /// Those of [`Request::check`].
+    /// As [`Request::check`].
     pub fn find(&mut self, request: &Request) -> Result<Option<Executable>> {
         request.check()?;
         let Some(made) = self.programs.get_mut(&request.hash()?) else { return Ok(None) };

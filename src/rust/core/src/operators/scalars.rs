@@ -52,7 +52,7 @@ impl Scalars {
     /// The buffer of a number; what it loses, if the dtype cannot hold it.
     ///
     /// # Errors
-    /// `UnsupportedDtype` if such numbers do not become elements of the dtype, and those of an upload.
+    /// `UnsupportedDtype` if such numbers do not become elements of the dtype, and the errors of an upload.
     pub fn get(
         &mut self,
         device: &Device,

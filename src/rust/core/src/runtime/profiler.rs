@@ -50,7 +50,7 @@ macro_rules! args {
 macro_rules! slot {
     ($table:expr, $field:ident) => {{
         const END: usize = offset_of!(PLUGIN_Profiler_Api, $field) + size_of::<usize>();
-        // SAFETY: the table reaches as far as its first field says, and lives as long as the process.
+        // SAFETY: the table has the size in its first field, and lives as long as the process.
         unsafe { ((*$table).struct_size >= END).then(|| (*$table).$field).flatten() }
     }};
 }
@@ -59,7 +59,7 @@ impl Profiler {
     /// Starts the profiler of a plugin; `None` if the plugin has none. `options` is a serialized `ProfileOptions`.
     ///
     /// # Errors
-    /// Those of the profiler, and `UnsupportedCall` if its table lacks a function.
+    /// The profiler's errors, and `UnsupportedCall` if its table lacks a function.
     pub fn start(plugin: &'static Plugin, options: &[u8]) -> Result<Option<Profiler>> {
         let Some(table) = table(plugin) else { return Ok(None) };
         let mut create =
@@ -80,7 +80,7 @@ impl Profiler {
     /// Stops it, and returns what it recorded, a serialized `XSpace`.
     ///
     /// # Errors
-    /// Those of the profiler; `Forked` in the child of a fork.
+    /// The profiler's errors; `Forked` in the child of a fork.
     pub fn stop(mut self) -> Result<Vec<u8>> {
         ensure!(self.generation == process::generation(), process::forked());
         self.end()?;

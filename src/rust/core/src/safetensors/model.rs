@@ -105,7 +105,7 @@ impl Model {
         self.is_index
     }
 
-    /// The metadata of the file or, if there are several, those of the index and of all files that can be read.
+    /// The metadata of the file or, if there are several, of the index and of all files that can be read.
     pub fn metadata(&self) -> Option<Metadata> {
         if !self.is_index {
             return self.metadata.clone();

@@ -16,7 +16,7 @@ use std::ops::Range;
 /// Loads a part of the tensor at a position of a model.
 ///
 /// # Errors
-/// `ShapeMismatch` for a part outside the tensor; those of [`Model::stored`] and [`Loading::run`].
+/// `ShapeMismatch` for a part outside the tensor; as [`Model::stored`] and [`Loading::run`].
 pub fn load_part(model: &Model, tensor: usize, share: &Share, device: &Device) -> Result<Buffer> {
     let (opened, tensor) = model.find(tensor)?;
     let whole = tensor.spec()?;

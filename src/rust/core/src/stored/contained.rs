@@ -113,8 +113,8 @@ fn contain(header: &ContainedHeader, content: &[u8]) -> Result<Vec<u8>> {
 /// Reads bytes, and checks them for damage.
 ///
 /// # Errors
-/// `SerializedInvalid` if they are something else, or damaged; `SerializedMismatch` for another version of the format; and
-/// those of [`Program::new`].
+/// `SerializedInvalid` if they are something else, or damaged; `SerializedMismatch` for another version of the format; as
+/// [`Program::new`].
 pub fn read(bytes: &[u8]) -> Result<Contained<'_>> {
     let damaged = || Error::new(Kind::SerializedInvalid, "The serialized object is damaged or incomplete.");
     let (header, content) = CONTAINER.read(bytes).map_err(|problem| match problem {

@@ -48,7 +48,7 @@ pub trait Decode: Sync {
     /// Writes all elements to `target`, row-major. Called on any thread.
     ///
     /// # Errors
-    /// Those of the format, if the data are damaged; `FileChanged`, `Io`.
+    /// The format's errors, if the data are damaged; `FileChanged`, `Io`.
     fn decode(&self, target: &mut [u8]) -> Result<()>;
 }
 

@@ -186,7 +186,7 @@ fn page(bytes: &[u8]) {
     }
 }
 
-/// A shared library of any system, of which only tables are read.
+/// A shared library of any system. Only its tables are read.
 fn library(bytes: &[u8]) {
     for (system, processor) in [("Linux", "x86_64"), ("macOS", "aarch64"), ("Windows", "x86_64")] {
         sound(library::inspect_for(system, processor, bytes));

@@ -39,7 +39,7 @@ fn each_float_of_eight_bits_and_less_has_a_format_and_nothing_else_has() {
 }
 
 #[test]
-fn values_are_those_of_the_formats_definitions() {
+fn values_match_the_formats_definitions() {
     let value = |dtype, bits: u8| of(dtype).table()[usize::from(bits)];
     assert_eq!(value(DType::F8E5M2, 0x01), 2f64.powi(-16));
     assert_eq!(value(DType::F8E5M2, 0xfb), -57_344.0);

@@ -9,7 +9,7 @@ pub const ROWS: usize = 64;
 /// Most lines of a tile.
 pub const COLUMNS: usize = 256;
 
-/// Bytes that are written at once to a row of the destination, about: some cache lines, of which few are written in part.
+/// Bytes that are written at once to a row of the destination, about: some cache lines. Few of them are written in part.
 const ROW_BYTES: usize = 512;
 
 /// Lines of a tile of elements of `width` bytes.
@@ -165,7 +165,7 @@ square!(square_of_doublewords, u32, 4usize, _mm_unpacklo_epi32, _mm_unpackhi_epi
 square!(square_of_quadwords, u64, 2usize, _mm_unpacklo_epi64, _mm_unpackhi_epi64);
 square!(square_of_pairs, [u64; 2], 1usize, _mm_unpacklo_epi64, _mm_unpackhi_epi64);
 
-/// Tells the processor that bytes are soon read, or written to.
+/// Hints to the processor that bytes are soon read, or written to.
 #[inline(always)]
 pub fn prefetch<const WRITE: bool>(start: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]

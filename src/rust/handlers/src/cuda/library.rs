@@ -89,7 +89,7 @@ pub(super) fn driver() -> Outcome<&'static Driver> {
     static DRIVER: OnceCell<Driver> = OnceCell::new();
     let load = || {
         let library = cuda::driver_library()?;
-        // SAFETY: the types are those of NVIDIA's header.
+        // SAFETY: the types are as in NVIDIA's header.
         let driver = unsafe { Driver::load(&library, "cu") }.map_err(lacking)?;
         std::mem::forget(library);
         Ok(driver)
@@ -102,7 +102,7 @@ pub(super) fn solver() -> Outcome<&'static Solver> {
     static SOLVER: OnceCell<Solver> = OnceCell::new();
     let load = || {
         let library = cuda::solver_library()?;
-        // SAFETY: the types are those of NVIDIA's header.
+        // SAFETY: the types are as in NVIDIA's header.
         let load = || unsafe {
             Ok(Solver {
                 common: Common::load(&library, "cusolverDn")?,

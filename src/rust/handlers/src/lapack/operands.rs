@@ -116,7 +116,7 @@ impl<'a> Frame<'a> {
     /// The same for square matrices: the leading dimensions, and the number of rows.
     ///
     /// # Errors
-    /// Those of [`Frame::matrices`], and for other matrices.
+    /// As [`Frame::matrices`], and for other matrices.
     pub(crate) fn square<T: Element>(&self, index: usize) -> Outcome<(&'a [i64], usize)> {
         let Matrices { batch, rows, columns } = self.matrices::<T>(index)?;
         if rows != columns {
@@ -130,7 +130,7 @@ impl<'a> Frame<'a> {
     /// The first argument of `eigh`.
     ///
     /// # Errors
-    /// Those of [`Frame::matrices`], and for other matrices than square ones.
+    /// As [`Frame::matrices`], and for other matrices than square ones.
     pub(crate) fn eigh_matrices<T: Element>(&self) -> Outcome<Matrices<'a>> {
         let a = self.matrices::<T>(0)?;
         if a.rows != a.columns {
@@ -142,7 +142,7 @@ impl<'a> Frame<'a> {
     /// The operands of `pivots -> permutation` after the number that both count from: the attribute `first`, 1 by default.
     ///
     /// # Errors
-    /// For another attribute than a number, and those of [`Frame::input`] and [`Frame::output`].
+    /// As [`Frame::input`] and [`Frame::output`], and for another attribute than a number.
     pub(crate) fn pivots_and_permutation(&self) -> Outcome<(i32, Input<'a, i32>, Output<'a, i32>)> {
         self.expect(1, 1)?;
         let first = self.optional("first", 1, Frame::integer)?;
@@ -177,7 +177,7 @@ impl<'a> Frame<'a> {
     /// An argument that is worked on in a copy.
     ///
     /// # Errors
-    /// Those of [`Frame::input`].
+    /// As [`Frame::input`].
     pub(crate) fn consumed<T: Element>(&self, index: usize, batch: &[i64], dims: &[usize]) -> Outcome<Consumed<'a, T>> {
         Ok(Consumed(self.input(index, batch, dims)?.0))
     }
@@ -193,7 +193,7 @@ impl<'a> Frame<'a> {
     /// A result that starts as a copy of an argument, which may have the same memory.
     ///
     /// # Errors
-    /// Those of [`Frame::input`] and [`Frame::output`].
+    /// As [`Frame::input`] and [`Frame::output`].
     pub(crate) fn in_place<T: Element>(
         &self,
         argument: usize,

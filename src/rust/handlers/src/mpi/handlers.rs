@@ -62,7 +62,7 @@ fn group_of(frame: &Frame<'_>, rank: usize) -> Outcome<Vec<i32>> {
     }
 }
 
-/// Queues a call for the thread that communicates, which tells the program.
+/// Queues a call for the thread that communicates, which reports the outcome to the program.
 fn queue(
     frame: &Frame<'_>,
     work: impl FnOnce(&mut dyn Communicator, &Call, &[i32]) -> Result<()> + Send + 'static,

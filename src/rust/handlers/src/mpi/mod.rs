@@ -94,7 +94,7 @@ impl Turn {
 /// Initializes MPI, or joins it, as [`pjrt_mpi::world::start`] does, and ends it at exit.
 ///
 /// # Errors
-/// Those of [`pjrt_mpi::world::start`].
+/// As [`pjrt_mpi::world::start`].
 pub fn start(named: Option<&Path>) -> Result<(World, PathBuf)> {
     let started = pjrt_mpi::world::start(named)?;
     process::watch_ending(end);

@@ -56,7 +56,7 @@ impl<'a> Entries<'a> {
         shallow(depth <= MAX_NESTING)
     }
 
-    /// The entries that an entry refers to, as far as its encoding is known here.
+    /// The entries that an entry refers to, if its encoding is known here.
     fn references(&self, entry: usize, strings: &[&[u8]]) -> Result<Vec<usize>> {
         let (attributes, types) = self.counts();
         let Entry { dialect, content, .. } = self.entries[entry];

@@ -1,5 +1,5 @@
 //! The bytecode encoding of attributes and types of MLIR itself (`builtin`), of StableHLO and its portable form (`vhlo`),
-//! and of Shardy (`sdy`). Those of other dialects have no references.
+//! and of Shardy (`sdy`). The attributes and types of other dialects have no references.
 
 /// A part of an entry. Parts after the last reference are omitted.
 #[derive(Debug, Clone, Copy)]

@@ -209,7 +209,7 @@ fn properties(mut reader: Reader<'_>) -> Result<Vec<Reader<'_>>> {
     reader.list(|reader| reader.sized().map(Reader::new))
 }
 
-/// Resources are groups of named pieces of their section: first external ones, then those of dialects, whose contents
+/// Resources are groups of named pieces of their section: first external ones, then dialects' resources, whose contents
 /// are returned.
 fn read_resources<'a>(
     mut offsets: Reader<'_>,

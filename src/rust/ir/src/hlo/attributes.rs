@@ -6,7 +6,7 @@ use super::*;
 use crate::module::Conv;
 
 impl HloInstructionProto {
-    /// The attributes in XLA's order: those of the operation, the computations that it calls, and common ones.
+    /// The attributes in XLA's order: the operation's own, the computations that it calls, and common ones.
     pub(super) fn attributes(&self, context: &Context) -> Vec<String> {
         let mut all = Attributes(Vec::new());
         self.add_own(&mut all);

@@ -34,8 +34,7 @@ pub fn with_order(code: &[u8], module: &HloModuleProto) -> Result<Option<Vec<u8>
 }
 
 impl HloComputationProto {
-    /// The numbers of the comparisons of floats in total order of which only the newer field says so. Integers have no other
-    /// order.
+    /// The numbers of the comparisons of floats whose total order only the newer field states. Integers have no other order.
     fn untyped(&self) -> HashSet<i64> {
         let is_untyped = |i: &&HloInstructionProto| i.comparison_order == "TOTAL" && i.comparison_type.is_empty();
         let mut untyped = self.instructions.iter().filter(is_untyped).peekable();

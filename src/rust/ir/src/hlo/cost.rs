@@ -1,6 +1,6 @@
 //! Estimates of what each operation of a compiled module costs, from the shapes alone.
 //!
-//! The rules are those of the help page of `executable_cost()`. A fusion keeps intermediate results in registers: it computes
+//! The help page of `executable_cost()` states the rules. A fusion keeps intermediate results in registers: it computes
 //! all of its parts, but only moves its operands and its result.
 
 use super::{Computation, HloInstructionProto, HloModuleProto, ShapeProto, TUPLE};
@@ -11,11 +11,11 @@ use std::collections::HashMap;
 /// Computations nest less deep: the estimate uses recursion.
 const MAX_NESTING: usize = 100;
 
-/// Operations that compute each element, besides those of [`is_elementwise`].
+/// Operations that compute each element, in addition to [`is_elementwise`].
 const ARITHMETIC: &str = "clamp compare is-finite select";
 
-/// How often each instruction is listed at most, on average: computations may call the same ones many times, and those of a
-/// damaged module call themselves.
+/// How often each instruction is listed at most, on average: computations may call the same ones many times, and in a
+/// damaged module they call themselves.
 const LISTED: usize = 100;
 
 /// What one operation costs each time that it runs.
@@ -28,7 +28,7 @@ pub struct OperationCost {
     /// How often it runs in one execution, if the compiler knows the iterations of its loops.
     pub times: Option<f64>,
     pub cost: Totals,
-    /// Whether the floating point operations are known: those of foreign functions are not.
+    /// Whether the number of floating point operations is known. It is unknown for foreign functions.
     pub is_known: bool,
     /// The name in the source's framework, and the place in the source.
     pub op_name: String,

@@ -64,7 +64,7 @@ impl ShapeProto {
         }
     }
 
-    /// The arrays of a result: those of a tuple, or the one array.
+    /// The arrays of a result: a tuple's arrays, or the one array.
     pub fn specs(&self) -> Option<Vec<Spec>> {
         self.parts().iter().map(ShapeProto::spec).collect()
     }
@@ -77,7 +77,7 @@ impl ShapeProto {
         }
     }
 
-    /// Whether all of its arrays are row-major, as far as dimensions of other sizes than 1 go.
+    /// Whether all of its arrays are row-major. Dimensions of size 1 do not matter.
     fn is_row_major(&self) -> bool {
         let order = self.layout.as_ref().map(|layout| layout.minor_to_major.as_slice()).unwrap_or_default();
         let matters = |&&d: &&i64| self.dimensions.get(d as usize) != Some(&1);
@@ -183,7 +183,7 @@ impl HloModuleProto {
         self.computations.iter().find(|c| c.id == self.entry_computation_id)
     }
 
-    /// Whether the module's inputs and outputs match those of its entry computation: XLA relies on it.
+    /// Whether the module's inputs and outputs match its entry computation's: XLA relies on it.
     pub fn has_consistent_shape(&self) -> bool {
         let (Some(entry), Some(program)) = (self.entry(), &self.host_program_shape) else { return true };
         let agree = |declared: Option<&ShapeProto>, own: &Option<ShapeProto>| {
@@ -205,7 +205,7 @@ impl HloModuleProto {
         self.stack_frame_index.as_ref()?.place(metadata.stack_frame_id)
     }
 
-    /// The names of the inputs: those of the source if a compiler recorded them, otherwise the parameters' own.
+    /// The names of the inputs: the names in the source if a compiler recorded them, otherwise the parameters' own.
     pub fn input_names(&self) -> Vec<String> {
         self.parameters().map(|p| p.name_in_source().unwrap_or(&p.name).replace('\0', "\u{fffd}")).collect()
     }
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_registered_by_a_user_are_distinguished_from_those_of_xla() {
+    fn functions_registered_by_a_user_are_distinguished_from_functions_of_xla() {
         let is_foreign = |target: &str| {
             let opcode = if target.is_empty() { "add" } else { "custom-call" };
             let call =

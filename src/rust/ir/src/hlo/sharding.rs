@@ -32,8 +32,8 @@ pub struct Sharding {
 }
 
 impl Sharding {
-    /// Reads a sharding for `partitions` partitions, whose parts have these dimensions; `whole` are those of the array,
-    /// if known. `None` if the sharding does not determine the parts.
+    /// Reads a sharding for `partitions` partitions, whose parts have these dimensions; `whole` are the array's, if
+    /// known. `None` if the sharding does not determine the parts.
     fn new(proto: &OpSharding, partitions: usize, part: &[i64], whole: Option<&[i64]>) -> Option<Sharding> {
         if proto.named.is_some() {
             return Sharding::new(&proto.tiled()?, partitions, part, whole);
@@ -105,7 +105,7 @@ fn places(proto: &OpSharding, partitions: usize, rank: usize) -> Option<Vec<usiz
     places.into_iter().collect()
 }
 
-/// The product of dimensions, all of which are at least one.
+/// The product of dimensions that are all at least one.
 pub(super) fn product(dims: &[i64]) -> Option<usize> {
     dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(usize::try_from(dim).ok().filter(|&dim| dim > 0)?))
 }

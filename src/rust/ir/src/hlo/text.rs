@@ -57,7 +57,7 @@ fn alias(entry: &AliasEntryProto) -> String {
 
 /// The names that instructions refer to by number.
 pub(super) struct Context<'a> {
-    /// Those of the computation.
+    /// The computation's instructions.
     pub instructions: HashMap<i64, &'a HloInstructionProto>,
     computations: &'a HashMap<i64, &'a str>,
     pub source: Option<&'a StackFrameIndex>,

@@ -49,7 +49,7 @@ pub fn fields(message: &[u8]) -> Result<Vec<Field<'_>>> {
     Ok(found)
 }
 
-/// The fields of a message, those of a number with their places and with the items that were decoded from them.
+/// The fields of a message. Fields with this number come with the items that were decoded from them, and the items' places.
 ///
 /// # Errors
 /// `InvalidFile` if the bytes are not a message.

@@ -45,7 +45,7 @@ pub enum Attribute {
 pub struct Dense {
     /// An array's type.
     pub kind: Type,
-    /// Whole bytes for each element, in the order of little-endian machines; those of one element if all are equal.
+    /// Whole bytes for each element, in the order of little-endian machines; the bytes of one element if all are equal.
     pub bytes: Arc<[u8]>,
 }
 
@@ -240,7 +240,7 @@ impl Attribute {
         items.iter().find(|(key, _)| &**key == name).map(|(_, value)| value)
     }
 
-    /// Integers, of which StableHLO's operations have lists and arrays.
+    /// Integers. StableHLO's operations have lists and arrays of them.
     pub fn as_numbers(&self) -> Option<Vec<i64>> {
         match self {
             Attribute::Numbers(numbers) | Attribute::Integers(numbers, _) => Some(numbers.to_vec()),

@@ -49,9 +49,9 @@ impl Mesh {
         (1..=MAX_DEVICES).contains(&size).then_some(size)
     }
 
-    /// The groups of devices that differ only in these axes, of which the last varies fastest.
+    /// The groups of devices that differ only in these axes. The last axis varies fastest.
     pub fn groups(&self, axes: &[Axis]) -> Option<Vec<Vec<i64>>> {
-        // The mesh as smaller axes, some of which are parts of one: size, distance of neighbours, place in a group.
+        // The mesh as smaller axes, including parts of axes: size, distance of neighbours, place in a group.
         let mut pieces: Vec<(i64, i64, Option<usize>)> = Vec::new();
         let mut distance = self.size()?;
         if axes.iter().any(|(axis, _)| *axis >= self.axes.len()) {

@@ -144,7 +144,7 @@ impl Writer<'_> {
         self.attributes_after(" ", items, &[])
     }
 
-    /// The attributes but for those of these names, if there are any, and something before them.
+    /// The attributes whose names are not in `but`, after `before`; nothing if there are none.
     fn attributes_after(&mut self, before: &str, all: &[(Name, Attribute)], but: &[&str]) -> Result<()> {
         let mut others = all.iter().filter(|(name, _)| !but.contains(&&**name)).peekable();
         if others.peek().is_none() {

@@ -90,7 +90,7 @@ pub(super) fn bits(text: &str, dtype: DType) -> Option<u64> {
         };
         let bits = dtype.info().bits;
         let range = if dtype.is_signed() { -(1 << (bits - 1))..1 << (bits - 1) } else { 0..1i128 << bits };
-        // The bits above those of a number are zero.
+        // The bits above the number's own are zero.
         let mask = u64::MAX >> (64 - bits);
         return range.contains(&value).then_some(value as u64 & mask);
     }

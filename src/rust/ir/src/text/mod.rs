@@ -263,7 +263,7 @@ fn check_arrays(code: &[u8]) -> Result<()> {
 /// A dimension of a convolution that no array has: the parser would allocate memory for all below it.
 fn far_dimension(code: &[u8]) -> Option<&str> {
     const DIGITS: usize = 3;
-    // Those of input, kernel and result.
+    // One each for input, kernel and result.
     const LISTS: usize = 3;
     fn far(list: &[u8]) -> Option<&str> {
         let mut numbers = list.split(|byte| !byte.is_ascii_digit());
@@ -297,7 +297,7 @@ fn calls(source: &Source<'_>, functions: &[(usize, Operation)]) -> Result<usize>
     // Of functions of one name, the first counts.
     let named = functions.iter().enumerate().rev().filter_map(|(number, (_, of))| Some((of.symbol()?, number)));
     let numbers: HashMap<&str, usize> = named.collect();
-    // The symbols up to the next function, except for those of custom calls. The first is the function's own, which is a string in
+    // The symbols up to the next function, except for custom calls' targets. The first is the function's own, which is a string in
     // generic form.
     let called = |number: usize| {
         let end = functions.get(number + 1).map_or(code.len(), |(start, _)| *start);

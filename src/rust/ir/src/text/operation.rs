@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
             self.at = start;
             return self.unknown(format_args!("{count} names for {} results", types.len()));
         }
-        // The last types are those of results.
+        // The last types are the results' types.
         count = count.min(LONGEST_LIST.max(types.len()));
         types.drain(..types.len().saturating_sub(count));
         types.resize(count, Type::None);
@@ -383,7 +383,7 @@ impl<'a> Reader<'a> {
         self.results(operation)
     }
 
-    /// The types of results: those after the arrow; those of all values, if there is none.
+    /// The types of results: the types after the arrow or, without an arrow, the types of all values.
     fn results(&mut self, operation: &Operation) -> Result<Vec<Type>> {
         if self.peek() == Some(b'(') {
             return Ok(self.signature()?.1);

@@ -110,7 +110,7 @@ pub(super) struct Reader<'a> {
     /// The values of the regions that are being read, by name: the first of an operation's results, and their number.
     pub scopes: Vec<HashMap<&'a str, (Value, u32)>>,
     depth: usize,
-    /// Whether the arguments of the next block are those of a function, whose names are kept.
+    /// Whether the arguments of the next block are a function's, whose names are kept.
     pub is_function: bool,
     /// Where a list of values ends that does not define them.
     list_end: usize,
@@ -236,7 +236,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `#a = attribute` or `!t = type`. Those of locations may stand after their use.
+    /// `#a = attribute` or `!t = type`. Aliases of locations may stand after their use.
     fn alias(&mut self) -> Result<()> {
         let name = self.name_of_alias();
         self.expect("=")?;
@@ -504,7 +504,7 @@ impl<'a> Reader<'a> {
         Value(self.types.len() as u32 - 1)
     }
 
-    /// Makes values of these types, of which the first has the name.
+    /// Makes values of these types. The first value has the name.
     pub fn define(&mut self, name: &'a str, types: &[Type]) -> impl Iterator<Item = Value> {
         let (first, count) = (self.types.len() as u32, types.len() as u32);
         self.types.extend_from_slice(types);

@@ -99,7 +99,7 @@ pub(super) fn packages() -> Vec<PathBuf> {
     named
 }
 
-/// The toolkits that variables name, and those of this version in the usual place.
+/// The toolkits that variables name, and the toolkits of this version in the usual place.
 pub(super) fn toolkits(major: Option<u32>) -> Vec<PathBuf> {
     let mut toolkits = named_toolkits();
     toolkits.extend(major.into_iter().flat_map(|major| installed_toolkits(Path::new("/usr/local"), major)));
@@ -137,7 +137,7 @@ impl LibrarySearch {
     }
 }
 
-/// The folders in a plugin's run path, and those of packages in the same folder as the plugin.
+/// The folders in a plugin's run path, and the folders of packages in the same folder as the plugin.
 fn beside(plugin: &Path, runpath: &[String]) -> Vec<PathBuf> {
     let Some(origin) = plugin.parent() else {
         return Vec::new();

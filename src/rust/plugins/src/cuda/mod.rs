@@ -42,7 +42,7 @@ pub fn before_load(plugin: &Path) {
 /// plugin's errors.
 ///
 /// # Errors
-/// `DriverMissing`, `DriverTooOld`, `LibraryMissing`, and those of `create`.
+/// `DriverMissing`, `DriverTooOld`, `LibraryMissing`, and the errors of `create`.
 pub fn with_libraries<T>(plugin: &Loaded, create: impl FnOnce() -> Result<T>) -> Result<T> {
     let Some(target) = CudaTarget::of_loaded(plugin) else {
         return create();

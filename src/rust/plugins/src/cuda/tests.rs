@@ -126,7 +126,7 @@ fn each_library_comes_after_those_that_it_needs() {
     compile(&folder.0, "libpjrt-a.so.1", "int b(void); int a(void) { return b(); }", &["libpjrt-b.so.1"], &[]);
     let found = preload::find(&CHAIN, &folder.search());
     assert_eq!(preload::in_order(&found), [2, 1, 0]);
-    // No library tells the loader where the others are.
+    // No library shows the loader where the others are.
     load(&CHAIN, &folder.search(), Some(13)).unwrap();
     assert!(CHAIN.iter().all(|wanted| preload::is_loaded(wanted.name)));
 

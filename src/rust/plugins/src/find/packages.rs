@@ -69,7 +69,7 @@ fn claim(platform: String, module: &str, distribution: Option<&Distribution>, pl
     }
 }
 
-/// The plugins that packages declare; those of one kind are sorted from newest to oldest.
+/// The plugins that packages declare; plugins of one kind are sorted from newest to oldest.
 fn entries<'a>(folders: &[PathBuf], distributions: &'a [Distribution]) -> Vec<EntryPoint<'a>> {
     let mut entries = Vec::new();
     for distribution in distributions {

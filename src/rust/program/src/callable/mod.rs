@@ -74,7 +74,7 @@ pub struct State {
     pub outputs: Vec<String>,
 }
 
-/// How deep the lists of a function may nest: more than those of JAX.
+/// How deep the lists of a function may nest: deeper than JAX's.
 const MAX_NESTING: usize = 256;
 
 /// The name of the argument for a model's weights.
@@ -131,7 +131,7 @@ impl Callable {
         Callable { name, arguments, inputs, outputs, result, devices, ..Callable::default() }.checked()
     }
 
-    /// The same function as an executable has it: its inputs and outputs, of which it takes all.
+    /// The same function with the inputs and outputs of an executable, which takes all these inputs.
     ///
     /// # Errors
     /// `InvalidInput` for an executable of another function.
@@ -248,7 +248,7 @@ impl Callable {
     }
 }
 
-/// Names in backticks, of which the first are shown.
+/// Names in backticks; the first ones are shown.
 pub fn quoted_list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     abbreviated(names.map(|name| format!("`{name}`")).collect())
 }

@@ -31,7 +31,7 @@ struct Item {
 }
 
 impl Item {
-    /// The nodes for a list; `facts` are those of an array.
+    /// The nodes for a list; `facts` returns the facts of an array.
     fn of(label: String, nested: &Nested, facts: &dyn Fn(usize) -> Facts) -> Item {
         let mut item = Item { label, facts: Facts::default(), children: Vec::new(), count: nested.rows.len() };
         match nested.tree.root() {
@@ -89,8 +89,8 @@ impl Item {
         self.children.iter().map(|child| 1 + child.depth()).max().unwrap_or(0)
     }
 
-    /// Adds the lines of a node. `path` leads to it from the line above, through lists of one element, of which `above` is
-    /// said.
+    /// Adds the lines of a node. `path` leads to it from the line above, through lists of one element, whose
+    /// facts are `above`.
     fn add_to(&self, lines: &mut Vec<String>, indent: usize, path: &str, above: &Facts, depth: usize) {
         let path = joined(path, &self.label);
         let mut said = above.clone();

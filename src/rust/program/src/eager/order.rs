@@ -25,8 +25,7 @@ pub(super) fn sort<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
     Ok(result.convert(dtype))
 }
 
-/// Integers that are ordered as the floats are, with NaN at the end: their bits, where those of negative numbers are turned
-/// around.
+/// Integers that are ordered as the floats are, with NaN at the end: their bits, turned around for negative numbers.
 fn keys<'b>(x: &Value<'b>, is_decreasing: bool) -> Value<'b> {
     let dtype = if x.dtype == DType::F64 { DType::I64 } else { DType::I32 };
     let keys = turned(&x.apply_as("bitcast_convert", dtype));

@@ -51,7 +51,7 @@ impl Exported {
     /// The names of the symbolic dimensions.
     ///
     /// # Errors
-    /// Those of [`dims::variables`].
+    /// As [`dims::variables`].
     pub fn dimensions(&self) -> Result<Vec<String>> {
         Ok(dims::variables(self.inputs.iter().map(|input| input.shape.as_slice()))?.into_iter().collect())
     }
@@ -59,7 +59,7 @@ impl Exported {
     /// The shapes of the inputs that the program takes, which follow from given ones.
     ///
     /// # Errors
-    /// Those of [`dims::solve`] and [`dims::evaluate`], and `InvalidInput` if nothing is given where it is needed.
+    /// As [`dims::solve`] and [`dims::evaluate`], and `InvalidInput` if nothing is given where it is needed.
     pub fn kept_shapes(&self, given: &[Given<'_>]) -> Result<Vec<Vec<i64>>> {
         if given.is_empty() && self.is_symbolic() {
             return Err(self.no_sizes()?);
@@ -85,7 +85,7 @@ impl Exported {
         let paths = self.input_paths();
         let inputs = names.iter().zip(&paths).zip(&self.inputs);
         let inputs: Vec<_> = inputs.map(|((name, path), input)| Input { name, path, shape: &input.shape }).collect();
-        // The file of a PyTorch model does not relate its outputs' sizes to those of inputs.
+        // The file of a PyTorch model does not relate its outputs' sizes to the inputs' sizes.
         let outputs = if self.framework == Framework::Jax { &self.outputs[..] } else { &[] };
         let kept = self.kept.iter().map(|&input| &self.inputs[input]);
         let needed = kept.chain(outputs).map(|value| value.shape.as_slice());

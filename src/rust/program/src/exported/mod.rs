@@ -90,7 +90,7 @@ pub struct Exported {
     pub collected: Option<usize>,
     /// The arrays by the names that the Python function gave them, such as `params['w']`, or their paths.
     pub input_names: Vec<String>,
-    /// The outputs by their paths. Those of a derivative have the names of the arguments.
+    /// The outputs by their paths. A derivative's outputs have the names of the arguments.
     pub output_names: Vec<String>,
     /// The leaves of the trees.
     pub inputs: Vec<Arc<Value>>,
@@ -301,7 +301,7 @@ impl Exported {
         }
     }
 
-    /// The path of each output, as Python would access it. Those of a derivative are the arguments' paths.
+    /// The path of each output, as Python would access it. A derivative's are the arguments' paths.
     pub fn output_paths(&self) -> Vec<String> {
         match self.order {
             0 => self.out_tree.paths(RESULT),

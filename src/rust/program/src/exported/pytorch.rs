@@ -159,7 +159,7 @@ impl Exported {
 }
 
 /// Gives each dimension without a size a name of its own, since the description does not say which are equal. It has
-/// the outputs' sizes for the example that was exported, even if they depend on those of inputs.
+/// the outputs' sizes for the example that was exported, even if they depend on the inputs' sizes.
 fn name_sizes(inputs: &mut [Value], outputs: &mut [Value]) {
     let unknown = inputs.iter_mut().flat_map(|value| &mut value.shape).filter(|size| *size == UNKNOWN);
     let count = unknown.enumerate().map(|(i, size)| *size = format!("d{}", i + 1)).count();

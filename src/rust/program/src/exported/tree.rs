@@ -162,7 +162,7 @@ impl Tree {
     /// Adds this tree to that of an R list, under a name; returns its leaves to `leaves`.
     ///
     /// # Errors
-    /// Those of [`Builder::leaf`] and [`Builder::open`].
+    /// As [`Builder::leaf`] and [`Builder::open`].
     pub fn add_to(&self, builder: &mut Builder, leaves: &mut Vec<usize>, name: &str) -> Result<()> {
         match self {
             Tree::Leaf(leaf) => {

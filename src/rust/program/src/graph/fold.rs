@@ -25,7 +25,7 @@ fn operations(items: &[Node]) -> usize {
     items.iter().filter(|item| !item.role.is_end()).count()
 }
 
-/// The group of each item: chains of operations, each of which uses only the previous one and inputs. Stops when there
+/// The group of each item: chains of operations that each use only the previous one and inputs. Stops when there
 /// are `room` groups.
 fn chains(items: &[Node], room: usize) -> Vec<usize> {
     let consumers = consumers(items);
@@ -150,7 +150,7 @@ fn merged(parts: &[&Node]) -> Node {
     Node { label, detail, role, parts: kinds(parts), ..node }
 }
 
-/// The operations in their order, as far as they are known.
+/// The operations in their order, where they are known.
 fn kinds(parts: &[&Node]) -> Vec<String> {
     let of = |part: &&Node| if part.parts.is_empty() { vec![part.label.clone()] } else { part.parts.clone() };
     parts.iter().flat_map(of).collect()

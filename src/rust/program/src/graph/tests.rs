@@ -156,7 +156,7 @@ fn long_functions_are_folded_into_chains_and_stretches() {
 }
 
 #[test]
-fn damaged_text_is_read_as_far_as_possible() {
+fn damaged_text_is_read_where_possible() {
     let whole = "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { %0 = stablehlo.add %x, %x : tensor<2xf32> return %0 : tensor<2xf32> }";
     for end in 0..whole.len() {
         read::read(&text::module(&whole.as_bytes()[..end])).view(10);

@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 /// The most nodes of a view.
 const MOST: usize = 100_000;
-/// The most edges to the operands of tuples. In nested tuples, each has those of all that it contains.
+/// The most edges to the operands of tuples. In nested tuples, each has the edges of all that it contains.
 const MAX_EDGES: usize = 4_000_000;
 /// Boxes nest less deep.
 const MAX_NESTING: usize = 50;
@@ -73,7 +73,7 @@ pub struct Node {
     /// The type of the result, such as `f32[2x3]`, or what a group consists of.
     pub detail: String,
     pub role: Role,
-    /// How many operations it stands for, with those of its regions and functions.
+    /// How many operations it stands for, with the operations in its regions and functions.
     pub operations: usize,
     /// The nodes with the same parent that its operands come from.
     pub inputs: Vec<usize>,

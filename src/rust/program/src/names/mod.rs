@@ -59,8 +59,8 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The names of an HLO module's parameters, of which some are recorded from a source: without the numbers that make instructions
-/// unique, unless these tell parameters apart.
+/// The names of an HLO module's parameters, some recorded from a source: without the numbers that make instructions unique,
+/// unless these distinguish parameters.
 pub fn of_parameters(own: Vec<String>, recorded: &[Option<String>]) -> Vec<String> {
     let short = |(name, recorded): (&String, &Option<String>)| match name.rsplit_once('.') {
         Some((base, number)) if !base.is_empty() && is_number(number) && recorded.is_none() && !is_generated(name) => {

@@ -170,7 +170,7 @@ fn read_event(plane: &Plane, origin: i64, event: &RawEvent) -> Option<Event> {
     let name = text(if metadata.display_name.is_empty() { &metadata.name } else { &metadata.display_name });
     let mut read = Event { start, end, name, ..Event::default() };
     let mut operation = String::new();
-    // those of the event come last, and replace those of its kind
+    // the event's own stats come last, and replace the stats of its kind
     for stat in metadata.stats.iter().chain(&event.stats) {
         let Some(named) = plane.stat_metadata.get(&stat.metadata_id) else { continue };
         match (&named.name[..], &stat.value) {
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_those_of_tensorflow() {
+    fn options_match_tensorflow() {
         assert_eq!(options(), [0x18, 1, 0x28, 1, 0x68, 1]);
         assert_eq!(shortened(&"x".repeat(500), LONGEST).len(), LONGEST + 3);
     }

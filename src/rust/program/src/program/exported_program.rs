@@ -23,7 +23,7 @@ impl ExportedProgram {
     /// The function in the content of a file of JAX, or its derivative of an order.
     ///
     /// # Errors
-    /// Those of [`Exported::read`] and [`Program::new`].
+    /// As [`Exported::read`] and [`Program::new`].
     pub fn of_jax(content: &[u8], order: usize) -> Result<ExportedProgram> {
         let exported = Exported::read(content, order)?;
         let place = exported.program.clone();
@@ -39,7 +39,7 @@ impl ExportedProgram {
     /// A model of PyTorch from its description and the program of code.
     ///
     /// # Errors
-    /// Those of [`Exported::of_pytorch`] and [`Callable::of_export`].
+    /// As [`Exported::of_pytorch`] and [`Callable::of_export`].
     pub fn of_pytorch(json: Vec<u8>, program: Program) -> Result<ExportedProgram> {
         let exported = Exported::of_pytorch(&json)?;
         let program = program.with_input_names(exported.kept_names());
@@ -71,7 +71,7 @@ impl ExportedProgram {
     /// The function in such a content.
     ///
     /// # Errors
-    /// Those of [`ExportedProgram::of_jax`] and [`ExportedProgram::of_pytorch`], and `InvalidFile` for damage.
+    /// As [`ExportedProgram::of_jax`] and [`ExportedProgram::of_pytorch`], and `InvalidFile` for damage.
     pub fn of_file(content: &[u8], framework: Framework, order: usize, at: usize) -> Result<ExportedProgram> {
         match framework {
             Framework::Jax => Self::of_jax(content, order),

@@ -191,7 +191,7 @@ impl Program {
     /// Its function, if dimensions of its inputs have no sizes: `None` if all have, or are unknown.
     ///
     /// # Errors
-    /// Those of [`Callable::of_names`].
+    /// As [`Callable::of_names`].
     pub fn function(&self) -> Result<Option<Callable>> {
         let Annotations { inputs: Some(inputs), outputs: Some(outputs), num_replicas, num_partitions } =
             &*self.annotations
@@ -281,7 +281,7 @@ impl Program {
         [words("argument", &self.annotations.inputs), words("result", &self.annotations.outputs)].concat()
     }
 
-    /// Whether its shardings are Shardy's, not those of the older GSPMD.
+    /// Whether its shardings are Shardy's, not the older GSPMD's.
     pub fn is_for_shardy(&self) -> bool {
         let is_text = self.format == Format::Mlir && self.bytecode().is_none();
         text::names_dialect(&self.code, "sdy", is_text)

@@ -43,7 +43,7 @@ fn in_text(code: &[u8], constants: &HashSet<Value>) -> Option<Vec<u8>> {
     changed(code, changes.collect())
 }
 
-/// The text of a module with barriers. Its values have other numbers than those of the lenient reading.
+/// The text of a module with barriers. Its values have other numbers than in the lenient reading.
 fn in_module(mut module: Module) -> Result<String> {
     let constants = misread_constants(&module);
     let Module { root, types } = &mut module;

@@ -12,7 +12,7 @@ impl Program {
     /// The program for XLA's CPU compiler. `None` if it converts no such matrices, or has operations that are not known here.
     ///
     /// # Errors
-    /// `UnsupportedDtype` if it would compute wrong numbers and cannot be written again, and those of reading it.
+    /// `UnsupportedDtype` if it would compute wrong numbers and cannot be written again, and the errors of reading it.
     pub fn with_bytes_before_floats(&self) -> Result<Option<Program>> {
         let Some(module) = self.narrow_module()? else { return Ok(None) };
         let mut found = module.root.all().filter_map(|operation| conversion(operation, &module.types)).peekable();

@@ -30,7 +30,8 @@ pub(crate) fn misread_constants(module: &Module) -> HashSet<Value> {
 #[derive(Default)]
 struct Search<'m> {
     types: &'m [Type],
-    /// What defines each value that a compiler knows: an operation's operands, or those of the calls that pass it to a function.
+    /// What defines each value that a compiler knows: an operation's operands, or the operands of the calls that pass it to a
+    /// function.
     sources: HashMap<Value, Vec<Value>>,
     constants: HashSet<Value>,
     /// The calls of each function: their operands.

@@ -77,7 +77,7 @@ impl Program {
         self.annotations().inputs.iter().flatten().enumerate().map(name).collect()
     }
 
-    /// The program for arguments of these shapes. Those of fixed shapes may be left out.
+    /// The program for arguments of these shapes. Arguments of fixed shapes may be left out.
     ///
     /// # Errors
     /// `InvalidInput` for a name that no argument has, `ShapeMismatch` for a shape that the program refuses, and `DynamicShape`
@@ -120,7 +120,7 @@ impl Program {
         })
     }
 
-    /// Its module with fixed sizes inside, which follow from those of the arguments; `None` if all are fixed already.
+    /// Its module with fixed sizes inside, which follow from the arguments' sizes; `None` if all are fixed already.
     fn with_fixed_sizes(&self, module: &Module, error: &Error) -> Result<Option<Module>> {
         if !module.types.iter().any(is_dynamic) {
             return Ok(None);

@@ -38,7 +38,7 @@ pub struct Leaf {
     pub aval: Option<Aval>,
 }
 
-/// The arguments of one call. Their R objects are those of the call.
+/// The arguments of one call. Their R objects are the call's.
 pub struct Request {
     pub walked: Walked,
     pub leaves: SmallVec<[Leaf; 8]>,

@@ -21,7 +21,7 @@ pub struct Arguments {
     formals: Vec<String>,
     /// What is at a path in normal form.
     places: HashMap<String, Place>,
-    /// What is at a path of exact names, of which several may have one normal form.
+    /// What is at a path of exact names. Several such paths may have one normal form.
     exact: HashMap<String, Place>,
     /// The program's inputs, in order: their paths in normal form, and as R writes them.
     inputs: Vec<(String, String)>,
@@ -245,7 +245,7 @@ impl First<'_> {
             bail!(InvalidInput, "A function of a program was changed: create it again with pjrt_function().");
         }
         lists::check(args)?;
-        // The path of the last element in normal form and in exact names, and how long those of the lists around it are.
+        // The path of the last element in normal form and in exact names, and how long the paths of the lists around it are.
         let (mut path, mut exact, mut lists) = (String::new(), String::new(), vec![(0, 0)]);
         self.walk.enter(args)?;
         while let Some(step) = self.walk.next()? {
@@ -364,7 +364,7 @@ impl First<'_> {
         let names = self.walk.enter_named(list)?;
         let number = names.map(|_| self.names.len());
         self.nodes.push(Node::List { len: sexp::len(list), names: number });
-        // Those of the list itself, by which the next call is compared.
+        // The names of the list itself, by which the next call is compared.
         self.names.extend(names.map(|_| sexp::names(list)));
         Ok(())
     }

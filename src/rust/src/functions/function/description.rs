@@ -143,8 +143,8 @@ pub fn function_facts(function: &str) -> Result<List> {
     ))
 }
 
-/// The arrays of the arguments and of the result, as columns of data frames. Those of a step have the output that replaces
-/// them; NA for none.
+/// The arrays of the arguments and of the result, as columns of data frames. A step's arguments have the output that
+/// replaces them; NA for none.
 pub fn function_arrays(function: &str) -> Result<Robj> {
     let callable = Callable::of_text(function)?;
     let (inputs, outputs) = (&callable.inputs, &callable.outputs);

@@ -133,7 +133,7 @@ pub fn value<'a, T: Owned>(pointer: SEXP) -> Option<&'a T> {
     }
 }
 
-/// Values that are freed at once: a single one, or those of a page.
+/// Values that are freed at once: a single one, or all of a page.
 trait Finalized: Sized {
     fn forget_live(&self);
 }

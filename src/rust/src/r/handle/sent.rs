@@ -143,7 +143,7 @@ pub fn revive_needed() {
 /// not jump out of.
 ///
 /// # Errors
-/// Those of the body.
+/// As the body.
 pub fn with_needed<T>(body: impl Fn() -> Result<T>) -> Result<T> {
     loop {
         let outcome = body();

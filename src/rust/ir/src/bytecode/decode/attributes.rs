@@ -1,4 +1,4 @@
-//! Attributes: those of MLIR itself, of StableHLO's own bytecode and its portable form, and of CHLO, the client's dialect.
+//! The attributes of MLIR itself, of StableHLO's own bytecode and its portable form, and of CHLO, the client's dialect.
 
 use super::super::attributes::Entry;
 use super::super::reader::Reader;

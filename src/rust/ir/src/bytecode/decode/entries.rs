@@ -1,4 +1,4 @@
-//! Attributes and types: those of MLIR itself, and the way to those of dialects.
+//! The attributes and types of MLIR itself, and the way to the attributes and types of dialects.
 
 use super::super::attributes::Entry;
 use super::super::reader::Reader;

@@ -39,7 +39,7 @@ pub fn decode(code: &[u8], is_lenient: bool) -> Result<Module> {
     Ok(Module { root, types: builder.types })
 }
 
-/// The values of an isolated region and the regions in it by number, as far as they are defined or used.
+/// The values of an isolated region and the regions in it by number, if they are defined or used.
 type Scope = Vec<Option<Value>>;
 
 struct Builder<'t, 'a> {
@@ -65,7 +65,7 @@ impl<'a> Builder<'_, 'a> {
         Ok(root)
     }
 
-    /// Drops the casts between the types of the portable form and those of other dialects, which are the same here.
+    /// Drops the casts between the types of the portable form and the types of other dialects, which are the same here.
     fn drop_casts(&self, operation: &mut Operation, sources: &mut HashMap<Value, Value>) -> Result<()> {
         for block in operation.blocks_mut() {
             for operation in &mut block.operations {
@@ -207,7 +207,7 @@ pub(super) fn alone<'a>(decoder: &mut Decoder<'_, 'a>, parts: &Parts<'a>, body: 
     Ok(Operation { attributes, regions, ..Operation::new(&name, Vec::new(), Vec::new()) })
 }
 
-/// The names of all kinds of operations, of which many may be one long string.
+/// The names of all kinds of operations. Many of them may be one long string.
 fn names(tables: &Tables<'_>) -> Result<Vec<Name>> {
     let mut left = entries::limit(tables);
     let name = |number: usize| {

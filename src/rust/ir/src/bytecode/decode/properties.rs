@@ -111,13 +111,13 @@ static OWN: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
     rows.into_iter().flat_map(each).collect()
 });
 
-/// The names of the properties in the portable form, sorted: those of an operation's first version, and of later ones.
+/// The sorted names of an operation's properties in the portable form: in its first version, and in later ones.
 static PORTABLE: LazyLock<HashMap<&str, [Vec<&str>; 2]>> = LazyLock::new(|| {
     let own = OWN.iter().filter(|((dialect, base), _)| *dialect == dialect_of(base));
     own.map(|((_, base), list)| (*base, [true, false].map(|is_first| divided(base, list, is_first)))).collect()
 });
 
-/// The properties for these attributes, of which the portable form divides some.
+/// The properties for these attributes. The portable form divides some of them.
 fn divided(base: &str, list: &'static str, is_first: bool) -> Vec<&'static str> {
     let is_there = |key: &&str| match base {
         "call" => *key == "callee",
@@ -210,7 +210,7 @@ pub fn operations(dialect: &str) -> Vec<&'static str> {
     names
 }
 
-/// The name of an operation, and its attributes: its properties, and then those of the dictionary.
+/// The name of an operation, and its attributes: its properties, and then the dictionary's attributes.
 pub(super) fn named<'a>(
     decoder: &mut Decoder<'_, 'a>,
     full_name: &Name,

@@ -43,7 +43,7 @@ fn float(reader: &mut Reader<'_>) -> Result<String> {
     Ok(format!("{scale:.20e}"))
 }
 
-/// The integers that are stored, with their limits if they are not those of the type.
+/// The integers that are stored, with their limits if these differ from the type's limits.
 fn stored(flags: u64, storage: &Element, limits: [i64; 2]) -> Result<String> {
     let name = storage.to_string();
     let bits = name.trim_start_matches(['u', 's']).strip_prefix('i').and_then(|bits| bits.parse::<u32>().ok());

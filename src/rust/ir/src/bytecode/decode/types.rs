@@ -1,4 +1,4 @@
-//! Types: those of MLIR itself, of StableHLO and its portable form, and of quantized numbers.
+//! The types of MLIR itself, of StableHLO and its portable form, and of quantized numbers.
 
 use super::super::attributes::Entry;
 use super::super::damaged;

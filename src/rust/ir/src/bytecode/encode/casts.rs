@@ -1,4 +1,4 @@
-//! Casts between the values of the portable form and those of other dialects' operations, which keep their own types.
+//! Casts between the values of the portable form and the values of other dialects' operations, which keep their own types.
 
 use super::super::decode::CAST;
 use crate::module::{Block, Module, Operation, Type, Value};

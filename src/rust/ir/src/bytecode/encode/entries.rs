@@ -226,7 +226,7 @@ impl Writer<'_> {
     }
 }
 
-/// Sizes, of which those that are not known are the smallest number.
+/// Sizes. Unknown sizes are the smallest number.
 fn sizes(dims: &[i64]) -> Vec<u8> {
     let mut out = Vec::new();
     signed_list(dims.iter().map(|&dim| if dim < 0 { i64::MIN } else { dim }), &mut out);

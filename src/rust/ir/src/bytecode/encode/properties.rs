@@ -1,4 +1,4 @@
-//! The names of operations in the portable form, and their properties, of which none is omitted.
+//! The names of operations in the portable form, and all of their properties.
 
 use super::super::decode::properties::{of_name, repeated, usual};
 use crate::module::{Attribute, Attributes, Dense, Element, Operation, Type};

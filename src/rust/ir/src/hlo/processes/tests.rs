@@ -62,7 +62,7 @@ fn first_ticket(entry: &HloComputationProto) -> i64 {
     entry.instructions.iter().find(is_ticket).map_or(-1, |i| i.id)
 }
 
-/// The operations with their dimensions: those of the result without the ticket.
+/// The operations with the dimensions of their results, without the ticket's.
 fn steps(made: &[HloInstructionProto]) -> Vec<String> {
     let dims = |i: &HloInstructionProto| {
         let shape = i.shape.clone().unwrap_or_default();

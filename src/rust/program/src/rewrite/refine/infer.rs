@@ -1,4 +1,4 @@
-//! The types of results, from those of the operands.
+//! The types of results, from the operands' types.
 
 use super::{strange, unrefined, with_sizes, Refiner};
 use pjrt_base::error::Result;
@@ -154,7 +154,7 @@ impl Refiner<'_> {
     }
 }
 
-/// The number of positions of a window in each dimension. `dilations` names those of the array and of the window.
+/// The number of positions of a window in each dimension. `dilations` names the dilations of the array and of the window.
 fn positions(operation: &Operation, dims: &[i64], window: &[i64], dilations: [&str; 2]) -> Option<Vec<i64>> {
     // A list of so many numbers, which may be left out if all are the same.
     let list = |name: &str, len: usize, default: i64| match operation.attribute(name) {
@@ -182,7 +182,7 @@ fn positions(operation: &Operation, dims: &[i64], window: &[i64], dilations: [&s
 /// Calls that return their operand, with an annotation.
 const MARKS: [&str; 3] = ["LayoutConstraint", "Sharding", "annotate_device_placement"];
 
-/// Operations whose result has the sizes of the first operand, besides those of [`is_elementwise`].
+/// Operations whose result has the sizes of the first operand, besides the operations of [`is_elementwise`].
 const SAME_SIZES: &str =
     "all_reduce batch_norm_inference cholesky collective_broadcast collective_permute compare complex convert \
      dynamic_update_slice imag is_finite map real reduce_precision reverse select_and_scatter uniform_dequantize \

@@ -1,5 +1,5 @@
-//! Fixes the sizes of a program: infers all types from the arguments of `main`, some of which become constants, and
-//! replaces dynamic operations with operations of fixed sizes.
+//! Fixes the sizes of a program: infers all types from the arguments of `main`, and replaces dynamic operations with
+//! operations of fixed sizes. Some of these arguments become constants.
 //!
 //! The program is built anew, from `main` on. Each function that it calls is built once for each set of argument types
 //! and known integers. Integers that are known, such as sizes, are computed on the way.
@@ -48,7 +48,7 @@ struct Refiner<'m> {
     names: HashSet<Name>,
     taken: HashSet<Name>,
     depth: usize,
-    /// The new values for those of the source in the function at hand, and the operations of its block.
+    /// The new values for the source's values in the function at hand, and the operations of its block.
     values: HashMap<Value, Value>,
     out: Vec<Operation>,
     /// How many operations may still be added. Large constants count for several.
@@ -274,7 +274,7 @@ impl<'m> Refiner<'m> {
         results.into_iter().zip(known).map(constant).collect()
     }
 
-    /// A function for arguments of the types of these values, and of their integers as far as they are known.
+    /// A function for arguments of the types of these values, and of their integers where they are known.
     fn specialized(&mut self, callee: &Name, arguments: &[Value]) -> Result<Arc<Special>> {
         const MAX_KEY: usize = 64;
         let mut key = callee.to_string();
