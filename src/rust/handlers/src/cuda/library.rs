@@ -87,39 +87,37 @@ pub(super) struct Solver {
 /// The driver; the first call loads it.
 pub(super) fn driver() -> Outcome<&'static Driver> {
     static DRIVER: OnceCell<Driver> = OnceCell::new();
-    let load = || {
-        let library = cuda::driver_library()?;
-        // SAFETY: the types are as in NVIDIA's header.
-        let driver = unsafe { Driver::load(&library, "cu") }.map_err(lacking)?;
-        std::mem::forget(library);
-        Ok(driver)
-    };
-    DRIVER.get_or_try_init(load).map_err(|error| Failure::of_library(&error))
+    // SAFETY: the types are as in NVIDIA's header.
+    loaded(&DRIVER, cuda::driver_library, |library| unsafe { Driver::load(library, "cu") })
 }
 
 /// cuSOLVER; the first call loads it.
 pub(super) fn solver() -> Outcome<&'static Solver> {
     static SOLVER: OnceCell<Solver> = OnceCell::new();
-    let load = || {
-        let library = cuda::solver_library()?;
-        // SAFETY: the types are as in NVIDIA's header.
-        let load = || unsafe {
-            Ok(Solver {
-                common: Common::load(&library, "cusolverDn")?,
-                single: Routines::load(&library, "cusolverDnS")?,
-                double: Routines::load(&library, "cusolverDnD")?,
-            })
-        };
-        let solver = load().map_err(lacking)?;
-        std::mem::forget(library);
-        Ok(solver)
-    };
-    SOLVER.get_or_try_init(load).map_err(|error| Failure::of_library(&error))
+    // SAFETY: as above.
+    loaded(&SOLVER, cuda::solver_library, |library| unsafe {
+        Ok(Solver {
+            common: Common::load(library, "cusolverDn")?,
+            single: Routines::load(library, "cusolverDnS")?,
+            double: Routines::load(library, "cusolverDnD")?,
+        })
+    })
 }
 
-#[cold]
-fn lacking(error: libloading::Error) -> Error {
-    Error::new(Kind::LibraryMissing, format!("A library of CUDA is not usable: {error}."))
+/// The functions in `place`, which the first call loads from a library that stays.
+fn loaded<T>(
+    place: &'static OnceCell<T>,
+    open: fn() -> Result<Library, Error>,
+    load: fn(&Library) -> Result<T, libloading::Error>,
+) -> Outcome<&'static T> {
+    let init = || {
+        let library = open()?;
+        let lacking = |error| Error::new(Kind::LibraryMissing, format!("A library of CUDA is not usable: {error}."));
+        let functions = load(&library).map_err(lacking)?;
+        std::mem::forget(library);
+        Ok(functions)
+    };
+    place.get_or_try_init(init).map_err(|error| Failure::of_library(&error))
 }
 
 impl Driver {
