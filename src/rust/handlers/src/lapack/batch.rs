@@ -55,6 +55,24 @@ impl Frame<'_> {
         }
         failed.into_inner().map_or(Ok(()), |error| Err(error.into()))
     }
+
+    /// The same for work that returns LAPACK's `info`, which is the last result.
+    ///
+    /// # Errors
+    /// As [`Frame::each`], and as [`Frame::output`] for that result.
+    pub(crate) fn each_info<'a, O: Operands + 'a>(
+        &self,
+        operations: f64,
+        batch: &[i64],
+        operands: O,
+        work: &'a (dyn Fn(&mut Workspace, O::Parts<'_>) -> error::Result<i32> + Sync),
+    ) -> Outcome {
+        let info = self.output::<i32>(self.results() - 1, batch, &[])?;
+        self.each(operations, (operands, info), &|workspace, (parts, info)| {
+            info[0] = work(workspace, parts)?;
+            Ok(())
+        })
+    }
 }
 
 /// The number of parts to divide the work into.

@@ -1,6 +1,6 @@
 //! Eigenvalues and Schur factorizations.
 
-use crate::frame::{Failure, Frame, Outcome};
+use crate::frame::{Frame, Outcome};
 use crate::lapack::operands::Number;
 
 /// `x -> x_out, eigenvalues, info`
@@ -8,14 +8,9 @@ pub(super) fn syevd<T: Number>(frame: &Frame<'_>) -> Outcome {
     frame.expect(1, 3)?;
     let (uplo, vectors) = (frame.letter("uplo")?, frame.wants("mode")?);
     let (batch, n) = frame.square::<T>(0)?;
-    let operands = (
-        frame.in_place::<T>(0, 0, batch, &[n, n])?,
-        frame.output::<T::Real>(1, batch, &[n])?,
-        frame.output::<i32>(2, batch, &[])?,
-    );
-    frame.each(10.0 * (n as f64).powi(3), operands, &|work, (x, w, info)| {
-        info[0] = pjrt_lapack::syevd(work, uplo, vectors, n, x, w)?;
-        Ok(())
+    let operands = (frame.in_place::<T>(0, 0, batch, &[n, n])?, frame.output::<T::Real>(1, batch, &[n])?);
+    frame.each_info(10.0 * (n as f64).powi(3), batch, operands, &|work, (x, w)| {
+        pjrt_lapack::syevd(work, uplo, vectors, n, x, w)
     })
 }
 
@@ -33,16 +28,14 @@ pub(super) fn geev<T: Number>(frame: &Frame<'_>) -> Outcome {
         wi,
         frame.output::<T::Complex>(next, batch, &[n, n])?,
         frame.output::<T::Complex>(next + 1, batch, &[n, n])?,
-        frame.output::<i32>(next + 2, batch, &[])?,
     );
-    frame.each(25.0 * (n as f64).powi(3), operands, &|work, (x, w, wi, vl, vr, info)| {
+    frame.each_info(25.0 * (n as f64).powi(3), batch, operands, &|work, (x, w, wi, vl, vr)| {
         for (vectors, wanted) in [(&mut *vl, left), (&mut *vr, right)] {
             if !wanted {
                 vectors.fill(T::Complex::default());
             }
         }
-        info[0] = pjrt_lapack::geev(work, left, right, n, x, w, wi.unwrap_or_default(), vl, vr)?;
-        Ok(())
+        pjrt_lapack::geev(work, left, right, n, x, w, wi.unwrap_or_default(), vl, vr)
     })
 }
 
@@ -52,9 +45,7 @@ pub(super) fn gees<T: Number>(frame: &Frame<'_>) -> Outcome {
     frame.expect(1, next + 2)?;
     let vectors = frame.wants("mode")?;
     let sort = frame.integer::<u8>("sort")?;
-    if sort != b'N' {
-        return Err(Failure::invalid(format!("The attribute 'sort' must be 'N': got '{}'.", sort.escape_ascii())));
-    }
+    ensure!(sort == b'N', InvalidInput, "The attribute 'sort' must be 'N': got '{}'.", sort.escape_ascii());
     let (batch, n) = frame.square::<T>(0)?;
     let wi = if T::IS_COMPLEX { None } else { Some(frame.output::<T>(3, batch, &[n])?) };
     let operands = (
@@ -63,14 +54,12 @@ pub(super) fn gees<T: Number>(frame: &Frame<'_>) -> Outcome {
         frame.output::<T>(2, batch, &[n])?,
         wi,
         frame.output::<i32>(next, batch, &[])?,
-        frame.output::<i32>(next + 1, batch, &[])?,
     );
-    frame.each(25.0 * (n as f64).powi(3), operands, &|work, (x, vs, w, wi, selected, info)| {
+    frame.each_info(25.0 * (n as f64).powi(3), batch, operands, &|work, (x, vs, w, wi, selected)| {
         if !vectors {
             vs.fill(T::default());
         }
         selected[0] = 0;
-        info[0] = pjrt_lapack::gees(work, vectors, n, x, vs, w, wi.unwrap_or_default())?;
-        Ok(())
+        pjrt_lapack::gees(work, vectors, n, x, vs, w, wi.unwrap_or_default())
     })
 }

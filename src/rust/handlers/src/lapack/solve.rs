@@ -29,13 +29,11 @@ pub(super) fn gtsv<T: Number>(frame: &Frame<'_>) -> Outcome {
         frame.in_place::<T>(1, 1, b.batch, &[n])?,
         frame.in_place::<T>(2, 2, b.batch, &[n])?,
         frame.in_place::<T>(3, 3, b.batch, &[n, columns])?,
-        frame.output::<i32>(4, b.batch, &[])?,
     );
     let operations = 20.0 * n as f64 * (columns + 1) as f64;
-    frame.each(operations, operands, &|work, (dl, d, du, b, info)| {
+    frame.each_info(operations, b.batch, operands, &|work, (dl, d, du, b)| {
         let (dl, du) = (dl.get_mut(1..).unwrap_or_default(), &mut du[..n.saturating_sub(1)]);
-        info[0] = pjrt_lapack::gtsv(work, n, columns, dl, d, du, b)?;
-        Ok(())
+        pjrt_lapack::gtsv(work, n, columns, dl, d, du, b)
     })
 }
 

@@ -32,14 +32,12 @@ fn decompose<T: Number>(frame: &Frame<'_>, method: SvdMethod) -> Outcome {
         frame.output::<T::Real>(1, x.batch, &[k])?,
         frame.output::<T>(2, x.batch, &[m, u_columns])?,
         frame.output::<T>(3, x.batch, &[vt_rows, n])?,
-        frame.output::<i32>(4, x.batch, &[])?,
     );
-    frame.each(20.0 * x.cubed(), operands, &|work, (x, s, u, vt, info)| {
+    frame.each_info(20.0 * x.cubed(), x.batch, operands, &|work, (x, s, u, vt)| {
         if mode == SvdMode::None {
             u.fill(T::default());
             vt.fill(T::default());
         }
-        info[0] = svd(work, method, mode, m, n, x, s, u, vt)?;
-        Ok(())
+        svd(work, method, mode, m, n, x, s, u, vt)
     })
 }
