@@ -342,21 +342,20 @@ impl<'a> Array<'a> {
     unsafe fn new(buffer: Option<&*mut c_void>, name: Name) -> Outcome<Array<'a>> {
         let Some(buffer) = buffer.map(|buffer| buffer.cast::<XLA_FFI_Buffer>()).filter(|buffer| !buffer.is_null())
         else {
-            return Err(Failure::invalid(format!("There is no {name} that is an array.")));
+            bail!(InvalidInput, "There is no {name} that is an array.");
         };
-        if (*buffer).struct_size < size_of::<XLA_FFI_Buffer>() {
-            return Err(Failure::internal(format!("The plugin describes {name} in an unknown way.")));
-        }
-        let Some(dtype) = dtype_of((*buffer).dtype) else {
-            let code = (*buffer).dtype.0;
-            return Err(Failure::invalid(format!("Unsupported element type of {name} (code {code}).")));
+        let is_known = (*buffer).struct_size >= size_of::<XLA_FFI_Buffer>();
+        ensure!(is_known, Internal, "The plugin describes {name} in an unknown way.");
+        let code = (*buffer).dtype;
+        let Some(dtype) = dtype_of(code) else {
+            bail!(InvalidInput, "Unsupported element type of {name} (code {}).", code.0);
         };
         let dims = slice((*buffer).dims, usize::try_from((*buffer).rank).unwrap_or(0));
         let bits = |dim: Option<usize>, &next: &i64| dim?.checked_mul(usize::try_from(next).ok()?);
         let bits = dims.iter().fold(Some(dtype.info().bits as usize), bits);
         let data: *mut u8 = (*buffer).data.cast();
         let Some(bytes) = bits.map(|bits| bits.div_ceil(8)).filter(|&bytes| bytes == 0 || !data.is_null()) else {
-            return Err(Failure::invalid(format!("The memory of {name} is not known.")));
+            bail!(InvalidInput, "The memory of {name} is not known.");
         };
         Ok(Array { name, dtype, dims, data, bytes })
     }
@@ -381,12 +380,11 @@ impl<'a> Array<'a> {
     /// # Errors
     /// If the sizes differ.
     pub fn copy_to(&self, result: &Array<'_>) -> Outcome {
-        if self.bytes != result.bytes {
-            return Err(Failure::invalid(format!("Expected a result of {} bytes, got {}.", self.bytes, result.bytes)));
-        }
-        if self.data != result.data && self.bytes > 0 {
+        let (bytes, got) = (self.bytes, result.bytes);
+        ensure!(bytes == got, InvalidInput, "Expected a result of {bytes} bytes, got {got}.");
+        if self.data != result.data && bytes > 0 {
             // SAFETY: both have so many bytes of host memory; the regions may overlap.
-            unsafe { std::ptr::copy(self.data, result.data, self.bytes) };
+            unsafe { std::ptr::copy(self.data, result.data, bytes) };
         }
         Ok(())
     }

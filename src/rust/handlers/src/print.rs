@@ -1,6 +1,6 @@
 //! `print_tensor`: a custom call that prints its argument.
 
-use crate::frame::{Array, Attribute, Failure, Frame, Outcome};
+use crate::frame::{Array, Attribute, Frame, Outcome};
 use crate::host::unpacked;
 use pjrt_base::console;
 use pjrt_base::process;
@@ -32,19 +32,16 @@ pub(super) fn print_with<'a>(
     read: impl FnOnce(Array<'a>) -> Outcome<Cow<'a, [u8]>>,
     copy: impl FnOnce(Array<'a>, Array<'a>) -> Outcome,
 ) -> Outcome {
-    if frame.arguments() != 1 || frame.results() > 1 {
-        return Err(Failure::invalid(format!(
-            "Expected 1 argument and at most 1 result, but got {} and {}.",
-            frame.arguments(),
-            frame.results()
-        )));
+    let (arguments, results) = (frame.arguments(), frame.results());
+    if arguments != 1 || results > 1 {
+        bail!(InvalidInput, "Expected 1 argument and at most 1 result, but got {arguments} and {results}.");
     }
     let x = frame.argument(0)?;
     let header = line(frame, "print_header", || "PJRTBuffer".into())?;
     let footer = line(frame, "print_footer", || footer(&x))?;
     // The plugin is the caller, so nothing of the host may run here.
     let elements = process::without_poll(|| elements(&x, &read(x)?))?;
-    if frame.results() == 1 {
+    if results == 1 {
         copy(x, frame.result(0)?)?;
     }
     console::push(format!("{header}{elements}{footer}"));
@@ -56,7 +53,7 @@ fn line(frame: &Frame<'_>, name: &str, default: impl FnOnce() -> String) -> Outc
     let text = match frame.attribute(name) {
         None => default(),
         Some(Attribute::String(bytes)) => String::from_utf8_lossy(&bytes).replace('\0', "\u{fffd}"),
-        Some(_) => return Err(Failure::invalid(format!("The attribute '{name}' must be a string."))),
+        Some(_) => bail!(InvalidInput, "The attribute '{name}' must be a string."),
     };
     Ok(if text.is_empty() { text } else { text + "\n" })
 }

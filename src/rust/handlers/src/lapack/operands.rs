@@ -67,7 +67,7 @@ fn vectors<'a>(array: &Array<'a>) -> Outcome<(&'a [i64], usize)> {
     let Array { name, dtype, dims, .. } = *array;
     match dims {
         [batch @ .., length] => Ok((batch, *length as usize)),
-        [] => Err(Failure::invalid(format!("Expected {name} with at least 1 dimension, got {dtype}[]."))),
+        [] => bail!(InvalidInput, "Expected {name} with at least 1 dimension, got {dtype}[]."),
     }
 }
 
@@ -90,10 +90,9 @@ impl<'a> Frame<'a> {
         match self.integer::<u8>(name)? {
             b'V' => Ok(true),
             b'N' => Ok(false),
-            other => Err(Failure::invalid(format!(
-                "The attribute '{name}' must be one of 'V', 'N': got '{}'.",
-                other.escape_ascii()
-            ))),
+            other => {
+                bail!(InvalidInput, "The attribute '{name}' must be one of 'V', 'N': got '{}'.", other.escape_ascii())
+            }
         }
     }
 
@@ -104,11 +103,9 @@ impl<'a> Frame<'a> {
     pub(crate) fn matrices<T: Element>(&self, index: usize) -> Outcome<Matrices<'a>> {
         let array = self.argument(index)?;
         let (name, got) = (array.name, || typed(array.dtype, array.dims.iter().copied()));
-        if array.dtype != T::DTYPE {
-            return Err(Failure::invalid(format!("Expected {name} of type {}, got {}.", T::DTYPE, got())));
-        }
+        ensure!(array.dtype == T::DTYPE, InvalidInput, "Expected {name} of type {}, got {}.", T::DTYPE, got());
         let [batch @ .., rows, columns] = array.dims else {
-            return Err(Failure::invalid(format!("Expected {name} with at least 2 dimensions, got {}.", got())));
+            bail!(InvalidInput, "Expected {name} with at least 2 dimensions, got {}.", got());
         };
         Ok(Matrices { batch, rows: *rows as usize, columns: *columns as usize })
     }
@@ -122,7 +119,7 @@ impl<'a> Frame<'a> {
         if rows != columns {
             let array = self.argument(index)?;
             let got = typed(array.dtype, array.dims.iter().copied());
-            return Err(Failure::invalid(format!("Expected {} to be a square matrix, got {got}.", array.name)));
+            bail!(InvalidInput, "Expected {} to be a square matrix, got {got}.", array.name);
         }
         Ok((batch, rows))
     }
@@ -133,9 +130,8 @@ impl<'a> Frame<'a> {
     /// As [`Frame::matrices`], and for other matrices than square ones.
     pub(crate) fn eigh_matrices<T: Element>(&self) -> Outcome<Matrices<'a>> {
         let a = self.matrices::<T>(0)?;
-        if a.rows != a.columns {
-            return Err(Failure::invalid(format!("eigh requires a square matrix, got {} x {}.", a.rows, a.columns)));
-        }
+        let Matrices { rows, columns, .. } = a;
+        ensure!(rows == columns, InvalidInput, "eigh requires a square matrix, got {rows} x {columns}.");
         Ok(a)
     }
 

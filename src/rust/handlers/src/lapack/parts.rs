@@ -29,7 +29,7 @@ impl<'a, T: Element> Stack<'a, T> {
         let expected = || batch.iter().copied().chain(dims.iter().map(|&dim| dim as i64));
         if array.dtype != T::DTYPE || !expected().eq(array.dims.iter().copied()) {
             let (expected, got) = (typed(T::DTYPE, expected()), typed(array.dtype, array.dims.iter().copied()));
-            return Err(Failure::invalid(format!("Expected {name} of type {expected}, got {got}.")));
+            bail!(InvalidInput, "Expected {name} of type {expected}, got {got}.");
         }
         let data: *mut T = array.as_mut_ptr().cast();
         ensure!(data.is_aligned(), Failure::internal(format!("The memory of {name} is not aligned.")));
@@ -127,10 +127,8 @@ pub(crate) fn checked_count(operands: &impl Operands) -> Outcome<usize> {
     operands.memory(&mut memory);
     for (i, one) in memory.iter().enumerate() {
         if let Some(other) = memory[..i].iter().find(|other| !other.is_apart_from(one)) {
-            return Err(Failure::invalid(format!(
-                "Expected separate memory for {} and {}: change `output_operand_aliases`.",
-                other.name, one.name
-            )));
+            let (other, one) = (other.name, one.name);
+            bail!(InvalidInput, "Expected separate memory for {other} and {one}: change `output_operand_aliases`.");
         }
     }
     if memory.iter().all(|operand| operand.each == 0) {
@@ -299,5 +297,4 @@ tuples! {
     (A 0, B 1, C 2)
     (A 0, B 1, C 2, D 3)
     (A 0, B 1, C 2, D 3, E 4)
-    (A 0, B 1, C 2, D 3, E 4, F 5)
 }

@@ -50,15 +50,14 @@ fn group_of(frame: &Frame<'_>, rank: usize) -> Outcome<Vec<i32>> {
             ensure!(!has_twice(numbers(&bytes)), Failure::invalid(message));
             numbers(&bytes).map(|number| number.clamp(-1, i32::MAX.into()) as i32).collect()
         }
-        Some(_) => return Err(Failure::invalid("The attribute 'groups' must be an array of i64.")),
+        Some(_) => bail!(InvalidInput, "The attribute 'groups' must be an array of i64."),
     };
     let size: usize = frame.integer("group_size")?;
-    if size == 0 || ranks.len() % size != 0 {
-        return Err(Failure::invalid("The length of `groups` must be a multiple of `group_size`."));
-    }
+    let is_multiple = size > 0 && ranks.len() % size == 0;
+    ensure!(is_multiple, InvalidInput, "The length of `groups` must be a multiple of `group_size`.");
     match ranks.chunks(size).find(|list| list.contains(&(rank as i32))) {
         Some(list) => Ok(list.iter().copied().filter(|&rank| rank >= 0).collect()),
-        None => Err(Failure::invalid(format!("Process {rank} is in none of the groups."))),
+        None => bail!(InvalidInput, "Process {rank} is in none of the groups."),
     }
 }
 
@@ -67,18 +66,15 @@ fn queue(
     frame: &Frame<'_>,
     work: impl FnOnce(&mut dyn Communicator, &Call, &[i32]) -> Result<()> + Send + 'static,
 ) -> Outcome {
-    let Some(facts) = world::facts() else {
-        return Err(Failure::invalid("MPI is not initialized in this process."));
-    };
+    let Some(facts) = world::facts() else { bail!(InvalidInput, "MPI is not initialized in this process.") };
     let has_ticket = frame.optional("ticket", false, Frame::boolean)?;
     let [mut operands, mut results] = Operand::of(frame)?;
     if has_ticket {
         let (Some(from), Some(to)) = (operands.pop(), results.pop()) else {
-            return Err(Failure::invalid("A ticket is the last operand and the last result."));
+            bail!(InvalidInput, "A ticket is the last operand and the last result.");
         };
-        if !from.copy_to(&to) {
-            return Err(Failure::invalid("The ticket of an operand and that of a result must have the same type."));
-        }
+        let fits = from.copy_to(&to);
+        ensure!(fits, InvalidInput, "The ticket of an operand and that of a result must have the same type.");
     }
     let ranks = group_of(frame, facts.rank)?;
     let call = Call { operands, results };
@@ -108,9 +104,8 @@ fn queue_pairs(
 
 /// Checks that operands and results come in pairs of one type.
 fn paired(call: &Call) -> Result<impl Iterator<Item = (&Operand, &Operand)> + '_> {
-    if !call.operands.iter().map(|operand| operand.spec.dtype).eq(call.results.iter().map(|result| result.spec.dtype)) {
-        bail!(InvalidInput, "The call must have a result of the same type for each operand.");
-    }
+    let [operands, results] = [&call.operands, &call.results].map(|list| list.iter().map(|operand| operand.spec.dtype));
+    ensure!(operands.eq(results), InvalidInput, "The call must have a result of the same type for each operand.");
     Ok(call.operands.iter().zip(&call.results))
 }
 
@@ -224,7 +219,7 @@ const PERMUTATION: i32 = 1 << 16;
 /// Sends operands from the first to the second process of each pair. A process that gets nothing has zeros.
 fn permute(frame: &Frame<'_>) -> Outcome {
     let Some(Attribute::Array(DType::I64, bytes)) = frame.attribute("pairs") else {
-        return Err(Failure::invalid("The attribute 'pairs' must be an array of i64."));
+        bail!(InvalidInput, "The attribute 'pairs' must be an array of i64.");
     };
     // Another message for a process would stay for the next permutation.
     let are_pairs = bytes.len() % 16 == 0 && !has_twice(numbers(&bytes).skip(1).step_by(2));
