@@ -7,8 +7,9 @@ macro_rules! letters {
     ($($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $letter:literal),* $(,)? })*) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
         pub enum $name {
-            $($(#[$variant_doc])* $variant,)*
+            $($(#[$variant_doc])* $variant = $letter,)*
         }
 
         impl $name {
@@ -16,9 +17,7 @@ macro_rules! letters {
 
             /// LAPACK's letter.
             pub fn letter(self) -> u8 {
-                match self {
-                    $($name::$variant => $letter,)*
-                }
+                self as u8
             }
         }
 

@@ -20,19 +20,8 @@ pub enum ScalarKind {
     C128,
 }
 
-/// Arithmetic, for the few operations that are done here.
-pub trait Arithmetic:
-    Sized + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
-{
-}
-
-impl<T> Arithmetic for T where
-    T: Sized + Add<Output = T> + Sub<Output = T> + Mul<Output = T> + Div<Output = T> + Neg<Output = T>
-{
-}
-
 /// A type of matrix elements: `f32`, `f64`, [`Complex<f32>`], [`Complex<f64>`].
-pub trait Scalar: sealed::Sealed + Arithmetic + Copy + Default + PartialEq + Send + Sync + Debug + 'static {
+pub trait Scalar: sealed::Sealed + Copy + Default + PartialEq + Send + Sync + Debug + 'static {
     /// The type of absolute values: singular values, eigenvalues of Hermitian matrices.
     type Real: Scalar<Real = Self::Real, Complex = Self::Complex> + PartialOrd;
     /// The type of eigenvalues of general matrices.
@@ -78,8 +67,14 @@ pub trait Scalar: sealed::Sealed + Arithmetic + Copy + Default + PartialEq + Sen
 }
 
 mod sealed {
-    /// Numbers for which every pattern of bits is valid, with an alignment of at most 8 bytes.
-    pub trait Sealed {}
+    use super::*;
+
+    /// Numbers for which every pattern of bits is valid, with an alignment of at most 8 bytes, and arithmetic for the few
+    /// operations that are done here.
+    pub trait Sealed:
+        Sized + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
+    {
+    }
 }
 
 macro_rules! scalars {
