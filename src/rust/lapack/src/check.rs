@@ -25,9 +25,8 @@ pub(crate) fn vector(name: &str, length: usize, expected: usize) -> Result<()> {
 
 /// The length of a matrix.
 pub(crate) fn matrix(name: &str, length: usize, rows: usize, columns: usize) -> Result<()> {
-    if rows.checked_mul(columns) != Some(length) {
-        bail!(InvalidInput, "`{name}` must have {rows} x {columns} elements: got {length}.");
-    }
+    let is_right = rows.checked_mul(columns) == Some(length);
+    ensure!(is_right, InvalidInput, "`{name}` must have {rows} x {columns} elements: got {length}.");
     Ok(())
 }
 
@@ -72,10 +71,6 @@ pub(crate) fn vectors(steps: usize, elements: usize) -> Result<()> {
 
 pub(crate) fn all_finite<T: Scalar>(values: &[T]) -> bool {
     values.iter().all(|value| value.is_finite())
-}
-
-pub(crate) fn fill_nan<T: Scalar>(values: &mut [T]) {
-    values.fill(T::nan());
 }
 
 #[cfg(test)]

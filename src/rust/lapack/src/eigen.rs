@@ -1,10 +1,10 @@
 //! Eigenvalues and eigenvectors.
 
-use crate::check::{all_finite, dimension, fill_nan, matrix, vector};
+use crate::check::{all_finite, dimension, matrix, vector};
 use crate::letters::Uplo;
 use crate::routine::{call, Routine};
 use crate::scalar::Scalar;
-use crate::workspace::{widened, Least, Room, Workspace};
+use crate::workspace::{convert, widened, Least, Room, Workspace};
 use pjrt_base::error::Result;
 
 /// Eigenvalues in ascending order, and if wanted the eigenvectors, of a symmetric or Hermitian `n` x `n` matrix.
@@ -32,8 +32,8 @@ pub fn syevd<T: Scalar>(
         .enumerate()
         .all(|(column, values)| all_finite(if uplo == Uplo::Upper { &values[..=column] } else { &values[column..] }));
     if !is_finite {
-        fill_nan(a);
-        fill_nan(w);
+        a.fill(T::nan());
+        w.fill(T::Real::nan());
         return Ok(1);
     }
     let (syevd_address, heev) = (work.find::<T>(Routine::Syevd), work.find::<T>(Routine::Heev));
@@ -105,10 +105,10 @@ pub fn geev<T: Scalar>(
         return Ok(0);
     }
     if !all_finite(a) {
-        fill_nan(w);
-        fill_nan(wi);
-        fill_nan(vl);
-        fill_nan(vr);
+        w.fill(T::nan());
+        wi.fill(T::nan());
+        vl.fill(T::Complex::nan());
+        vr.fill(T::Complex::nan());
         return Ok(1);
     }
     let Some(routine) = work.routine::<T>(Routine::Geev)? else {
@@ -147,8 +147,7 @@ fn unpack<T: Scalar>(packed: &[T], imaginary: &[T], n: usize, vectors: &mut [T::
         let at = column * n;
         if T::IS_COMPLEX || imaginary[column] == T::default() || column + 1 == n {
             for (to, value) in vectors[at..at + n].iter_mut().zip(&packed[at..at + n]) {
-                let (re, im) = value.parts();
-                *to = T::Complex::from_parts(re, im);
+                *to = convert(*value);
             }
             column += 1;
             continue;

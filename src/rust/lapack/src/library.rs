@@ -2,7 +2,7 @@
 
 use crate::routine::{Address, Routine};
 use crate::scalar::Scalar;
-use pjrt_base::bail;
+use pjrt_base::ensure;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process;
 use std::path::{Path, PathBuf};
@@ -34,9 +34,8 @@ pub struct Library {
 /// Another list, when a library is in use already.
 pub fn set_libraries(candidates: Vec<PathBuf>) -> Result<()> {
     if let Some(library) = IN_USE.get() {
-        if library.candidates != candidates {
-            bail!(InvalidInput, "LAPACK is in use already, loaded from {}.", library.names());
-        }
+        let is_same = library.candidates == candidates;
+        ensure!(is_same, InvalidInput, "LAPACK is in use already, loaded from {}.", library.names());
         return Ok(());
     }
     let Some(mut list) = process::lock(&CANDIDATES) else { return Err(process::forked()) };

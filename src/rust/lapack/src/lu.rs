@@ -5,8 +5,8 @@ use crate::letters::Uplo;
 use crate::routine::{call, Routine};
 use crate::scalar::Scalar;
 use crate::workspace::{widened, Workspace};
-use pjrt_base::bail;
 use pjrt_base::error::Result;
+use pjrt_base::{bail, ensure};
 
 /// Cholesky factorization of the `n` x `n` matrix `a`. Only the triangle `uplo` is read and written.
 ///
@@ -58,11 +58,9 @@ pub fn getrf<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], p
 /// # Errors
 /// More exchanges than rows; a pivot that is not a row.
 pub fn lu_pivots_to_permutation(first: i32, pivots: &[i32], permutation: &mut [i32]) -> Result<()> {
-    let rows = permutation.len();
+    let (count, rows) = (pivots.len(), permutation.len());
     dimension("permutation", rows)?;
-    if pivots.len() > rows {
-        bail!(InvalidInput, "`pivots` has {} elements, more than the {rows} rows of `permutation`.", pivots.len());
-    }
+    ensure!(count <= rows, InvalidInput, "`pivots` has {count} elements, more than the {rows} rows of `permutation`.");
     for (row, number) in permutation.iter_mut().zip(first..) {
         *row = number;
     }

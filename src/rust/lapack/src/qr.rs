@@ -5,8 +5,8 @@ use crate::letters::Side;
 use crate::routine::{call, Routine};
 use crate::scalar::Scalar;
 use crate::workspace::{widened, Least, Room, Workspace};
+use pjrt_base::ensure;
 use pjrt_base::error::Result;
-use pjrt_base::{bail, ensure};
 
 /// QR factorization of the `m` x `n` matrix `a`: R on and above the diagonal, the reflectors below it, with min(m, n)
 /// factors in `tau`.
@@ -92,9 +92,8 @@ fn exchange_only(jpvt: &mut [i32]) {
 pub fn orgqr<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], tau: &[T]) -> Result<()> {
     let (rows, columns, reflectors) = (dimension("m", m)?, dimension("n", n)?, dimension("tau", tau.len())?);
     matrix("a", a.len(), m, n)?;
-    if n > m || reflectors > columns {
-        bail!(InvalidInput, "{} reflectors do not fit in the columns of a matrix of {m} x {n}.", tau.len());
-    }
+    let fits = n <= m && reflectors <= columns;
+    ensure!(fits, InvalidInput, "{reflectors} reflectors do not fit in the columns of a matrix of {m} x {n}.");
     blocks(n, tau.len())?;
     if n == 0 {
         return Ok(());
@@ -133,14 +132,14 @@ pub fn ormqr<T: Scalar>(
     let (rows, columns, reflectors) = (dimension("m", m)?, dimension("n", n)?, dimension("tau", tau.len())?);
     matrix("c", c.len(), m, n)?;
     let (order, other) = if side == Side::Left { (m, n) } else { (n, m) };
-    ensure!(tau.len() <= order, InvalidInput, "`tau` has {} elements, more than the {order} rows of `a`.", tau.len());
-    let used = order.saturating_mul(tau.len());
-    if a.len() < used || a.len() % order.max(1) != 0 {
-        bail!(InvalidInput, "`a` must have {order} x {} elements, or more columns: got {}.", tau.len(), a.len());
-    }
+    let (k, got) = (tau.len(), a.len());
+    ensure!(k <= order, InvalidInput, "`tau` has {k} elements, more than the {order} rows of `a`.");
+    let used = order.saturating_mul(k);
+    let fits = got >= used && got % order.max(1) == 0;
+    ensure!(fits, InvalidInput, "`a` must have {order} x {k} elements, or more columns: got {got}.");
     let a = &a[..used];
-    blocks(other, tau.len())?;
-    if m == 0 || n == 0 || tau.is_empty() {
+    blocks(other, k)?;
+    if m == 0 || n == 0 || k == 0 {
         return Ok(());
     }
     let Some(routine) = work.routine::<T>(Routine::Ormqr)? else {

@@ -5,7 +5,7 @@ use crate::letters::Uplo;
 use crate::routine::{call, Address, Routine};
 use crate::scalar::Scalar;
 use crate::workspace::{widened, Least, Room, Workspace};
-use pjrt_base::bail;
+use pjrt_base::ensure;
 use pjrt_base::error::Result;
 
 /// Reduces the `n` x `n` matrix `a` to Hessenberg form. Rows and columns outside `low..=high`, counted from 1, are
@@ -28,9 +28,8 @@ pub fn gehrd<T: Scalar>(
     if n == 0 {
         return Ok(0);
     }
-    if !(1 <= low && low <= high && high <= order) {
-        bail!(InvalidInput, "`low` and `high` must satisfy 1 <= low <= high <= {n}: got {low} and {high}.");
-    }
+    let fits = 1 <= low && low <= high && high <= order;
+    ensure!(fits, InvalidInput, "`low` and `high` must satisfy 1 <= low <= high <= {n}: got {low} and {high}.");
     let Some(routine) = work.routine::<T>(Routine::Gehrd)? else {
         return widened!(work, [a tau] gehrd::<T::Wide>(work, n, low, high, a, tau));
     };

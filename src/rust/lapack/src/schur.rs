@@ -1,6 +1,6 @@
 //! Schur factorizations.
 
-use crate::check::{all_finite, dimension, fill_nan, matrix, vector};
+use crate::check::{all_finite, dimension, matrix, vector};
 use crate::reduce::{gehrd, hessenberg};
 use crate::routine::{call, Address, Routine};
 use crate::scalar::Scalar;
@@ -34,7 +34,7 @@ pub fn gees<T: Scalar>(
     }
     if !all_finite(a) {
         for values in [a, vs, w, wi] {
-            fill_nan(values);
+            values.fill(T::nan());
         }
         return Ok(1);
     }

@@ -1,6 +1,6 @@
 //! Singular value decompositions.
 
-use crate::check::{all_finite, dimension, fill_nan, leading, matrix, vector, vectors};
+use crate::check::{all_finite, dimension, leading, matrix, vector, vectors};
 use crate::letters::SvdMode;
 use crate::routine::{call, Routine};
 use crate::scalar::Scalar;
@@ -58,9 +58,9 @@ pub fn svd<T: Scalar>(
         return Ok(0);
     }
     if !all_finite(a) {
-        fill_nan(s);
-        fill_nan(u);
-        fill_nan(vt);
+        s.fill(T::Real::nan());
+        u.fill(T::nan());
+        vt.fill(T::nan());
         return Ok(1);
     }
     let is_gesdd = method == SvdMethod::DivideAndConquer;
