@@ -41,20 +41,8 @@ pub(crate) struct Constants<H> {
 
 /// The place of a type in the table, for types that MPI reduces.
 pub(crate) fn type_index(dtype: DType) -> Option<usize> {
-    const TYPES: [DType; 12] = [
-        DType::I8,
-        DType::I16,
-        DType::I32,
-        DType::I64,
-        DType::U8,
-        DType::U16,
-        DType::U32,
-        DType::U64,
-        DType::F32,
-        DType::F64,
-        DType::C64,
-        DType::C128,
-    ];
+    use DType::*;
+    const TYPES: [DType; 12] = [I8, I16, I32, I64, U8, U16, U32, U64, F32, F64, C64, C128];
     TYPES.iter().position(|other| *other == dtype)
 }
 

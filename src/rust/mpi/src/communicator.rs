@@ -25,23 +25,14 @@ pub enum Op {
 }
 
 impl Op {
-    /// Every operation with its name.
-    pub const ALL: [(&'static str, Op); 7] = [
-        ("sum", Op::Sum),
-        ("prod", Op::Prod),
-        ("min", Op::Min),
-        ("max", Op::Max),
-        ("and", Op::And),
-        ("or", Op::Or),
-        ("xor", Op::Xor),
-    ];
+    const ALL: [Op; 7] = [Op::Sum, Op::Prod, Op::Min, Op::Max, Op::And, Op::Or, Op::Xor];
 
     pub fn from_name(name: &str) -> Option<Op> {
-        Op::ALL.iter().find(|(other, _)| *other == name).map(|(_, op)| *op)
+        Op::ALL.into_iter().find(|op| op.name() == name)
     }
 
     fn name(self) -> &'static str {
-        Op::ALL[self as usize].0
+        ["sum", "prod", "min", "max", "and", "or", "xor"][self as usize]
     }
 
     /// Whether elements of this type can be combined so.
@@ -156,9 +147,8 @@ impl<H: Handle> Mpi<H> {
         }
         let (rank, size) = (self.facts.rank, self.facts.size);
         let is_rank = |&rank: &i32| usize::try_from(rank).is_ok_and(|rank| rank < size);
-        if !group.iter().all(is_rank) || !group.contains(&(rank as i32)) {
-            bail!(InvalidInput, "A group of processes has ranks from 0 to {}, with {rank}.", size - 1);
-        }
+        let is_right = group.iter().all(is_rank) && group.contains(&(rank as i32));
+        ensure!(is_right, InvalidInput, "A group of processes has ranks from 0 to {}, with {rank}.", size - 1);
         let (mut all, mut some, mut made) = (H::NULL, H::NULL, H::NULL);
         // SAFETY: the handles are MPI's, and the list has as many ranks.
         unsafe {
@@ -212,9 +202,8 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
     }
 
     fn start(&mut self) -> Result<Facts> {
-        if self.calls.flag(self.calls.finalized) {
-            bail!(InvalidInput, "MPI has ended in this process, and cannot be initialized again.");
-        }
+        let has_ended = self.calls.flag(self.calls.finalized);
+        ensure!(!has_ended, InvalidInput, "MPI has ended in this process, and cannot be initialized again.");
         let is_joined = self.calls.flag(self.calls.initialized);
         let (mut level, mut standard) = (0, (0, 0));
         let (mut rank, mut size) = (0, 0);
