@@ -107,10 +107,8 @@ impl OperandMemory {
     fn is_apart_from(&self, other: &OperandMemory) -> bool {
         match (self.role, other.role) {
             (Role::Read | Role::Copied, Role::Read | Role::Copied) => true,
-            (Role::Copied, Role::Written) | (Role::Written, Role::Copied)
-                if self.start == other.start && self.each == other.each =>
-            {
-                true
+            (Role::Copied, Role::Written) | (Role::Written, Role::Copied) => {
+                self.start == other.start && self.each == other.each || !self.overlaps(other)
             }
             _ => !self.overlaps(other),
         }
