@@ -1,7 +1,7 @@
 //! Cholesky and LU factorizations.
 
 use crate::frame::{Frame, Outcome};
-use crate::lapack::operands::Number;
+use crate::lapack::operands::{Matrices, Number};
 
 /// `x -> x_out, info`
 pub(super) fn potrf<T: Number>(frame: &Frame<'_>) -> Outcome {
@@ -15,8 +15,7 @@ pub(super) fn potrf<T: Number>(frame: &Frame<'_>) -> Outcome {
 /// `x -> x_out, ipiv, info`
 pub(super) fn getrf<T: Number>(frame: &Frame<'_>) -> Outcome {
     frame.expect(1, 3)?;
-    let x = frame.matrices::<T>(0)?;
-    let (m, n) = (x.rows, x.columns);
-    let operands = (frame.in_place::<T>(0, 0, x.batch, &[m, n])?, frame.output::<i32>(1, x.batch, &[x.least()])?);
-    frame.each_info(x.cubed(), x.batch, operands, &|work, (x, pivots)| pjrt_lapack::getrf(work, m, n, x, pivots))
+    let x @ Matrices { batch, rows: m, columns: n } = frame.matrices::<T>(0)?;
+    let operands = (frame.in_place::<T>(0, 0, batch, &[m, n])?, frame.output::<i32>(1, batch, &[x.least()])?);
+    frame.each_info(x.cubed(), batch, operands, &|work, (x, pivots)| pjrt_lapack::getrf(work, m, n, x, pivots))
 }

@@ -1,7 +1,7 @@
 //! The targets of r-xla's programs: real types only, and no `info`. If a factorization fails, its results are NaN.
 
 use crate::frame::{Frame, Outcome};
-use crate::lapack::operands::{real_handlers, Number};
+use crate::lapack::operands::{real_handlers, Matrices, Number};
 use crate::lapack::parts::{checked_count, Operands};
 use crate::lapack::qr;
 use pjrt_lapack::{SvdMethod, SvdMode, Uplo};
@@ -62,9 +62,8 @@ fn orgqr_of<T: Real>(frame: &Frame<'_>) -> Outcome {
 
 fn lu_of<T: Real>(frame: &Frame<'_>) -> Outcome {
     frame.expect(1, 2)?;
-    let a = frame.matrices::<T>(0)?;
-    let (m, n) = (a.rows, a.columns);
-    let operands = (frame.in_place::<T>(0, 0, a.batch, &[m, n])?, frame.output::<i32>(1, a.batch, &[a.least()])?);
+    let a @ Matrices { batch, rows: m, columns: n } = frame.matrices::<T>(0)?;
+    let operands = (frame.in_place::<T>(0, 0, batch, &[m, n])?, frame.output::<i32>(1, batch, &[a.least()])?);
     // A singular matrix has a factorization, too.
     frame.each(a.cubed(), operands, &|work, (a, pivots)| pjrt_lapack::getrf(work, m, n, a, pivots).map(drop))
 }

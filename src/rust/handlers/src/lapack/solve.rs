@@ -1,7 +1,7 @@
 //! Triangular and tridiagonal systems.
 
 use crate::frame::{Failure, Frame, Outcome};
-use crate::lapack::operands::Number;
+use crate::lapack::operands::{Matrices, Number};
 use pjrt_data::dtype::DType;
 use pjrt_lapack::{Complex, Side};
 
@@ -10,10 +10,9 @@ pub(super) fn trsm<T: Number>(frame: &Frame<'_>) -> Outcome {
     frame.expect(2, 1)?;
     let (side, uplo, diag) = (frame.letter("side")?, frame.letter("uplo")?, frame.letter("diag")?);
     let transpose = frame.letter("trans_x")?;
-    let y = frame.matrices::<T>(1)?;
-    let (m, n) = (y.rows, y.columns);
+    let Matrices { batch, rows: m, columns: n } = frame.matrices::<T>(1)?;
     let size = if side == Side::Left { m } else { n };
-    let operands = (frame.input::<T>(0, y.batch, &[size, size])?, frame.in_place::<T>(1, 0, y.batch, &[m, n])?);
+    let operands = (frame.input::<T>(0, batch, &[size, size])?, frame.in_place::<T>(1, 0, batch, &[m, n])?);
     frame.each((m * n) as f64 * size as f64, operands, &|work, (x, y)| {
         pjrt_lapack::trsm(work, side, uplo, transpose, diag, m, n, x, y)
     })
@@ -22,16 +21,15 @@ pub(super) fn trsm<T: Number>(frame: &Frame<'_>) -> Outcome {
 /// `dl, d, du, b -> dl_out, d_out, du_out, b_out, info`, where `dl[i]` is left of `d[i]`, and `du[i]` right of it.
 pub(super) fn gtsv<T: Number>(frame: &Frame<'_>) -> Outcome {
     frame.expect(4, 5)?;
-    let b = frame.matrices::<T>(3)?;
-    let (n, columns) = (b.rows, b.columns);
+    let Matrices { batch, rows: n, columns } = frame.matrices::<T>(3)?;
     let operands = (
-        frame.in_place::<T>(0, 0, b.batch, &[n])?,
-        frame.in_place::<T>(1, 1, b.batch, &[n])?,
-        frame.in_place::<T>(2, 2, b.batch, &[n])?,
-        frame.in_place::<T>(3, 3, b.batch, &[n, columns])?,
+        frame.in_place::<T>(0, 0, batch, &[n])?,
+        frame.in_place::<T>(1, 1, batch, &[n])?,
+        frame.in_place::<T>(2, 2, batch, &[n])?,
+        frame.in_place::<T>(3, 3, batch, &[n, columns])?,
     );
     let operations = 20.0 * n as f64 * (columns + 1) as f64;
-    frame.each_info(operations, b.batch, operands, &|work, (dl, d, du, b)| {
+    frame.each_info(operations, batch, operands, &|work, (dl, d, du, b)| {
         let (dl, du) = (dl.get_mut(1..).unwrap_or_default(), &mut du[..n.saturating_sub(1)]);
         pjrt_lapack::gtsv(work, n, columns, dl, d, du, b)
     })
@@ -50,13 +48,12 @@ pub(super) fn perturbed(frame: &Frame<'_>) -> Outcome {
 }
 
 fn perturbed_of<T: Number>(frame: &Frame<'_>) -> Outcome {
-    let b = frame.matrices::<T>(3)?;
-    let (n, columns) = (b.rows, b.columns);
+    let Matrices { batch, rows: n, columns } = frame.matrices::<T>(3)?;
     let operands = (
-        frame.input::<T>(0, b.batch, &[n])?,
-        frame.input::<T>(1, b.batch, &[n])?,
-        frame.input::<T>(2, b.batch, &[n])?,
-        frame.in_place::<T>(3, 0, b.batch, &[n, columns])?,
+        frame.input::<T>(0, batch, &[n])?,
+        frame.input::<T>(1, batch, &[n])?,
+        frame.input::<T>(2, batch, &[n])?,
+        frame.in_place::<T>(3, 0, batch, &[n, columns])?,
     );
     let operations = 20.0 * n as f64 * (columns + 1) as f64;
     frame.each(operations, operands, &|work, (dl, d, du, b)| {
