@@ -102,7 +102,7 @@ pub trait Communicator: Send {
 }
 
 /// The largest number of elements or bytes for one call of MPI.
-const LIMIT: usize = 1 << 30;
+pub(crate) const LIMIT: usize = 1 << 30;
 
 pub(crate) struct Mpi<H: Handle> {
     calls: Calls<H>,

@@ -3,6 +3,7 @@
 
 use crate::abi::Handle;
 use crate::calls::Calls;
+use crate::communicator::LIMIT;
 use pjrt_base::ensure;
 use pjrt_base::error::Result;
 use std::ffi::{c_int, c_void};
@@ -28,9 +29,6 @@ pub trait Rounds: Send {
 
 /// The bit of a length that says that the process leaves.
 const LEAVES: u64 = 1 << 63;
-
-/// The longest part of a message.
-const PART: usize = 1 << 30;
 
 /// The pauses between two looks at what MPI has done: it must not keep the processor from the programs that run.
 const FIRST_PAUSE: Duration = Duration::from_micros(20);
@@ -88,7 +86,7 @@ impl<H: Handle> Broadcasts<H> {
     fn broadcast(&self, messages: &mut [Vec<u8>]) -> Result<()> {
         let mut requests = Vec::new();
         for (root, message) in messages.iter_mut().enumerate() {
-            for part in message.chunks_mut(PART) {
+            for part in message.chunks_mut(LIMIT) {
                 let mut request = H::NULL;
                 let (to, count) = (part.as_mut_ptr().cast(), part.len() as c_int);
                 // SAFETY: the memory has so many bytes, and lives until MPI is done, or for ever.
