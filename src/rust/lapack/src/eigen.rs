@@ -36,7 +36,7 @@ pub fn syevd<T: Scalar>(
         w.fill(T::Real::nan());
         return Ok(1);
     }
-    let (syevd_address, heev) = (work.find::<T>(Routine::Syevd), work.find::<T>(Routine::Heev));
+    let (syevd_address, heev) = (work.library.find::<T>(Routine::Syevd), work.library.find::<T>(Routine::Heev));
     let Some(address) = syevd_address.or(heev) else {
         work.routine::<T>(Routine::Syevd)?;
         return widened!(work, [a w] syevd::<T::Wide>(work, uplo, vectors, n, a, w));

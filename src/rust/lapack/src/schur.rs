@@ -38,7 +38,7 @@ pub fn gees<T: Scalar>(
         }
         return Ok(1);
     }
-    if let Some(routine) = work.find::<T>(Routine::Gees) {
+    if let Some(routine) = work.library.find::<T>(Routine::Gees) {
         let job = if vectors { b'V' } else { b'N' };
         let mut selected = 0;
         // Without sorting, nothing selects.
@@ -56,7 +56,7 @@ pub fn gees<T: Scalar>(
         let least = Least { work: 3 * size, reals: size, integers: size };
         return work.with_room(Routine::Gees, [order, i32::from(vectors), 0, 0, 0], least, &mut run);
     }
-    let parts = [Routine::Gehrd, Routine::Unghr, Routine::Hseqr].map(|routine| work.find::<T>(routine));
+    let parts = [Routine::Gehrd, Routine::Unghr, Routine::Hseqr].map(|routine| work.library.find::<T>(routine));
     if let [Some(_), Some(unghr), Some(hseqr)] = parts {
         return composed(work, [unghr, hseqr], vectors, order, a, vs, w);
     }

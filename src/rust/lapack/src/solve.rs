@@ -69,7 +69,7 @@ pub fn gtsv<T: Scalar>(
         return Ok(0);
     }
     // LAPACK's own writes to `b` even if it has no columns.
-    let routine = work.find::<T>(Routine::Gtsv).filter(|_| columns > 0);
+    let routine = work.library.find::<T>(Routine::Gtsv).filter(|_| columns > 0);
     let Some(routine) = routine else {
         let mut system = Tridiagonal { dl, d, du };
         let info = system.eliminate(b, true);

@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 /// The library in use, and memory for its work. It may be used for any operation, type and size, but sizes that repeat
 /// cost least.
 pub struct Workspace {
-    library: &'static Library,
+    pub(crate) library: &'static Library,
     /// Memory that is not in use.
     blocks: Vec<Block>,
     /// What LAPACK answered about sizes.
@@ -93,14 +93,9 @@ impl Workspace {
         Workspace { library, blocks: Vec::new(), answers: Vec::new() }
     }
 
-    /// The routine for a type, if the library has it.
-    pub(crate) fn find<T: Scalar>(&self, routine: Routine) -> Option<Address> {
-        self.library.find::<T>(routine)
-    }
-
     /// The routine for a type; none if double precision has to do.
     pub(crate) fn routine<T: Scalar>(&self, routine: Routine) -> Result<Option<Address>> {
-        let address = self.find::<T>(routine);
+        let address = self.library.find::<T>(routine);
         if address.is_none() && !T::is_narrow() {
             let name = routine.names()[T::KIND as usize];
             bail!(LibraryMissing, "The LAPACK in use, {}, has no `{name}`.", self.library.names());
