@@ -22,12 +22,8 @@ pub(super) fn trsm<T: Number>(frame: &Frame<'_>) -> Outcome {
 pub(super) fn gtsv<T: Number>(frame: &Frame<'_>) -> Outcome {
     frame.expect(4, 5)?;
     let Matrices { batch, rows: n, columns } = frame.matrices::<T>(3)?;
-    let operands = (
-        frame.in_place::<T>(0, 0, batch, &[n])?,
-        frame.in_place::<T>(1, 1, batch, &[n])?,
-        frame.in_place::<T>(2, 2, batch, &[n])?,
-        frame.in_place::<T>(3, 3, batch, &[n, columns])?,
-    );
+    let diagonal = |index| frame.in_place::<T>(index, index, batch, &[n]);
+    let operands = (diagonal(0)?, diagonal(1)?, diagonal(2)?, frame.in_place::<T>(3, 3, batch, &[n, columns])?);
     let operations = 20.0 * n as f64 * (columns + 1) as f64;
     frame.each_info(operations, batch, operands, &|work, (dl, d, du, b)| {
         let (dl, du) = (dl.get_mut(1..).unwrap_or_default(), &mut du[..n.saturating_sub(1)]);
@@ -49,12 +45,8 @@ pub(super) fn perturbed(frame: &Frame<'_>) -> Outcome {
 
 fn perturbed_of<T: Number>(frame: &Frame<'_>) -> Outcome {
     let Matrices { batch, rows: n, columns } = frame.matrices::<T>(3)?;
-    let operands = (
-        frame.input::<T>(0, batch, &[n])?,
-        frame.input::<T>(1, batch, &[n])?,
-        frame.input::<T>(2, batch, &[n])?,
-        frame.in_place::<T>(3, 0, batch, &[n, columns])?,
-    );
+    let diagonal = |index| frame.input::<T>(index, batch, &[n]);
+    let operands = (diagonal(0)?, diagonal(1)?, diagonal(2)?, frame.in_place::<T>(3, 0, batch, &[n, columns])?);
     let operations = 20.0 * n as f64 * (columns + 1) as f64;
     frame.each(operations, operands, &|work, (dl, d, du, b)| {
         pjrt_lapack::tridiagonal_solve_perturbed(work, n, columns, dl, d, du, b)
