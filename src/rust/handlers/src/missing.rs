@@ -36,17 +36,15 @@ pub fn explain(error: Error, api: &Api, platform: &str) -> Error {
     let Some((target, is_typed)) = unknown_target(error.message()).filter(|_| error.code() == Some(NOT_FOUND)) else {
         return error;
     };
+    let refused = |message: String, advice: &str| {
+        let reason = Reason::CustomCallRefused { target: target.to_owned() };
+        Error::new(Kind::Pjrt(NOT_FOUND), message).hint(advice).hint(reason)
+    };
     let explained = if !registry::is_supported(api) {
-        Error::new(Kind::Pjrt(NOT_FOUND), no_handler(target, platform))
-            .hint("The plugin does not support handlers of custom calls.")
-            .hint(Reason::CustomCallRefused { target: target.to_owned() })
+        refused(no_handler(target, platform), "The plugin does not support handlers of custom calls.")
     } else if !is_typed && known(target, platform).is_some() {
-        Error::new(
-            Kind::Pjrt(NOT_FOUND),
-            format!("The program calls '{target}' by an old interface, which its handler does not support."),
-        )
-        .hint("Set `api_version = 4 : i32` in the program's `custom_call`.")
-        .hint(Reason::CustomCallRefused { target: target.to_owned() })
+        let message = format!("The program calls '{target}' by an old interface, which its handler does not support.");
+        refused(message, "Set `api_version = 4 : i32` in the program's `custom_call`.")
     } else if let Some(why) = registry::refusal(target, platform) {
         missing(target, platform).hint(format!("The plugin refused the handler that is built in: {why}"))
     } else {

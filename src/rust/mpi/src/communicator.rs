@@ -36,7 +36,7 @@ impl Op {
     }
 
     /// Whether elements of this type can be combined so.
-    pub fn takes(self, dtype: DType) -> bool {
+    fn takes(self, dtype: DType) -> bool {
         let is_bitwise = matches!(self, Op::And | Op::Or | Op::Xor);
         match dtype {
             DType::Pred => is_bitwise || matches!(self, Op::Min | Op::Max),

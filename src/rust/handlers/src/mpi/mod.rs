@@ -21,7 +21,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 pub use pjrt_mpi::world::{facts, World};
-pub use pjrt_mpi::{Family, Op};
+pub use pjrt_mpi::Family;
 
 /// What the targets begin with.
 const PREFIX: &str = "pjrt_mpi_";
