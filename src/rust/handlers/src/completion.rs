@@ -9,7 +9,6 @@ use pjrt_base::sync::Unpoisoned;
 use pjrt_sys::*;
 use std::collections::VecDeque;
 use std::mem::offset_of;
-use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, Sender};
 use std::sync::{Condvar, Mutex};
@@ -65,7 +64,7 @@ impl Future {
             (*api).XLA_FFI_Future_SetAvailable?;
             (*api).XLA_FFI_Future_SetError?;
         }
-        let made = call!(api, XLA_FFI_Future_Create, XLA_FFI_Future_Create_Args { future: null_mut() })?;
+        let made = call!(api, XLA_FFI_Future_Create {})?;
         let future = Some(made.future).filter(|future| !future.is_null())?;
         // The size that a frame reports never includes its last field, the future.
         // SAFETY: frames have it since the table has the functions for it.
@@ -80,9 +79,9 @@ impl Future {
         if let Err(failure) = outcome {
             // SAFETY: a plugin's table.
             let error = unsafe { error_of(api, &failure) };
-            let _ = call!(api, XLA_FFI_Future_SetError, XLA_FFI_Future_SetError_Args { future: future, error: error });
+            let _ = call!(api, XLA_FFI_Future_SetError { future: future, error: error });
         } else {
-            let _ = call!(api, XLA_FFI_Future_SetAvailable, XLA_FFI_Future_SetAvailable_Args { future: future });
+            let _ = call!(api, XLA_FFI_Future_SetAvailable { future: future });
         }
     }
 }

@@ -5,7 +5,7 @@ use pjrt_base::error::{Error, Kind, FAILED_PRECONDITION, INVALID_ARGUMENT, UNIMP
 use pjrt_base::reason::Hint;
 use pjrt_data::dtype::DType;
 use pjrt_data::scalar::{Reader, Scalar};
-use pjrt_ffi::api::slice;
+use pjrt_ffi::api::{blank_struct, slice};
 use pjrt_sys::*;
 use std::ffi::{c_void, CString};
 use std::fmt;
@@ -69,20 +69,32 @@ impl From<Error> for Failure {
     }
 }
 
-/// The arguments of a function in a plugin's table after its call; `None` if there is no such function, or it fails.
+/// The arguments of a function in a plugin's table after its call; `None` if there is no such function, or it fails. Fields
+/// without a value are zero.
 macro_rules! call {
-    ($api:expr, $function:ident, $args:ident { $($field:ident: $value:expr),* $(,)? }) => {{
-        let (api, size): (*const XLA_FFI_Api, _) = ($api, size_of::<$args>());
-        let mut args = $args { struct_size: size, extension_start: std::ptr::null_mut(), $($field: $value),* };
-        // SAFETY: read only if the table reaches that far, and the arguments are what the API asks for.
-        unsafe {
+    ($api:expr, $function:ident { $($field:ident: $value:expr),* $(,)? }) => {{
+        let api: *const XLA_FFI_Api = $api;
+        // SAFETY: read only if the table reaches that far.
+        let function = unsafe {
             let reaches = $crate::frame::reaches(api, std::mem::offset_of!(XLA_FFI_Api, $function));
-            let function = reaches.then(|| (*api).$function).flatten();
-            function.is_some_and(|f| $crate::frame::is_success(api, f(&mut args))).then_some(args)
-        }
+            reaches.then(|| (*api).$function).flatten()
+        };
+        function.and_then(|function| {
+            let mut args = $crate::frame::blank_args(function);
+            args.struct_size = size_of_val(&args);
+            $(args.$field = $value;)*
+            // SAFETY: the arguments are what the API asks for.
+            unsafe { $crate::frame::is_success(api, function(&mut args)) }.then_some(args)
+        })
     }};
 }
 pub(crate) use call;
+
+/// The arguments of a function, all of them zero.
+#[inline]
+pub(crate) fn blank_args<A: Copy, R>(_: unsafe extern "C" fn(*mut A) -> R) -> A {
+    blank_struct()
+}
 
 /// A call in the execute stage.
 #[derive(Debug, Clone, Copy)]
@@ -278,11 +290,7 @@ impl<'a> Frame<'a> {
     pub fn threads(&self) -> Option<usize> {
         let (api, ctx) = self.api()?;
         let mut threads = 0;
-        call!(
-            api,
-            XLA_FFI_ThreadPool_NumThreads,
-            XLA_FFI_ThreadPool_NumThreads_Args { ctx: ctx, num_threads: &mut threads }
-        )?;
+        call!(api, XLA_FFI_ThreadPool_NumThreads { ctx: ctx, num_threads: &mut threads })?;
         usize::try_from(threads).ok()
     }
 

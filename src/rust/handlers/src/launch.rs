@@ -11,7 +11,6 @@ use pjrt_ffi::exception::guarded;
 use pjrt_sys::*;
 use std::any::Any;
 use std::mem::offset_of;
-use std::ptr::null_mut;
 use std::sync::{Arc, Mutex};
 
 /// A launch of a program that calls the host; clones share it.
@@ -192,11 +191,7 @@ pub(super) fn of(frame: &Frame<'_>) -> Option<Launch> {
     let known: Vec<i64> = TYPES.lock().unpoisoned().iter().filter_map(|(_, number)| *number).collect();
     let data = known.into_iter().find_map(|type_id| {
         let mut type_id = XLA_FFI_TypeId { type_id };
-        let found = frame::call!(
-            api,
-            XLA_FFI_ExecutionContext_Get,
-            XLA_FFI_ExecutionContext_Get_Args { ctx: ctx, type_id: &mut type_id, data: null_mut() }
-        );
+        let found = frame::call!(api, XLA_FFI_ExecutionContext_Get { ctx: ctx, type_id: &mut type_id });
         found.map(|args| args.data).filter(|data| !data.is_null())
     })?;
     // SAFETY: only carriers add data of this type, and this one lives until the execution is complete.
@@ -206,7 +201,6 @@ pub(super) fn of(frame: &Frame<'_>) -> Option<Launch> {
 /// The number of the device that a call is for, if the plugin reports it.
 pub(super) fn device(frame: &Frame<'_>) -> Option<i32> {
     let (api, ctx) = frame.api()?;
-    let found =
-        frame::call!(api, XLA_FFI_DeviceOrdinal_Get, XLA_FFI_DeviceOrdinal_Get_Args { ctx: ctx, device_ordinal: 0 });
+    let found = frame::call!(api, XLA_FFI_DeviceOrdinal_Get { ctx: ctx });
     found.map(|args| args.device_ordinal)
 }

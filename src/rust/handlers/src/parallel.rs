@@ -22,11 +22,7 @@ impl Frame<'_> {
             // The task owns this reference, and catches panics.
             let (task, argument) = (Some(Shared::help as _), data.cast_mut().cast());
             let scheduled = self.api().and_then(|(api, ctx)| {
-                call!(
-                    api,
-                    XLA_FFI_ThreadPool_Schedule,
-                    XLA_FFI_ThreadPool_Schedule_Args { ctx: ctx, task: task, data: argument }
-                )
+                call!(api, XLA_FFI_ThreadPool_Schedule { ctx: ctx, task: task, data: argument })
             });
             if scheduled.is_none() {
                 // SAFETY: the plugin did not take it.

@@ -20,9 +20,7 @@ impl<'a> CudaDevice<'a> {
     /// Asks the plugin for the stream, and makes its context current.
     pub fn new(frame: &'a Frame<'a>) -> Outcome<CudaDevice<'a>> {
         let driver = library::driver()?;
-        let args = frame.api().and_then(|(api, ctx)| {
-            call!(api, XLA_FFI_Stream_Get, XLA_FFI_Stream_Get_Args { ctx: ctx, stream: null_mut() })
-        });
+        let args = frame.api().and_then(|(api, ctx)| call!(api, XLA_FFI_Stream_Get { ctx: ctx }));
         let Some(XLA_FFI_Stream_Get_Args { stream, .. }) = args else {
             return Err(Failure::new(UNIMPLEMENTED, "The plugin has no stream for handlers."));
         };
@@ -105,12 +103,8 @@ impl<'a> CudaDevice<'a> {
     pub fn memory(&self, bytes: usize) -> Outcome<DeviceMemory<'_>> {
         let size = bytes.max(1);
         let made = self.frame.api().and_then(|(api, ctx)| {
-            call!(
-                api,
-                XLA_FFI_DeviceMemory_Allocate,
-                // Device memory is aligned for every type; plugins refuse large alignments.
-                XLA_FFI_DeviceMemory_Allocate_Args { ctx: ctx, size: size, alignment: 1, data: null_mut() }
-            )
+            // Device memory is aligned for every type; plugins refuse large alignments.
+            call!(api, XLA_FFI_DeviceMemory_Allocate { ctx: ctx, size: size, alignment: 1 })
         });
         made.filter(|args| !args.data.is_null())
             .map(|args| DeviceMemory { device: self, data: args.data, size })
@@ -154,8 +148,7 @@ impl Drop for DeviceMemory<'_> {
         let Some((api, ctx)) = self.device.frame.api() else { return };
         let (size, data) = (self.size, self.data);
         // Nothing can be done about a failure to free.
-        let _ =
-            call!(api, XLA_FFI_DeviceMemory_Free, XLA_FFI_DeviceMemory_Free_Args { ctx: ctx, size: size, data: data });
+        let _ = call!(api, XLA_FFI_DeviceMemory_Free { ctx: ctx, size: size, data: data });
     }
 }
 
