@@ -58,8 +58,8 @@ pub fn inspect(path: &Path) -> Result<Library> {
 /// # Errors
 /// `PluginInvalid`.
 pub fn inspect_for(system: &str, processor: &str, library: &[u8]) -> Result<Library> {
-    let here = Architecture { system: system.into(), processor: processor.into() };
-    read(&ReadCache::new(Cursor::new(library)), &here).map_err(|defect| defect.error(Path::new("library")))
+    let cache = ReadCache::new(Cursor::new(library));
+    read(&cache, &Architecture::new(system, processor)).map_err(|defect| defect.error(Path::new("library")))
 }
 
 /// An operating system and a processor, as messages name them.

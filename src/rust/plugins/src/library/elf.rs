@@ -1,9 +1,9 @@
 //! Libraries of Linux and other Unix systems. Reads the segments, as the loader does: sections may be stripped.
 
 use super::{bytes, check_range, many, one, text, Architecture, Defect, Library, Parsed, ENTRY};
-use object::elf::{self, Dyn64, DynamicTag, FileHeader64, ProgramHeader64, Sym64};
+use object::elf::{self, Dyn64, DynamicTag, FileHeader64, GnuHashHeader, ProgramHeader64, Sym64};
 use object::read::ReadRef;
-use object::NativeEndian as Native;
+use object::{NativeEndian as Native, U32};
 
 const E: Native = Native {};
 
@@ -13,9 +13,7 @@ const MAX_CHAIN: u32 = 100_000;
 pub(super) fn read<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<Library> {
     let ident = bytes(data, 0, 20)?;
     let file = machine(ident, here);
-    if file != *here {
-        return Err(Defect::Foreign(vec![file]));
-    }
+    ensure!(file == *here, Defect::Foreign(vec![file]));
     let header: &FileHeader64<Native> = one(data, 0)?;
     match header.e_type.get(E) {
         elf::ET_DYN => {}
@@ -25,9 +23,8 @@ pub(super) fn read<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<L
     }
     let sections = u64::from(header.e_shnum.get(E)) * u64::from(header.e_shentsize.get(E));
     check_range(data, header.e_shoff.get(E), sections)?;
-    if usize::from(header.e_phentsize.get(E)) != size_of::<ProgramHeader64<Native>>() {
-        return Err(Defect::Damaged("it has no segment table".into()));
-    }
+    let is_sized = usize::from(header.e_phentsize.get(E)) == size_of::<ProgramHeader64<Native>>();
+    ensure!(is_sized, Defect::Damaged("it has no segment table".into()));
     let segments: &[ProgramHeader64<Native>] = many(data, header.e_phoff.get(E), header.e_phnum.get(E).into())?;
     for segment in segments {
         check_range(data, segment.p_offset.get(E), segment.p_filesz.get(E))?;
@@ -90,9 +87,8 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
     }
 
     fn library(&self) -> Parsed<Library> {
-        if self.value(elf::DT_FLAGS_1).is_some_and(|flags| flags & elf::DF_1_PIE.0 != 0) {
-            return Err(Defect::NoLibrary("a program".into()));
-        }
+        let is_program = self.value(elf::DT_FLAGS_1).is_some_and(|flags| flags & elf::DF_1_PIE.0 != 0);
+        ensure!(!is_program, Defect::NoLibrary("a program".into()));
         let mut library = Library { is_plugin: self.exports(ENTRY)?, ..Library::default() };
         for &(tag, value) in &self.dynamic {
             match tag {
@@ -132,9 +128,7 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
             if let Some(end) = part.iter().position(|&byte| byte == 0) {
                 return Ok(&part[..end]);
             }
-            if len >= left {
-                return Err(Defect::Damaged("a name has no end".into()));
-            }
+            ensure!(len < left, Defect::Damaged("a name has no end".into()));
             len *= 16;
         }
     }
@@ -163,8 +157,8 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
     }
 
     fn in_gnu_table(&self, table: u64, hash: u32, is_it: impl Fn(u32) -> Parsed<bool>) -> Parsed<bool> {
-        let head = bytes(self.data, table, 16)?;
-        let [buckets, first, bloom, _] = [0, 4, 8, 12].map(|at| word(&head[at..]));
+        let head: &GnuHashHeader<Native> = one(self.data, table)?;
+        let [buckets, first, bloom] = [head.bucket_count, head.symbol_base, head.bloom_count].map(|word| word.get(E));
         if buckets == 0 {
             return Ok(false);
         }
@@ -205,13 +199,8 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
     }
 
     fn word(&self, offset: u64) -> Parsed<u32> {
-        Ok(word(bytes(self.data, offset, 4)?))
+        Ok(one::<U32<Native>, R>(self.data, offset)?.get(E))
     }
-}
-
-/// The first four bytes as a number.
-fn word(bytes: &[u8]) -> u32 {
-    u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
 fn endless() -> Defect {

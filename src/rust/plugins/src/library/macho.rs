@@ -52,9 +52,7 @@ fn read_at<'d, R: ReadRef<'d>>(data: R, start: u64, size: u64, here: &Architectu
         return Err(Defect::Foreign(vec![Architecture::new(SYSTEM, "a big-endian processor")]));
     }
     let machine = Architecture::new(SYSTEM, processor(header.cputype(LE)));
-    if machine != *here {
-        return Err(Defect::Foreign(vec![machine]));
-    }
+    ensure!(machine == *here, Defect::Foreign(vec![machine]));
     match header.filetype(LE) {
         macho::MH_DYLIB | macho::MH_BUNDLE => {}
         macho::MH_EXECUTE => return Err(Defect::NoLibrary("a program".into())),

@@ -12,12 +12,9 @@ pub(super) fn read<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<L
     // A signature of four bytes comes first.
     let header: &ImageFileHeader = one(data, offset + 4)?;
     let machine = Architecture::new("Windows", processor(header.machine.get(LE)));
-    if machine != *here {
-        return Err(Defect::Foreign(vec![machine]));
-    }
-    if !header.characteristics.get(LE).contains(pe::IMAGE_FILE_DLL) {
-        return Err(Defect::NoLibrary("a program".into()));
-    }
+    ensure!(machine == *here, Defect::Foreign(vec![machine]));
+    let is_library = header.characteristics.get(LE).contains(pe::IMAGE_FILE_DLL);
+    ensure!(is_library, Defect::NoLibrary("a program".into()));
     check_range(data, offset, size_of::<ImageNtHeaders64>() as u64)?;
     let damaged = |error: object::Error| Defect::Damaged(error.to_string());
     let (headers, directories) = ImageNtHeaders64::parse(data, &mut offset).map_err(damaged)?;
