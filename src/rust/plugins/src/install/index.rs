@@ -47,7 +47,7 @@ impl Machine for ThisMachine {
     }
 
     fn pip_index(&self, watch: &mut Watch<'_>) -> Result<Option<String>> {
-        pip::default_index(watch)
+        pip::index_of(&pip::COMMANDS, pip::LIMIT, watch)
     }
 
     fn cuda_driver(&self) -> Option<Version> {

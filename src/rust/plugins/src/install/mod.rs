@@ -186,7 +186,7 @@ pub fn extract(
     to: &Path,
     progress: &mut Progress<'_>,
 ) -> Result<u64> {
-    unpack::unpack_within(limits, archive, "library", members, to, &mut Watch::new(progress))
+    unpack::unpack(limits, archive, "library", members, to, &mut Watch::new(progress))
 }
 
 /// Installs a platform's plugin. Installed plugins are not downloaded again unless `request.force` is set. Several
@@ -304,20 +304,19 @@ impl Work<'_> {
             }
             before += piece.bytes.unwrap_or(0);
             let name = address::file_name(&found.url);
-            bytes += unpack::unpack(&file, &name, &piece.members, work.path(), watch)?;
+            bytes += unpack::unpack(unpack::LIMITS, &file, &name, &piece.members, &work.path, watch)?;
             first.get_or_insert((sha256, address::redact(found.url.as_str())));
         }
         let library = match &plan.library {
             Some(library) => library.clone(),
             None => find_library(
-                work.path(),
+                &work.path,
                 &found.first().map(|found| address::file_name(&found.url)).unwrap_or_default(),
             )?,
         };
-        let path = work.path().join(&library);
-        if !library::inspect(&path)?.is_plugin {
-            bail!(PluginInvalid, "\"{library}\" is not a PJRT plugin: it has no GetPjrtApi().");
-        }
+        let path = work.path.join(&library);
+        let is_plugin = library::inspect(&path)?.is_plugin;
+        ensure!(is_plugin, PluginInvalid, "\"{library}\" is not a PJRT plugin: it has no GetPjrtApi().");
         let library_bytes = path.metadata().map_err(|e| place::io_error("read", &path, &e))?.len();
         let (sha256, url) = first.unwrap_or_default();
         let record = Record {

@@ -7,22 +7,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The commands that may run pip, in order of preference.
-const COMMANDS: [&[&str]; 3] = [&["python3", "-m", "pip"], &["python", "-m", "pip"], &["pip"]];
+pub(super) const COMMANDS: [&[&str]; 3] = [&["python3", "-m", "pip"], &["python", "-m", "pip"], &["pip"]];
 /// How long to wait for all of them.
-const LIMIT: Duration = Duration::from_secs(30);
+pub(super) const LIMIT: Duration = Duration::from_secs(30);
 
-/// The index that pip uses on this machine, if its help names one.
+/// The index that pip uses, by the first of these commands whose help names one within this time.
 ///
 /// # Errors
 /// `Interrupted` if the caller cancels the work.
-pub(super) fn default_index(watch: &mut Watch<'_>) -> Result<Option<String>> {
-    index_of(&COMMANDS, LIMIT, watch)
-}
-
-/// The same for these commands and this limit.
-///
-/// # Errors
-/// As [`default_index`].
 pub(super) fn index_of(commands: &[&[&str]], limit: Duration, watch: &mut Watch<'_>) -> Result<Option<String>> {
     let end = Instant::now() + limit;
     // R sets the library path for its own libraries, which could start the wrong Python.

@@ -128,7 +128,7 @@ impl InstallFolder {
                 _ => Ok(()),
             };
         };
-        let draft = self.temporary();
+        let draft = private_fs::temporary(&self.root);
         let mut file = create_file(&draft, false)?;
         let written = private_fs::write_all(&mut file, folder.as_bytes()).and_then(|()| fs::rename(&draft, &path));
         written.map_err(|e| io_error("write", &path, &e))
@@ -229,7 +229,7 @@ impl InstallFolder {
             if is_plugin && wanted && is_variant {
                 // Rename it first, so that nobody finds a partial plugin. Processes that have loaded it are not
                 // affected.
-                let (old, bytes) = (self.temporary(), bytes_in(&entry.path()));
+                let (old, bytes) = (private_fs::temporary(&self.root), bytes_in(&entry.path()));
                 fs::rename(entry.path(), &old).map_err(|e| io_error("remove", &entry.path(), &e))?;
                 remove(&old).map_err(|e| io_error("remove", &entry.path(), &e))?;
                 if self.selected().as_deref() == Some(&name) {
@@ -249,13 +249,9 @@ impl InstallFolder {
 
     /// A new empty folder to work in, beside the final one.
     pub fn workspace(&self) -> Result<Workspace<'_>> {
-        let path = self.temporary();
+        let path = private_fs::temporary(&self.root);
         create_folder(&path)?;
         Ok(Workspace { place: self, path })
-    }
-
-    fn temporary(&self) -> PathBuf {
-        private_fs::temporary(&self.root)
     }
 
     /// Removes the folder if it is empty: only a failed attempt created it. The caller must hold the lock.
@@ -272,14 +268,10 @@ impl InstallFolder {
 /// A folder under construction. It is deleted unless it is published.
 pub(super) struct Workspace<'a> {
     place: &'a InstallFolder,
-    path: PathBuf,
+    pub path: PathBuf,
 }
 
 impl Workspace<'_> {
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Writes the record and gives the folder its final name. If another process was faster, uses its plugin unless
     /// `replace` is set.
     pub fn publish(self, folder: &str, record: &Record, replace: bool) -> Result<Installed> {
@@ -291,11 +283,9 @@ impl Workspace<'_> {
                 return Ok(installed);
             }
             tries += 1;
-            if tries > 3 || !path.exists() {
-                return Err(io_error("create", &path, &error));
-            }
+            ensure!(tries <= 3 && path.exists(), io_error("create", &path, &error));
             // Processes that have the old library open keep it: only its name disappears.
-            let old = self.place.temporary();
+            let old = private_fs::temporary(&self.place.root);
             if fs::rename(&path, &old).is_ok() {
                 let _ = remove(&old);
             }

@@ -21,7 +21,7 @@ pub struct Limits {
     pub files: usize,
 }
 
-const LIMITS: Limits = Limits { file: 4 << 30, all: 16 << 30, files: 100_000 };
+pub(super) const LIMITS: Limits = Limits { file: 4 << 30, all: 16 << 30, files: 100_000 };
 const BLOCK: usize = 256 << 10;
 
 /// Extracts files of the archive `from` to the folder `to`: those in `members` or, if that is empty, all that a plugin
@@ -30,11 +30,7 @@ const BLOCK: usize = 256 << 10;
 ///
 /// # Errors
 /// `PluginInvalid` if the archive is broken, unsafe, or lacks one of `members`; `Io` if `to` cannot be written.
-pub(super) fn unpack(from: &Path, name: &str, members: &[String], to: &Path, watch: &mut Watch<'_>) -> Result<u64> {
-    unpack_within(LIMITS, from, name, members, to, watch)
-}
-
-pub(super) fn unpack_within(
+pub(super) fn unpack(
     limits: Limits,
     from: &Path,
     name: &str,
@@ -116,9 +112,7 @@ struct Rationed<'a, R> {
 
 impl<R: Read> Read for Rationed<'_, R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        if self.left.get() == 0 {
-            return Err(io::Error::other("a name in it is too long"));
-        }
+        ensure!(self.left.get() > 0, io::Error::other("a name in it is too long"));
         let most = to.len().min(usize::try_from(self.left.get()).unwrap_or(usize::MAX));
         let n = self.from.read(&mut to[..most])?;
         self.left.set(self.left.get() - n as u64);
@@ -151,13 +145,11 @@ struct Destination<'a, 'b> {
 impl Destination<'_, '_> {
     /// Writes one file.
     fn write(&mut self, member: &str, from: impl Read, runs: bool) -> Result<()> {
-        if !is_below(member) {
-            return Err(broken(self.name, &format!("it contains \"{member}\", which is outside its folder")));
-        }
+        let outside = || broken(self.name, &format!("it contains \"{member}\", which is outside its folder"));
+        ensure!(is_below(member), outside());
         self.files += 1;
-        if self.files > self.limits.files {
-            return Err(broken(self.name, &format!("it contains more than {} files", self.limits.files)));
-        }
+        let most = self.limits.files;
+        ensure!(self.files <= most, broken(self.name, &format!("it contains more than {most} files")));
         let path = self.to.join(member);
         if let Some(folder) = path.parent() {
             create_folder(folder)?;
@@ -179,9 +171,8 @@ impl Destination<'_, '_> {
                 return Ok(length);
             }
             length += n as u64;
-            if length > self.limits.file || self.written + length > self.limits.all {
-                return Err(broken(self.name, &format!("\"{member}\" is larger than any library")));
-            }
+            let fits = length <= self.limits.file && self.written + length <= self.limits.all;
+            ensure!(fits, broken(self.name, &format!("\"{member}\" is larger than any library")));
             to(&block[..n])?;
         }
     }

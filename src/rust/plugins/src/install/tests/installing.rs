@@ -297,7 +297,7 @@ fn without_a_lock_the_first_to_finish_wins() {
     };
     let build = |text: &str| {
         let work = place.workspace().unwrap();
-        std::fs::write(work.path().join("tiny.so"), text).unwrap();
+        std::fs::write(work.path.join("tiny.so"), text).unwrap();
         work
     };
     let (first, second, third) = (build("a"), build("b"), build("c"));

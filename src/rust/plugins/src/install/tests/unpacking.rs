@@ -11,7 +11,7 @@ fn unpack_bytes(bytes: &[u8], members: &[&str]) -> (Folder, Result<u64>) {
     std::fs::create_dir_all(&to).unwrap();
     let members: Vec<_> = members.iter().map(ToString::to_string).collect();
     let mut go_on = |_, _| true;
-    let result = unpack::unpack(&from, "archive.bin", &members, &to, &mut Watch::new(&mut go_on));
+    let result = unpack::unpack(unpack::LIMITS, &from, "archive.bin", &members, &to, &mut Watch::new(&mut go_on));
     (folder, result)
 }
 
@@ -128,7 +128,8 @@ fn reading_past_what_is_not_wanted_can_be_stopped() {
     };
     let mut watch = Watch::new(&mut stop);
     std::thread::sleep(super::super::watch::SLICE);
-    let error = unpack::unpack(&folder.join("x"), "x", &[], &folder.join("out"), &mut watch).unwrap_err();
+    let error =
+        unpack::unpack(unpack::LIMITS, &folder.join("x"), "x", &[], &folder.join("out"), &mut watch).unwrap_err();
     assert_eq!(error.kind(), Kind::Interrupted);
     assert!(!folder.join("out").exists());
 }
@@ -183,7 +184,7 @@ fn an_archive_larger_than_its_limit_is_refused() {
             std::fs::write(from.join("x"), bytes).unwrap();
             let mut go_on = |_, _| true;
             let watch = &mut Watch::new(&mut go_on);
-            let error = unpack::unpack_within(limits, &from.join("x"), "x", &[], &to.0, watch).unwrap_err();
+            let error = unpack::unpack(limits, &from.join("x"), "x", &[], &to.0, watch).unwrap_err();
             assert!(error.kind() == Kind::PluginInvalid && error.message().contains(text), "{error}");
         }
     }
