@@ -182,7 +182,9 @@ fn write_scientific<const PRECISION: u32>(negative: bool, digits: u64, power: i3
         text.prepend(b'.');
     }
     text.prepend(b'0' + (first % 10) as u8);
-    text.prepend_sign(negative);
+    if negative {
+        text.prepend(b'-');
+    }
     out.push_str(text.as_str());
 }
 
@@ -219,22 +221,12 @@ impl Text {
         self.bytes[self.start % Self::CAPACITY] = byte;
     }
 
-    fn prepend_sign(&mut self, negative: bool) {
-        if negative {
-            self.prepend(b'-');
-        }
-    }
-
-    fn prepend_pair(&mut self, pair: u64) {
-        let [tens, ones] = PAIRS[pair as usize];
-        self.prepend(ones);
-        self.prepend(tens);
-    }
-
     /// Prepends the last `COUNT` digits of `value` and gives the number before them.
     fn prepend_digits<const COUNT: u32>(&mut self, mut value: u64) -> u64 {
         for _ in 0..COUNT / 2 {
-            self.prepend_pair(value % 100);
+            let [tens, ones] = PAIRS[(value % 100) as usize];
+            self.prepend(ones);
+            self.prepend(tens);
             value /= 100;
         }
         if COUNT % 2 == 1 {

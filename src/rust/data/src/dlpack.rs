@@ -156,9 +156,7 @@ impl Lent {
         let spec = Spec::new(dtype, numbers(tensor.shape))?;
         let strides = (!tensor.strides.is_null()).then(|| numbers(tensor.strides));
         let strides = strides.filter(|strides| !is_row_major(&spec, strides)).map(Box::from);
-        if tensor.data.is_null() && !spec.is_empty() {
-            bail!(InvalidInput, "The array {spec} has no address.");
-        }
+        ensure!(!tensor.data.is_null() || spec.is_empty(), InvalidInput, "The array {spec} has no address.");
         let data = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
         let lent = Lent { spec, place: tensor.device, data, strides };
         lent.check_extent()?;

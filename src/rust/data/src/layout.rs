@@ -15,9 +15,8 @@ pub const MAX_RANK: usize = 64;
 /// # Errors
 /// `InvalidInput` for a negative dimension, a rank above [`MAX_RANK`], or more bytes than an address can hold.
 pub fn check_dims(dtype: DType, dims: &[i64]) -> Result<()> {
-    if dims.len() > MAX_RANK {
-        bail!(InvalidInput, "A shape must not have more than {MAX_RANK} dimensions: got {}.", dims.len());
-    }
+    let rank = dims.len();
+    ensure!(rank <= MAX_RANK, InvalidInput, "A shape must not have more than {MAX_RANK} dimensions: got {rank}.");
     if let Some(bad) = dims.iter().find(|&&d| d < 0) {
         bail!(InvalidInput, "The dimensions of a shape must not be negative: got {bad}.");
     }

@@ -62,9 +62,7 @@ pub fn size(start: &[u8]) -> Parsed<usize> {
         }
     };
     let length = length as usize;
-    if length > LONGEST {
-        return Err(invalid(&format!("its header claims {length} bytes; the limit is {LONGEST}")));
-    }
+    ensure!(length <= LONGEST, invalid(&format!("its header claims {length} bytes; the limit is {LONGEST}")));
     Ok(VERSIONED + width + length)
 }
 
@@ -89,9 +87,7 @@ impl NpyHeader {
                 "shape" => &mut shape,
                 other => return Err(invalid(&format!("its header has an unknown entry \"{}\"", shortened(other)))),
             };
-            if place.replace(value).is_some() {
-                return Err(invalid(&format!("its header has two entries \"{key}\"")));
-            }
+            ensure!(place.replace(value).is_none(), invalid(&format!("its header has two entries \"{key}\"")));
         }
         let Some(Literal::Bool(is_column_major)) = order else {
             return Err(invalid("its header's `fortran_order` is missing or wrong"));
@@ -128,9 +124,7 @@ fn element(descr: &str) -> Parsed<(Element, Option<usize>)> {
         let what = "contains Python objects, a pickle, which only Python can read";
         return Err(Problem::Unsupported(what.into()));
     }
-    if kind == "M" || kind == "m" {
-        return Err(lacking("dates or times"));
-    }
+    ensure!(kind != "M" && kind != "m", lacking("dates or times"));
     let width: usize = width.parse().map_err(|_| wrong())?;
     let dtype = match (kind, width) {
         ("b" | "?", 1) => DType::Pred,
@@ -201,9 +195,7 @@ impl Text<'_> {
     }
 
     fn expect(&mut self, byte: u8) -> Parsed<()> {
-        if self.next() != Some(byte) {
-            return Err(invalid(&format!("its header lacks a '{}'", byte as char)));
-        }
+        ensure!(self.next() == Some(byte), invalid(&format!("its header lacks a '{}'", byte as char)));
         self.rest = &self.rest[1..];
         Ok(())
     }
