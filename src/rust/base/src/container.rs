@@ -40,9 +40,7 @@ impl Container {
 
     /// The header in the first bytes of a container, unchecked. It is `Damaged` if the bytes end before it does.
     pub fn peek<'a>(&self, start: &'a [u8]) -> Result<&'a [u8], Problem> {
-        if start.len() < HEADER_AT || !start.starts_with(self.magic) {
-            return Err(Problem::Other);
-        }
+        ensure!(start.len() >= HEADER_AT && start.starts_with(self.magic), Problem::Other);
         let number = |at: usize| start[at..at + 4].iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte));
         ensure!(number(8) == self.format, Problem::Format(number(8)));
         start[HEADER_AT..].get(..number(12) as usize).ok_or(Problem::Damaged)

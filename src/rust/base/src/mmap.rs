@@ -46,14 +46,7 @@ pub fn has_room_for_files() -> bool {
 
 #[cfg(unix)]
 fn limit_of_files() -> usize {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: fills the struct.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0;
-    if known {
-        usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
-    } else {
-        0
-    }
+    crate::process::limit_of!(RLIMIT_NOFILE).map_or(0, |most| usize::try_from(most).unwrap_or(usize::MAX))
 }
 
 #[cfg(not(unix))]

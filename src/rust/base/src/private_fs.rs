@@ -1,5 +1,7 @@
 //! Files and folders that others may read, but only this user or the system may write.
 
+#[cfg(unix)]
+use crate::process::limit_of;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -51,12 +53,9 @@ pub fn write_all(file: &mut File, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(unix)]
 fn check_limit(file: &mut File, more: usize) -> io::Result<()> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: fills the struct.
-    let is_told = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) == 0 };
-    let is_limited = is_told && limit.rlim_cur != libc::RLIM_INFINITY;
-    if is_limited && io::Seek::stream_position(file)?.saturating_add(more as u64) > limit.rlim_cur {
-        return Err(io::Error::from_raw_os_error(libc::EFBIG));
+    if let Some(limit) = limit_of!(RLIMIT_FSIZE).filter(|limit| *limit != libc::RLIM_INFINITY) {
+        let end = io::Seek::stream_position(file)?.saturating_add(more as u64);
+        ensure!(end <= limit, io::Error::from_raw_os_error(libc::EFBIG));
     }
     Ok(())
 }
@@ -107,10 +106,8 @@ pub fn keep_permissions(file: &File, replaced: &Path) -> io::Result<()> {
 }
 
 fn check_regular(metadata: &Metadata) -> io::Result<()> {
-    if metadata.is_file() {
-        return Ok(());
-    }
-    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"))
+    ensure!(metadata.is_file(), io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
+    Ok(())
 }
 
 /// Lets only the owner write to a folder, if the system allows this user to do so.

@@ -203,6 +203,19 @@ impl ExitDeadline {
     }
 }
 
+/// The process's limit of a resource, such as `RLIMIT_AS`; `None` if it is unknown.
+#[cfg(unix)]
+macro_rules! limit_of {
+    ($resource:ident) => {{
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: fills the struct.
+        let is_told = unsafe { libc::getrlimit(libc::$resource, &mut limit) } == 0;
+        is_told.then_some(limit.rlim_cur)
+    }};
+}
+#[cfg(unix)]
+pub(crate) use limit_of;
+
 /// Keeps the library or program that has code at this address in memory until the process ends, even if others close
 /// it.
 pub fn keep_library_of(code: usize) {

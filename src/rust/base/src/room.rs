@@ -47,9 +47,7 @@ pub fn check_address_space(bytes: usize, purpose: &str) -> Result<()> {
 
 #[cfg(unix)]
 fn is_address_space_limited() -> bool {
-    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: fills the struct.
-    unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) == 0 && limit.rlim_cur != libc::RLIM_INFINITY }
+    crate::process::limit_of!(RLIMIT_AS).is_some_and(|limit| limit != libc::RLIM_INFINITY)
 }
 
 #[cfg(not(unix))]

@@ -93,14 +93,8 @@ fn can_start(count: usize) -> bool {
 fn limits() -> Vec<String> {
     let mut found = Vec::new();
     #[cfg(unix)]
-    {
-        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: fills the struct.
-        let is_told = unsafe { libc::getrlimit(libc::RLIMIT_NPROC, &mut limit) == 0 };
-        let most = limit.rlim_cur;
-        if is_told && most < MANY {
-            found.push(format!("The user may have {most} processes and threads (`ulimit -u`)."));
-        }
+    if let Some(most) = crate::process::limit_of!(RLIMIT_NPROC).filter(|most| *most < MANY) {
+        found.push(format!("The user may have {most} processes and threads (`ulimit -u`)."));
     }
     if let Some(most) = limit_of_group().filter(|most| *most < MANY) {
         found.push(format!("The control group may have {most} processes and threads (`pids.max`)."));

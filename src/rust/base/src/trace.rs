@@ -404,21 +404,13 @@ pub struct Cause(Option<(u64, usize)>);
 /// What causes the events of this thread now, for work that it leaves to others. `None` while nothing is recorded.
 #[inline(always)]
 pub fn cause() -> Option<(u64, usize)> {
-    if is_on() {
-        SITE.get()
-    } else {
-        None
-    }
+    is_on().then(|| SITE.get())?
 }
 
 /// The place of the call that this thread works for. `None` while nothing is recorded.
 #[inline(always)]
 pub fn site() -> Option<Arc<Site>> {
-    if is_on() {
-        known_site()
-    } else {
-        None
-    }
+    is_on().then(known_site)?
 }
 
 #[cold]

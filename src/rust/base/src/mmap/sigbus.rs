@@ -107,13 +107,10 @@ mod watched {
 
     unsafe extern "C" fn on_bus_error(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         // A signal that a process sent has no address.
-        if (*info).si_code > 0 && replace((*info).si_addr() as usize) {
-            return;
+        let is_replaced = (*info).si_code > 0 && replace((*info).si_addr() as usize);
+        if !is_replaced && !signal_stacks::take(info, context) {
+            pass_on(signal, info, context);
         }
-        if signal_stacks::take(info, context) {
-            return;
-        }
-        pass_on(signal, info, context);
     }
 
     /// Maps zeros from the page of this address to the end of its mapping: a file that has shrunk has no data there.

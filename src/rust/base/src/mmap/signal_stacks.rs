@@ -65,7 +65,8 @@ mod linux {
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &previous, null_mut()) };
             let mut made = if sigbus::install() { threads() } else { Vec::new() };
             made.retain(|thread| !before.contains(thread));
-            let stacks: Vec<_> = made.iter().map_while(|&thread| Stack::new_for(thread)).collect();
+            let give = |&thread| Stack::new().inspect(|stack| stack.send_to(thread));
+            let stacks: Vec<_> = made.iter().map_while(give).collect();
             // Another library may set its handler next.
             let deadline = Instant::now() + LONGEST_WAIT;
             while made.iter().any(|&thread| has_pending(thread)) && Instant::now() < deadline {
@@ -95,13 +96,6 @@ mod linux {
     }
 
     impl Stack {
-        /// A stack, which the thread takes when it next runs.
-        fn new_for(thread: c_int) -> Option<&'static Stack> {
-            let stack = Stack::new()?;
-            stack.send_to(thread);
-            Some(stack)
-        }
-
         fn new() -> Option<&'static Stack> {
             if let Some(free) = STACKS.iter().find(|stack| !stack.is_used.swap(true, Ordering::AcqRel)) {
                 return Some(free);
@@ -117,7 +111,8 @@ mod linux {
             stack_t { ss_sp: self.memory.as_ptr(), ss_flags: 0, ss_size: SIZE }
         }
 
-        /// Sends a signal with the address of the stack to a thread of this process, whose handler takes it.
+        /// Sends a signal with the address of the stack to a thread of this process, whose handler takes it when the thread
+        /// next runs.
         fn send_to(&self, thread: c_int) {
             // SAFETY: the system copies the message; a thread that has ended is an error.
             unsafe {
