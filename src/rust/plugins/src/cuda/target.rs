@@ -71,22 +71,19 @@ enum Name {
 /// From the names of the file and its two innermost folders, such as `xla_cuda13/xla_cuda_plugin.so`.
 fn named(path: &Path) -> Name {
     let names: Vec<String> = path.iter().rev().take(3).map(|name| name.to_string_lossy().to_lowercase()).collect();
-    if let Some(major) = names.iter().find_map(|name| number_after(name, "cuda")) {
-        return Name::Cuda(major);
+    let has = |word| names.iter().any(|name| name.contains(word));
+    match names.iter().find_map(|name| number(name)) {
+        Some(major) => Name::Cuda(major),
+        None if has("cuda") => Name::SomeCuda,
+        None if has("gpu") || has("nvidia") => Name::Gpu,
+        None => Name::Other,
     }
-    if names.iter().any(|name| name.contains("cuda")) {
-        return Name::SomeCuda;
-    }
-    if names.iter().any(|name| name.contains("gpu") || name.contains("nvidia")) {
-        return Name::Gpu;
-    }
-    Name::Other
 }
 
-/// The version that follows `word`, as in `cuda13`: two digits.
-fn number_after(text: &str, word: &str) -> Option<u32> {
-    text.match_indices(word).find_map(|(at, _)| {
-        let rest = text[at + word.len()..].trim_start_matches(['-', '_']);
+/// The version in a name such as `cuda13`: two digits.
+fn number(name: &str) -> Option<u32> {
+    name.match_indices("cuda").find_map(|(at, word)| {
+        let rest = name[at + word.len()..].trim_start_matches(['-', '_']);
         let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         (end == 2).then(|| rest[..end].parse().ok())?
     })

@@ -110,19 +110,13 @@ impl<'a> Iterator for Tags<'a> {
                 continue;
             }
             let mut quote = None;
-            let end = text.find(|c| match quote {
-                Some(open) => {
-                    if c == open {
-                        quote = None;
-                    }
-                    false
+            let end = text.find(|c| {
+                match quote {
+                    Some(open) if c == open => quote = None,
+                    None if matches!(c, '"' | '\'') => quote = Some(c),
+                    _ => {}
                 }
-                None => {
-                    if matches!(c, '"' | '\'') {
-                        quote = Some(c);
-                    }
-                    c == '>'
-                }
+                quote.is_none() && c == '>'
             })?;
             self.0 = &text[end + 1..];
             let tag = &text[..end];
