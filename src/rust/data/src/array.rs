@@ -53,12 +53,9 @@ impl Spec {
     /// `InvalidInput` with the first such byte.
     pub fn check_elements(&self, bytes: &[u8]) -> Result<()> {
         const CHUNK: usize = 1 << 12;
-        if self.dtype != DType::Pred {
-            return Ok(());
-        }
         // without a branch for each byte
         let is_bad = |chunk: &[u8]| chunk.iter().fold(0, |all, byte| all | byte) > 1;
-        if !bytes.chunks(CHUNK).any(is_bad) {
+        if self.dtype != DType::Pred || !bytes.chunks(CHUNK).any(is_bad) {
             return Ok(());
         }
         let found = bytes.iter().position(|&byte| byte > 1).unwrap_or(0);

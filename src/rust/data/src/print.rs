@@ -86,9 +86,8 @@ pub fn render(dtype: DType, dims: &[usize], source: &mut dyn ElementSource, opti
     if dims.contains(&0) {
         return Ok(String::new());
     }
-    if dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim)).is_none() {
-        bail!(InvalidInput, "An array with dimensions {dims:?} has more elements than can be counted.");
-    }
+    let is_countable = dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim)).is_some();
+    ensure!(is_countable, InvalidInput, "An array with dimensions {dims:?} has more elements than can be counted.");
     let (leading, rows, columns) = match *dims {
         [] => (&dims[..0], 1, 1),
         [rows] => (&dims[..0], rows, 1),
@@ -364,17 +363,14 @@ struct Texts {
 
 impl Texts {
     fn write(self, style: Style, element: Scalar, out: &mut String) {
-        // Writing to a string never fails.
-        let _ = match element {
-            Scalar::Pred(value) => write!(out, "{}", u8::from(value)),
-            Scalar::Signed(value) if self.na == Some(value) => write!(out, "NA"),
-            Scalar::Signed(value) => write!(out, "{value}"),
-            Scalar::Unsigned(value) => write!(out, "{value}"),
-            Scalar::Float(x) => {
-                self.write_float(style, x.value, out);
-                Ok(())
-            }
-            Scalar::Complex { re, im } if is_na(re.value) || is_na(im.value) => write!(out, "NA"),
+        match element {
+            // Writing to a string never fails.
+            Scalar::Pred(value) => _ = write!(out, "{}", u8::from(value)),
+            Scalar::Signed(value) if self.na == Some(value) => out.push_str("NA"),
+            Scalar::Signed(value) => _ = write!(out, "{value}"),
+            Scalar::Unsigned(value) => _ = write!(out, "{value}"),
+            Scalar::Float(x) => self.write_float(style, x.value, out),
+            Scalar::Complex { re, im } if is_na(re.value) || is_na(im.value) => out.push_str("NA"),
             Scalar::Complex { re, im } => {
                 self.write_float(style, re.value, out);
                 let middle = out.len();
@@ -383,22 +379,15 @@ impl Texts {
                     out.insert(middle, '+');
                 }
                 out.push('i');
-                Ok(())
             }
-        };
+        }
     }
 
     fn write_float(self, style: Style, value: f64, out: &mut String) {
-        if value.is_nan() {
-            out.push_str(if is_na(value) { "NA" } else { "nan" });
-            return;
-        }
-        if value.is_infinite() {
-            out.push_str(if value < 0.0 { "-inf" } else { "inf" });
-            return;
-        }
         let mut write_fixed = |value: f64| _ = write!(out, "{value:.*}", self.decimals as usize);
         match style {
+            _ if value.is_nan() => out.push_str(if is_na(value) { "NA" } else { "nan" }),
+            _ if value.is_infinite() => out.push_str(if value < 0.0 { "-inf" } else { "inf" }),
             Style::Integer if value.abs() < SEVEN_DIGITS => {
                 let sign = if value.is_sign_negative() { "-" } else { "" };
                 let _ = write!(out, "{sign}{}", value.abs() as u64);

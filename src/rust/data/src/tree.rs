@@ -336,10 +336,7 @@ impl Tree {
     }
 
     pub fn repr(&self) -> String {
-        if self.nodes.is_empty() {
-            return String::new();
-        }
-        self.repr_of(0)
+        self.nodes.first().map_or_else(String::new, |_| self.repr_of(0))
     }
 
     fn repr_of(&self, start: usize) -> String {
@@ -416,14 +413,13 @@ impl Tree {
 
     /// For each leaf, whether it is below a child of the root that has one of these names.
     pub fn leaf_mask(&self, groups: &HashSet<&str>) -> Vec<bool> {
-        if !self.root().is_list() {
-            return vec![false; self.size()];
-        }
         let mut mask = Vec::with_capacity(self.size());
         for (child, leaves) in self.children() {
             let is_chosen = !child.name.is_empty() && groups.contains(child.name);
             mask.resize(mask.len() + leaves, is_chosen);
         }
+        // The root may be a leaf itself.
+        mask.resize(self.size(), false);
         mask
     }
 
