@@ -146,34 +146,24 @@ trait Field {
     fn texts(&self) -> Vec<String>;
 }
 
-impl Field for String {
-    fn texts(&self) -> Vec<String> {
-        vec![self.clone()]
-    }
+macro_rules! fields {
+    ($($type:ty, $field:ident => $texts:expr;)*) => {$(
+        impl Field for $type {
+            fn texts(&self) -> Vec<String> {
+                let $field = self;
+                $texts
+            }
+        }
+    )*};
 }
 
-impl Field for usize {
-    fn texts(&self) -> Vec<String> {
-        vec![self.to_string()]
-    }
-}
-
-impl<T: Field> Field for Option<T> {
-    fn texts(&self) -> Vec<String> {
-        self.as_ref().map_or_else(Vec::new, Field::texts)
-    }
-}
-
-impl Field for Vec<String> {
-    fn texts(&self) -> Vec<String> {
-        self.clone()
-    }
-}
-
-impl Field for &[&str] {
-    fn texts(&self) -> Vec<String> {
-        self.iter().map(|&text| text.to_owned()).collect()
-    }
+fields! {
+    String, text => vec![text.clone()];
+    usize, number => vec![number.to_string()];
+    Option<String>, text => text.iter().cloned().collect();
+    Option<usize>, number => number.iter().map(usize::to_string).collect();
+    Vec<String>, texts => texts.clone();
+    &[&str], texts => texts.iter().map(|&text| text.to_owned()).collect();
 }
 
 /// One line of advice with an error.
