@@ -273,13 +273,11 @@ fn failure(error: reqwest::Error) -> HttpFailure {
     // The URL may contain a password; messages show it redacted.
     let error = error.without_url();
     let mut reason = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
+    for cause in std::iter::successors(std::error::Error::source(&error), |cause| cause.source()) {
         let text = cause.to_string();
         if !reason.contains(&text) {
             reason = format!("{reason}: {text}");
         }
-        source = cause.source();
     }
     let untrusted = reason.contains("certificate");
     match url {
