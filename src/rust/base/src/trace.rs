@@ -404,13 +404,21 @@ pub struct Cause(Option<(u64, usize)>);
 /// What causes the events of this thread now, for work that it leaves to others. `None` while nothing is recorded.
 #[inline(always)]
 pub fn cause() -> Option<(u64, usize)> {
-    is_on().then(|| SITE.get())?
+    if is_on() {
+        SITE.get()
+    } else {
+        None
+    }
 }
 
 /// The place of the call that this thread works for. `None` while nothing is recorded.
 #[inline(always)]
 pub fn site() -> Option<Arc<Site>> {
-    is_on().then(known_site)?
+    if is_on() {
+        known_site()
+    } else {
+        None
+    }
 }
 
 #[cold]

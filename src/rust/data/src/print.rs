@@ -217,12 +217,9 @@ impl Page<'_> {
         let (reads, len) = if columns == stride { (1, rows * columns) } else { (rows, columns) };
         for read in 0..reads {
             let bytes = self.source.read(start + read * stride, len)?;
-            let held = bytes.len();
-            ensure!(
-                held == len * width,
-                Internal,
-                "A source returned {held} bytes for {len} elements of {width} bytes."
-            );
+            if bytes.len() != len * width {
+                bail!(Internal, "A source returned {} bytes for {len} elements of {width} bytes.", bytes.len());
+            }
             self.elements.extend_from_slice(bytes);
         }
         Ok(())

@@ -336,7 +336,10 @@ impl Tree {
     }
 
     pub fn repr(&self) -> String {
-        self.nodes.first().map_or_else(String::new, |_| self.repr_of(0))
+        if self.nodes.is_empty() {
+            return String::new();
+        }
+        self.repr_of(0)
     }
 
     fn repr_of(&self, start: usize) -> String {

@@ -25,14 +25,23 @@ pub enum Op {
 }
 
 impl Op {
-    const ALL: [Op; 7] = [Op::Sum, Op::Prod, Op::Min, Op::Max, Op::And, Op::Or, Op::Xor];
+    /// Every operation with its name, in the enum's order.
+    const ALL: [(&'static str, Op); 7] = [
+        ("sum", Op::Sum),
+        ("prod", Op::Prod),
+        ("min", Op::Min),
+        ("max", Op::Max),
+        ("and", Op::And),
+        ("or", Op::Or),
+        ("xor", Op::Xor),
+    ];
 
     pub fn from_name(name: &str) -> Option<Op> {
-        Op::ALL.into_iter().find(|op| op.name() == name)
+        Op::ALL.iter().find(|(other, _)| *other == name).map(|(_, op)| *op)
     }
 
     fn name(self) -> &'static str {
-        ["sum", "prod", "min", "max", "and", "or", "xor"][self as usize]
+        Op::ALL[self as usize].0
     }
 
     /// Whether elements of this type can be combined so.

@@ -68,8 +68,11 @@ pub fn driver() -> Driver {
     static FOUND: OnceCell<Driver> = OnceCell::new();
     let found = FOUND.get_or_try_init(|| {
         let driver = DriverSearch::machine().run();
-        ensure!(driver.cuda.is_some(), driver);
-        Ok(driver)
+        if driver.cuda.is_some() {
+            Ok(driver)
+        } else {
+            Err(driver)
+        }
     });
     found.cloned().unwrap_or_else(|absent| absent)
 }
