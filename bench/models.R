@@ -14,7 +14,7 @@ model_time <- function(name, folder) {
   names <- paste0("x", seq_along(arrays))
   list2env(stats::setNames(lapply(arrays, pjrt_load_npy), names), environment())
   call <- as.call(c(quote(pjrt_execute), quote(run), lapply(names, as.name)))
-  call <- if (inherits(eval(call), "PJRTBuffer")) bquote(await(.(call))) else bquote(lapply(.(call), await))
+  call <- bquote(await(.(call)))
   batches <- function(n, rounds) eval(bquote(median_time(.(n), .(call), .(rounds))), parent.frame())
   batches(max(3L, as.integer(20000 / batches(5L, 1L))), 9L)
 }

@@ -33,6 +33,7 @@ test_that("Ctrl-C in a terminal ends our waits like R's own", {
       "tryCatch(go(), interrupt = function(e) cat('caught', class(e), '\\n'))", "caught interrupt condition"
     ),
     "calling handler" = c("withCallingHandlers(go(), interrupt = function(e) cat('see', 'n\\n'))", "see n"),
+    "list" = c("tryCatch(go(list(endless, endless)), interrupt = function(e) cat('list', 'ended\\n'))", "list ended"),
     "resume" = c(
       "withCallingHandlers(go(finite), interrupt = function(e) tryInvokeRestart('resume')); cat('go', 'ne on\\n')",
       "go ne on"

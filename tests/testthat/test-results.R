@@ -25,6 +25,33 @@ test_that("lists of results are awaited, and ready if all are", {
   expect_true(is_ready(list(x, list(endless))))
 })
 
+test_that("a plain list of buffers is awaited like others", {
+  run_loop <- function(steps) pjrt_execute(compile(loop_program(steps)), pjrt_scalar(1, "f64"))
+  x <- list(run_loop(10), b = run_loop(1e6))
+  expect_identical(expect_invisible(await(x)), x)
+  expect_identical(is_ready(x), TRUE)
+  expect_identical(await(list()), list())
+  # the first is awaited before the second fails
+  x <- list(run_loop(1e6), b = pjrt_scalar(1), 2)
+  expect_refused(await(x), "invalid_input", "Element `[[3]]` of `x` must be a `PJRTBuffer`")
+  x <- x[1:2]
+  for (names in list(NULL, c("", ""), c("a", ""), c("a", "a"), c("\u00e9", "b"))) {
+    named <- stats::setNames(x, names)
+    expect_identical(as_array(named), stats::setNames(lapply(x, as_array), names))
+    expect_identical(await(named), named)
+  }
+  expect_refused(as_array(stats::setNames(x, c("a", NA))), "invalid_input", "names must not be NA")
+  wide <- list(pjrt_buffer(1:2), y = pjrt_buffer(c(1, 2^40), "i64"))
+  expect_identical(as_array(wide), list(array(1:2), y = as_array(wide$y)))
+  expect_identical(as_array(matrix(wide, 1)), unname(as_array(wide)))
+  pjrt_delete(x$b)
+  expect_refused(as_array(x), "deleted_buffer", "`b`: ")
+  expect_refused(await(x), "deleted_buffer", "`b`: The function was called on deleted or donated buffer")
+  expect_true(is_ready(x[[1]]))
+  class(x) <- "other"
+  expect_refused(await(x), "invalid_input", "must be a `PJRTBuffer`")
+})
+
 test_that("errors name the element", {
   x <- results()
   pjrt_delete(x$b[[1]])
