@@ -18,6 +18,7 @@ matrix_1e6 <- matrix(rnorm(1e6), 1000)
 big <- pjrt_buffer(matrix_1e6)
 ready <- pjrt_execute(add, x, x)
 await(ready)
+two <- list(a = ready, b = list(ready))
 exponential <- pjrt_compile(pjrt_program(
   "func.func @main(%x: tensor<10000000xf32>) -> tensor<10000000xf32> {
   %r = stablehlo.exponential %x : tensor<10000000xf32>
@@ -54,6 +55,8 @@ ours <- c(
   execute_unchecked = median_time(20000L, pjrt_execute(add, x, x, check = FALSE)),
   execute_read = median_time(20000L, as_array(pjrt_execute(add, x, x))),
   as_array_ready = median_time(20000L, as_array(ready)),
+  as_array_list = median_time(20000L, as_array(two)),
+  await_list = median_time(20000L, await(two)),
   scalar = median_time(20000L, pjrt_scalar(1)),
   shape = median_time(20000L, shape(x)),
   elt_type = median_time(20000L, elt_type(x)),

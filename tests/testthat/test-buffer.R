@@ -521,6 +521,7 @@ test_that("pjrt_buffer() returns an existing buffer unchanged", {
   expect_refused(pjrt_buffer(x, shape = c(3L, 2L)), "invalid_input", "Must use the same shape")
   expect_refused(pjrt_buffer(x, shape = 6L), "invalid_input", "Must use the same shape")
   expect_refused(pjrt_buffer(x, "f99"), "unsupported_dtype", "Unsupported type: f99")
+  expect_refused(pjrt_buffer(x, strrep("x", 5000)), "unsupported_dtype", paste0("type: ", strrep("x", 100), "...\n"))
   scalar <- pjrt_scalar(1)
   expect_identical(pjrt_scalar(scalar), scalar)
   expect_identical(pjrt_scalar(scalar, "f32", "cpu"), scalar)

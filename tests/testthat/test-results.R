@@ -25,7 +25,7 @@ test_that("lists of results are awaited, and ready if all are", {
   expect_true(is_ready(list(x, list(endless))))
 })
 
-test_that("a plain list of buffers is awaited like others", {
+test_that("a list of buffers alone is awaited and read like others", {
   run_loop <- function(steps) pjrt_execute(compile(loop_program(steps)), pjrt_scalar(1, "f64"))
   x <- list(run_loop(10), b = run_loop(1e6))
   expect_identical(expect_invisible(await(x)), x)
@@ -44,8 +44,16 @@ test_that("a plain list of buffers is awaited like others", {
   wide <- list(pjrt_buffer(1:2), y = pjrt_buffer(c(1, 2^40), "i64"))
   expect_identical(as_array(wide), list(array(1:2), y = as_array(wide$y)))
   expect_identical(as_array(matrix(wide, 1)), unname(as_array(wide)))
+  nested <- list(params = list(wide, list(b = x$b, NULL)), list())
+  expect_identical(
+    as_array(nested), list(params = list(as_array(wide), list(b = as_array(x$b), NULL)), list())
+  )
+  expect_identical(await(nested), nested)
+  deep <- Reduce(function(inner, i) list(a = inner), 1:1000, x$b)
+  expect_identical(as_array(deep), Reduce(function(inner, i) list(a = inner), 1:1000, as_array(x$b)))
   pjrt_delete(x$b)
-  expect_refused(as_array(x), "deleted_buffer", "`b`: ")
+  expect_refused(as_array(list(x[1], list(x))), "deleted_buffer", "`[[2]][[1]]$b`: ")
+  expect_refused(await(list(c = x)), "deleted_buffer", "`c$b`: ")
   expect_refused(await(x), "deleted_buffer", "`b`: The function was called on deleted or donated buffer")
   expect_true(is_ready(x[[1]]))
   class(x) <- "other"

@@ -1,5 +1,6 @@
 //! Element types: the one table that supplies codes, names, widths and host types to all other code.
 
+use pjrt_base::counted::shortened;
 use pjrt_base::error::{Error, Kind, Result};
 use std::fmt;
 
@@ -112,7 +113,7 @@ impl DType {
         let found = ALL.iter().copied().find(|d| d.name() == name || d.info().aliases.contains(&name));
         found.ok_or_else(|| {
             let names: Vec<_> = ALL.iter().map(|d| d.name()).collect();
-            Error::new(Kind::UnsupportedDtype, format!("Unsupported type: {name}"))
+            Error::new(Kind::UnsupportedDtype, format!("Unsupported type: {}", shortened(name, 100)))
                 .hint(format!("Known types: {}.", names.join(", ")))
         })
     }

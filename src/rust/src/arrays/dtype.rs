@@ -4,6 +4,7 @@ use crate::r::conditions::Result;
 use crate::r::describe::describe;
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::*;
+use pjrt_base::counted::shortened;
 use pjrt_data::{dtype, dtype::DType};
 use std::cell::RefCell;
 
@@ -74,6 +75,7 @@ pub fn dtype_from_safetensors(name: SEXP) -> Result<SEXP> {
     match DType::from_safetensors(name) {
         Some(dtype) => Ok(element_type(dtype)),
         None => {
+            let name = shortened(name, 100);
             bail!(UnsupportedDtype, "Unsupported type of a safetensors file: {name}. Supported types: {}.", formats())
         }
     }

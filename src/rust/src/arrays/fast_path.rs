@@ -38,52 +38,67 @@ pub extern "C-unwind" fn fast_is_ready(x: SEXP) -> SEXP {
     fast(x, |x| waiting_entry(&|| r#async::buffer_is_ready(x)))
 }
 
-/// The answers for a list of buffers alone, such as the results of a program, in a list with its names. Nil for other lists, and
-/// where a buffer has no answer: R's methods, which take ten times as long, say which it is.
-fn fast_list(x: SEXP, answer: fn(SEXP) -> Result<SEXP>) -> SEXP {
-    let names = sexp::names(x);
-    // SAFETY: the list protects its names.
-    let has_no_name = unsafe { sexp::texts(names) }.any(|name| name.is_none());
-    if has_no_name || sexp::is_object(x) || !sexp::elements(x).all(handle::is_plain::<Buffer>) {
+/// How deep lists are looked into.
+const DEEP: usize = 8;
+
+/// Whether a list holds buffers that fit, NULL and such lists alone, as the results of programs do.
+fn is_result(x: SEXP, fits: fn(SEXP) -> bool, deep: usize) -> bool {
+    match sexp::kind(x) {
+        SEXPTYPE::NILSXP => true,
+        SEXPTYPE::VECSXP => {
+            // SAFETY: the list protects its names.
+            let has_no_name = || unsafe { sexp::texts(sexp::names(x)) }.any(|name| name.is_none());
+            let is_plain = deep > 0 && !sexp::is_object(x) && !has_no_name();
+            is_plain && sexp::elements(x).all(|element| is_result(element, fits, deep - 1))
+        }
+        _ => handle::is_plain::<Buffer>(x) && fits(x),
+    }
+}
+
+/// The answers for such a list, in a list of the same structure.
+fn answers(x: SEXP, answer: fn(SEXP) -> Result<SEXP>) -> Result<SEXP> {
+    match sexp::kind(x) {
+        SEXPTYPE::NILSXP => Ok(x),
+        SEXPTYPE::VECSXP => {
+            let found = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(x)));
+            for (i, element) in sexp::elements(x).enumerate() {
+                sexp::set_at(found.sexp(), i, answers(element, answer)?);
+            }
+            sexp::set_names(found.sexp(), sexp::names(x));
+            Ok(found.sexp())
+        }
+        _ => answer(x),
+    }
+}
+
+/// The same, or nil for other lists, and where a buffer has no answer: R's methods, which take ten times as long, say which it is.
+fn fast_list(x: SEXP, fits: fn(SEXP) -> bool, answer: fn(SEXP) -> Result<SEXP>) -> SEXP {
+    if !is_result(x, fits, DEEP) {
         return sexp::nil();
     }
-    waiting_entry(&|| {
-        let answers = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(x)));
-        for (i, buffer) in sexp::elements(x).enumerate() {
-            let found = match answer(buffer) {
-                Err(failure) if failure.0.kind() != Kind::Interrupted => sexp::nil(),
-                found => found?,
-            };
-            if sexp::is_nil(found) {
-                return Ok(found);
-            }
-            sexp::set_at(answers.sexp(), i, found);
-        }
-        sexp::set_names(answers.sexp(), names);
-        Ok(answers.sexp())
+    waiting_entry(&|| match answers(x, answer) {
+        Err(failure) if failure.0.kind() != Kind::Interrupted => Ok(sexp::nil()),
+        found => found,
     })
 }
 
 /// `fast_await(x)`: see `buffer_await()`. `x` can also be a list of buffers.
 pub extern "C-unwind" fn fast_await(x: SEXP) -> SEXP {
     match sexp::kind(x) {
-        SEXPTYPE::VECSXP => fast_list(x, r#async::buffer_await),
+        SEXPTYPE::VECSXP => fast_list(x, |_| true, r#async::buffer_await),
         _ => fast(x, |x| waiting_entry(&|| r#async::buffer_await(x))),
     }
 }
 
-/// The array of a buffer in the host's memory; nil for others: R's method starts all transfers before it waits for one.
-fn host_array(buffer: SEXP) -> Result<SEXP> {
-    match buffer::get(buffer)?.client().shares_host_memory() {
-        true => transfer::default_array(buffer),
-        false => Ok(sexp::nil()),
-    }
+/// Whether a buffer is in the host's memory. R's methods start all transfers from elsewhere before they wait for one.
+fn is_on_host(buffer: SEXP) -> bool {
+    buffer::get(buffer).is_ok_and(|buffer| buffer.client().shares_host_memory())
 }
 
 /// `fast_array(x)`: see `buffer_array()`, with R's defaults. `x` can also be a list of buffers in the host's memory.
 pub extern "C-unwind" fn fast_array(x: SEXP) -> SEXP {
     match sexp::kind(x) {
-        SEXPTYPE::VECSXP => fast_list(x, host_array),
+        SEXPTYPE::VECSXP => fast_list(x, is_on_host, transfer::default_array),
         _ => fast(x, |x| waiting_entry(&|| transfer::default_array(x))),
     }
 }
