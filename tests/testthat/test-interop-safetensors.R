@@ -127,6 +127,8 @@ test_that("invalid tensors are refused", {
   expect_refused(from_raw(raw(4), list("1"), "F32"), "invalid_input", "`meta`")
   expect_refused(from_raw(1:4, 1L, "F32"), "invalid_input", "`raw`")
   expect_refused(pjrt_tensor_from_raw(raw(4), "F32"), "invalid_input", "`meta`")
+  long <- strrep("x", 5000)
+  expect_refused(from_raw(raw(4), 4L, long), "unsupported_dtype", paste0("file: ", substr(long, 1, 100), "...."))
   expect_refused(from_raw(raw(1), c(1, 1), "F4"), "invalid_input", "requires 0.5")
   for (dtype in c("c128", "i4", "f8e3m4")) {
     x <- pjrt_empty(dtype, 2L)
