@@ -89,7 +89,11 @@ fn route(device: &Device, dtype: DType, array: &HostArray) -> UploadRoute {
 
 fn upload(device: &Device, dtype: DType, array: &HostArray, loan: &Loan) -> Buffer {
     // SAFETY: the tests drop the arrays last.
-    unsafe { Buffer::upload(device, dtype, array, loan.lease()) }.unwrap()
+    unsafe { Upload::new(device, dtype, array, Check::Missing).unwrap().run(loan.lease()) }.unwrap().unwrap()
+}
+
+fn target<T>(host_type: HostType, out: &mut [T]) -> HostTarget {
+    HostTarget { host_type, data: out.as_mut_ptr().cast() }
 }
 
 /// What the upload of these finds that the dtype cannot hold.
@@ -113,7 +117,7 @@ fn doubles(buffer: &Buffer, order: HostOrder) -> Vec<f64> {
     let mut out = vec![f64::NAN; spec.len()];
     let view = buffer.wait().unwrap().view().unwrap();
     // SAFETY: as many doubles as the buffer has elements.
-    assert_eq!(unsafe { view.decode(spec, order, HostTarget::Double(out.as_mut_ptr()), false) }.unwrap(), 0);
+    assert_eq!(unsafe { view.decode(spec, order, target(HostType::Double, &mut out), false) }.unwrap(), 0);
     out
 }
 
@@ -285,9 +289,9 @@ fn an_upload_without_memory_is_tried_again_after_a_collection() {
         Ok::<(), Error>(())
     });
     let (device, loan) = (device(), Loan::default());
-    let error =
-        // SAFETY: nothing is read.
-        unsafe { Buffer::upload(&device, DType::I8, &matrix(&[1 << 47], HostContent::Zeros), loan.lease()) }.unwrap_err();
+    let upload = Upload::new(&device, DType::I8, &matrix(&[1 << 47], HostContent::Zeros), Check::Missing).unwrap();
+    // SAFETY: nothing is read.
+    let error = unsafe { upload.run(loan.lease()) }.unwrap_err();
     assert_eq!((error.code(), COLLECTIONS.get()), (Some(RESOURCE_EXHAUSTED), 1));
     assert!(error.hints()[0].contains("i8[140737488355328]"), "{:?}", error.hints());
     assert!(loan.is_over());
@@ -315,9 +319,8 @@ fn a_buffer_donated_after_the_wait_is_not_read() {
     assert_eq!(doubles(&sum, HostOrder::RowMajor), [0.0, 2.0, 4.0, 6.0]);
     let arrived = transfer.wait().unwrap();
     let mut before = [f64::NAN; 4];
+    let target = target(HostType::Double, &mut before);
     // SAFETY: as many doubles as the buffer has elements.
-    let target = HostTarget::Double(before.as_mut_ptr());
-    // SAFETY: the same.
     unsafe { arrived.view().decode(x.spec(), HostOrder::RowMajor, target, true) }.unwrap();
     assert_eq!(before, [0.0, 1.0, 2.0, 3.0]);
 }
@@ -332,10 +335,10 @@ fn downloads_report_values_that_the_host_type_cannot_hold_and_stay_in_bounds() {
     // SAFETY: each has room for as many values as the buffer has elements.
     let decode = |target, check| unsafe { view.decode(spec, HostOrder::RowMajor, target, check) }.unwrap();
     // Another type than the dtype's own is always checked.
-    assert_eq!(decode(HostTarget::Integer(integers.as_mut_ptr()), false), 2);
+    assert_eq!(decode(target(HostType::Integer, &mut integers), false), 2);
     assert_eq!(integers[..2], [1, -2]);
-    assert_eq!(decode(HostTarget::Integer64(same.as_mut_ptr()), false), 0);
-    assert_eq!(decode(HostTarget::Integer64(same.as_mut_ptr()), true), 1);
+    assert_eq!(decode(target(HostType::Integer64, &mut same), false), 0);
+    assert_eq!(decode(target(HostType::Integer64, &mut same), true), 1);
     assert_eq!(same, [1, -2, 1 << 40, i64::MIN]);
     let other = Spec::new(DType::I64, &[5]).unwrap();
     assert_eq!(view.ordered_copy(&other, HostOrder::RowMajor).unwrap_err().kind(), Kind::Internal);

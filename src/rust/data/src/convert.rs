@@ -36,13 +36,9 @@ pub enum HostValues<'a> {
 
 /// The host vector that receives elements.
 #[derive(Debug, Clone, Copy)]
-pub enum HostTarget {
-    Logical(*mut i32),
-    Integer(*mut i32),
-    Double(*mut f64),
-    Integer64(*mut i64),
-    /// Real and imaginary part.
-    Complex(*mut [f64; 2]),
+pub struct HostTarget {
+    pub host_type: HostType,
+    pub data: *mut u8,
 }
 
 /// Which values that a dtype cannot hold are looked for.
@@ -315,28 +311,6 @@ unsafe fn fill(dst: *mut u8, width: usize, len: usize) {
     }
 }
 
-impl HostTarget {
-    fn data(self) -> *mut u8 {
-        match self {
-            HostTarget::Logical(x) | HostTarget::Integer(x) => x.cast(),
-            HostTarget::Double(x) => x.cast(),
-            HostTarget::Integer64(x) => x.cast(),
-            HostTarget::Complex(x) => x.cast(),
-        }
-    }
-
-    /// The type of the values.
-    pub fn host_type(self) -> HostType {
-        match self {
-            HostTarget::Logical(_) => HostType::Logical,
-            HostTarget::Integer(_) => HostType::Integer,
-            HostTarget::Double(_) => HostType::Double,
-            HostTarget::Integer64(_) => HostType::Integer64,
-            HostTarget::Complex(_) => HostType::Complex,
-        }
-    }
-}
-
 /// The conversion of elements of a dtype to host values of a type, if there is one.
 fn decoding(dtype: DType, host_type: HostType) -> Option<Conversion> {
     Some(match (host_type, dtype) {
@@ -363,38 +337,21 @@ fn decoding(dtype: DType, host_type: HostType) -> Option<Conversion> {
     })
 }
 
-/// Reads elements of `dtype` into a host vector, in the plan's order.
+/// Reads elements of `dtype` into a host vector, in the plan's order. With `check`, returns the number of elements that
+/// become another value: those that the host type cannot hold, and those that mean NA there.
 ///
 /// # Errors
 /// `UnsupportedDtype` when the dtype has no such host form; `Interrupted`, as [`Plan::run`].
 ///
 /// # Safety
-/// `src` holds as many elements as the plan reaches, and `dst` has room for as many.
-pub unsafe fn decode(dtype: DType, plan: &Plan, src: *const u8, dst: HostTarget) -> Result<()> {
-    decode_counting(dtype, plan, src, dst, false).map(drop)
-}
-
-/// As [`decode`]. With `check`, returns the number of elements that become another value: those that the host type
-/// cannot hold, and those that mean NA there.
-///
-/// # Errors
-/// As [`decode`].
-///
-/// # Safety
-/// As [`decode`].
-pub unsafe fn decode_counting(
-    dtype: DType,
-    plan: &Plan,
-    src: *const u8,
-    dst: HostTarget,
-    check: bool,
-) -> Result<usize> {
-    match decoding(dtype, dst.host_type()) {
+/// `src` holds as many elements as the plan reaches, and `dst` has room for as many of its type.
+pub unsafe fn decode(dtype: DType, plan: &Plan, src: *const u8, dst: HostTarget, check: bool) -> Result<usize> {
+    match decoding(dtype, dst.host_type) {
         Some(conversion) => {
             let counting = check.then_some(conversion.counting);
-            Ok(conversion.run(plan, src, dst.data(), counting)?.out_of_range)
+            Ok(conversion.run(plan, src, dst.data, counting)?.out_of_range)
         }
-        None => bail!(UnsupportedDtype, "Elements of type {dtype} cannot be read as type {:?}.", dst.host_type()),
+        None => bail!(UnsupportedDtype, "Elements of type {dtype} cannot be read as type {:?}.", dst.host_type),
     }
 }
 

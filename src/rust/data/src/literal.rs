@@ -25,22 +25,26 @@ impl Formatter {
     /// The constant for the first element of `bytes` (host width, native endian; one byte for narrower types). Missing
     /// bytes count as zero.
     pub fn text(&mut self, bytes: &[u8]) -> &str {
-        let (out, width) = (&mut self.text, self.reader.width());
-        out.clear();
-        match self.reader.read(bytes) {
-            Scalar::Pred(value) => out.push_str(if value { "true" } else { "false" }),
-            Scalar::Signed(value) => push(format_args!("{value}"), out),
-            Scalar::Unsigned(value) => push(format_args!("{value}"), out),
-            Scalar::Float(x) => float(x, width, out),
-            Scalar::Complex { re, im } => {
-                out.push('(');
-                float(re, width / 2, out);
-                out.push_str(", ");
-                float(im, width / 2, out);
-                out.push(')');
-            }
+        self.text.clear();
+        write(self.reader.read(bytes), self.reader.width(), float, &mut self.text);
+        &self.text
+    }
+}
+
+/// Writes a constant of `width` bytes, with `float` for floats and the parts of complex numbers.
+pub fn write(scalar: Scalar, width: usize, float: impl Fn(Float, usize, &mut String), out: &mut String) {
+    match scalar {
+        Scalar::Pred(value) => out.push_str(if value { "true" } else { "false" }),
+        Scalar::Signed(value) => push(format_args!("{value}"), out),
+        Scalar::Unsigned(value) => push(format_args!("{value}"), out),
+        Scalar::Float(x) => float(x, width, out),
+        Scalar::Complex { re, im } => {
+            out.push('(');
+            float(re, width / 2, out);
+            out.push_str(", ");
+            float(im, width / 2, out);
+            out.push(')');
         }
-        out
     }
 }
 

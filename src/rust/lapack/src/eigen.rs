@@ -10,9 +10,6 @@ use pjrt_base::error::Result;
 /// Eigenvalues in ascending order, and if wanted the eigenvectors, of a symmetric or Hermitian `n` x `n` matrix.
 /// Only its triangle `uplo` is read. The vectors replace `a`; without them it is destroyed. Named `heevd` for complex
 /// types. If the triangle has a value that is not finite, all outputs become NaN, and `info` 1.
-///
-/// # Errors
-/// Wrong arguments, no library, no memory.
 pub fn syevd<T: Scalar>(
     work: &mut Workspace,
     uplo: Uplo,
@@ -78,9 +75,6 @@ pub fn syevd<T: Scalar>(
 /// Real types: `w` are the real parts of the eigenvalues and `wi` the imaginary parts. Complex types: `w` are the
 /// eigenvalues, and `wi` is empty. `vl` and `vr` are n x n, and unused if not wanted, where they may have any length.
 /// If `a` has a value that is not finite, all outputs become NaN, and `info` 1.
-///
-/// # Errors
-/// Wrong arguments, no library, no memory.
 #[allow(clippy::too_many_arguments)]
 pub fn geev<T: Scalar>(
     work: &mut Workspace,

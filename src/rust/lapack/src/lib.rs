@@ -2,8 +2,9 @@
 //!
 //! Matrices are slices in column-major order whose leading dimension is the number of rows. Every operation works for
 //! `f32`, `f64` and their complex numbers, in place as LAPACK does, and takes a [`Workspace`] that is best reused over a
-//! batch. A number of type `i32` that is returned is LAPACK's `info`: 0, or how the factorization failed. Wrong
-//! arguments are errors before LAPACK sees them, because its own check may end the process.
+//! batch. A number of type `i32` that is returned is LAPACK's `info`: 0, or how the factorization failed. Every
+//! operation fails without a library or memory, and for wrong arguments before LAPACK sees them, because its own check
+//! may end the process.
 //!
 //! A library may lack routines. Single-precision routines are replaced by double-precision ones, and a few others
 //! by compositions of other routines.

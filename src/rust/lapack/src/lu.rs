@@ -9,9 +9,6 @@ use pjrt_base::error::Result;
 use pjrt_base::{bail, ensure};
 
 /// Cholesky factorization of the `n` x `n` matrix `a`. Only the triangle `uplo` is read and written.
-///
-/// # Errors
-/// Wrong arguments, no library, no memory.
 pub fn potrf<T: Scalar>(work: &mut Workspace, uplo: Uplo, n: usize, a: &mut [T]) -> Result<i32> {
     let order = dimension("n", n)?;
     matrix("a", a.len(), n, n)?;
@@ -31,9 +28,6 @@ pub fn potrf<T: Scalar>(work: &mut Workspace, uplo: Uplo, n: usize, a: &mut [T])
 
 /// LU factorization of the `m` x `n` matrix `a` with row exchanges. `pivots` has min(m, n) elements: row i was
 /// exchanged with row `pivots[i]`, counted from 1.
-///
-/// # Errors
-/// Wrong arguments, no library, no memory.
 pub fn getrf<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], pivots: &mut [i32]) -> Result<i32> {
     let (rows, columns) = (dimension("m", m)?, dimension("n", n)?);
     matrix("a", a.len(), m, n)?;

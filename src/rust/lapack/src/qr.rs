@@ -10,9 +10,6 @@ use pjrt_base::error::Result;
 
 /// QR factorization of the `m` x `n` matrix `a`: R on and above the diagonal, the reflectors below it, with min(m, n)
 /// factors in `tau`.
-///
-/// # Errors
-/// Wrong arguments, no library, no memory.
 pub fn geqrf<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], tau: &mut [T]) -> Result<()> {
     let (rows, columns) = (dimension("m", m)?, dimension("n", n)?);
     matrix("a", a.len(), m, n)?;
@@ -36,9 +33,6 @@ pub fn geqrf<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
 
 /// QR factorization with column exchanges. Columns with `jpvt[j] != 0` on entry are moved to the front; on return,
 /// column j of the product was column `jpvt[j]` of the matrix, counted from 1.
-///
-/// # Errors
-/// Wrong arguments, no library, no memory.
 pub fn geqp3<T: Scalar>(
     work: &mut Workspace,
     m: usize,
@@ -86,9 +80,6 @@ fn exchange_only(jpvt: &mut [i32]) {
 
 /// Replaces the first `tau.len()` reflectors in the `m` x `n` matrix `a` by the first `n` columns of their product;
 /// `tau.len() <= n <= m`. Named `ungqr` for complex types.
-///
-/// # Errors
-/// Wrong arguments, no library, no memory.
 pub fn orgqr<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], tau: &[T]) -> Result<()> {
     let (rows, columns, reflectors) = (dimension("m", m)?, dimension("n", n)?, dimension("tau", tau.len())?);
     matrix("a", a.len(), m, n)?;
@@ -115,9 +106,6 @@ pub fn orgqr<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
 /// Multiplies the `m` x `n` matrix `c` with the orthogonal factor Q from the left or right; with `transpose`, with its
 /// (conjugate) transpose. The reflectors are the first k = `tau.len()` columns of `a`, which has r rows, m or n by
 /// side, and at least k columns; k <= r. Named `unmqr` for complex types.
-///
-/// # Errors
-/// Wrong arguments, no library, no memory.
 #[allow(clippy::too_many_arguments)]
 pub fn ormqr<T: Scalar>(
     work: &mut Workspace,

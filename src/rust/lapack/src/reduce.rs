@@ -11,9 +11,6 @@ use pjrt_base::error::Result;
 /// Reduces the `n` x `n` matrix `a` to Hessenberg form. Rows and columns outside `low..=high`, counted from 1, are
 /// taken as triangular already; 1 <= low <= high <= n. `tau` has n - 1 elements (0 if n is 0, where `low` and `high` are
 /// not read).
-///
-/// # Errors
-/// Wrong arguments, no library, no memory.
 pub fn gehrd<T: Scalar>(
     work: &mut Workspace,
     n: usize,
@@ -55,9 +52,6 @@ pub(crate) fn hessenberg<T: Scalar>(
 
 /// Reduces a symmetric or Hermitian `n` x `n` matrix to tridiagonal form: `d` has n elements, `e` and `tau` n - 1 (0 if
 /// n is 0). Only the triangle `uplo` of the matrix is read. Named `hetrd` for complex types.
-///
-/// # Errors
-/// Wrong arguments, no library, no memory.
 pub fn sytrd<T: Scalar>(
     work: &mut Workspace,
     uplo: Uplo,

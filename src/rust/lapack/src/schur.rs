@@ -11,9 +11,6 @@ use pjrt_base::error::Result;
 /// real types); the eigenvalues are not sorted. The Schur vectors are written to the n x n matrix `vs` if wanted;
 /// otherwise it is unused and may have any length. `w` and `wi` as in [`geev`](crate::geev). If `a` has a value that is
 /// not finite, all outputs become NaN, and `info` 1.
-///
-/// # Errors
-/// Wrong arguments, no library, no memory.
 pub fn gees<T: Scalar>(
     work: &mut Workspace,
     vectors: bool,

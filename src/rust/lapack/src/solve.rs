@@ -9,9 +9,6 @@ use pjrt_base::error::Result;
 
 /// Solves op(A) X = B (left) or X op(A) = B (right) in place of the `m` x `n` matrix `b`. The triangular matrix `a` is
 /// m x m or n x n, and only its triangle `uplo` is read.
-///
-/// # Errors
-/// Wrong arguments, no library, no memory.
 #[allow(clippy::too_many_arguments)]
 pub fn trsm<T: Scalar>(
     work: &mut Workspace,
@@ -48,9 +45,6 @@ pub fn trsm<T: Scalar>(
 
 /// Solves a tridiagonal system for the `n` x `columns` matrix `b`, in place, with row exchanges. `d` has n elements,
 /// `dl` and `du` n - 1 (0 if n is 0); all three are replaced by the triangular factor.
-///
-/// # Errors
-/// Wrong arguments, no library, no memory.
 pub fn gtsv<T: Scalar>(
     work: &mut Workspace,
     n: usize,

@@ -19,9 +19,6 @@ pub enum SvdMethod {
 /// Singular value decomposition of the `m` x `n` matrix `a`, which is destroyed. `s` has k = min(m, n) elements. `u` is
 /// m x m and `vt` n x n with `SvdMode::All`, m x k and k x n with `Some`, and unused with `None`, where they may have
 /// any length. If `a` has a value that is not finite, `s`, `u` and `vt` become NaN, and `info` 1.
-///
-/// # Errors
-/// Wrong arguments, no library, no memory.
 #[allow(clippy::too_many_arguments)]
 pub fn svd<T: Scalar>(
     work: &mut Workspace,

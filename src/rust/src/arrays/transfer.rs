@@ -138,16 +138,15 @@ fn fill_with(
     decode: impl FnOnce(HostTarget) -> pjrt_base::error::Result<usize>,
 ) -> Result<()> {
     // SAFETY: `new_array` made a vector of the kind that goes with `host_type`.
-    let target = unsafe {
+    let data = unsafe {
         match host_type {
-            HostType::Logical => HostTarget::Logical(LOGICAL(array)),
-            HostType::Integer => HostTarget::Integer(INTEGER(array)),
-            HostType::Integer64 => HostTarget::Integer64(REAL(array).cast()),
-            HostType::Double => HostTarget::Double(REAL(array)),
-            HostType::Complex => HostTarget::Complex(COMPLEX(array).cast()),
+            HostType::Logical => LOGICAL(array).cast(),
+            HostType::Integer => INTEGER(array).cast(),
+            HostType::Integer64 | HostType::Double => REAL(array).cast(),
+            HostType::Complex => COMPLEX(array).cast(),
         }
     };
-    let lost = decode(target)?;
+    let lost = decode(HostTarget { host_type, data })?;
     if lost == 0 {
         return Ok(());
     }

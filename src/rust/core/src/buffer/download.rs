@@ -83,8 +83,8 @@ pub unsafe fn decode_elements(
     if spec.is_empty() {
         return Ok(0);
     }
-    let converts = target.host_type() != spec.dtype.info().host_type;
-    convert::decode_counting(spec.dtype, &plan(spec, order), elements(spec, bytes)?, target, check || converts)
+    let converts = target.host_type != spec.dtype.info().host_type;
+    convert::decode(spec.dtype, &plan(spec, order), elements(spec, bytes)?, target, check || converts)
 }
 
 /// Where the elements lie, which must be as many as the spec says.

@@ -390,26 +390,6 @@ impl HostPieces<'_> {
 }
 
 impl Buffer {
-    /// Makes a buffer of an array in memory of the caller: [`Upload::new`] and [`Upload::run`] in one step, which notes missing
-    /// values.
-    ///
-    /// # Errors
-    /// As these.
-    ///
-    /// # Safety
-    /// As [`Upload::run`].
-    pub unsafe fn upload<L: Send + 'static>(
-        device: &Device,
-        dtype: DType,
-        array: &HostArray,
-        lease: L,
-    ) -> Result<Buffer> {
-        match Upload::new(device, dtype, array, Check::Missing)?.run(lease)? {
-            Ok(buffer) => Ok(buffer),
-            Err(_) => bail!(Internal, "An upload was checked that should not be."),
-        }
-    }
-
     /// Moves the row-major array in `data` to `device`. A device that shares host memory uses aligned data in place:
     /// nobody may write to `data` any more, except the device where they are not lent. `data` is dropped when caller
     /// and device have both released it.

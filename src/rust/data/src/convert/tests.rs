@@ -110,9 +110,9 @@ fn in_floats_na_and_overflow_are_misfits_but_nan_is_not() {
 
 fn decoded<const N: usize>(dtype: DType, bytes: &[u8]) -> [f64; N] {
     let mut out = [0.0; N];
-    let target = HostTarget::Double(out.as_mut_ptr());
+    let target = HostTarget { host_type: HostType::Double, data: out.as_mut_ptr().cast() };
     // SAFETY: both have room for `N` elements.
-    unsafe { decode(dtype, &Plan::contiguous(N), bytes.as_ptr(), target).unwrap() };
+    unsafe { decode(dtype, &Plan::contiguous(N), bytes.as_ptr(), target, false).unwrap() };
     out
 }
 
@@ -200,10 +200,10 @@ fn impossible_conversions_are_refused() {
 fn long_integers_that_doubles_and_integers_cannot_hold_are_reported() {
     let count = |x: &[i64], dtype, double: bool| {
         let mut out = vec![0f64; x.len()];
-        let target =
-            if double { HostTarget::Double(out.as_mut_ptr()) } else { HostTarget::Integer(out.as_mut_ptr().cast()) };
+        let host_type = if double { HostType::Double } else { HostType::Integer };
+        let target = HostTarget { host_type, data: out.as_mut_ptr().cast() };
         // SAFETY: `out` has room for every element, and `x` has as many.
-        unsafe { decode_counting(dtype, &Plan::contiguous(x.len()), x.as_ptr().cast(), target, true).unwrap() }
+        unsafe { decode(dtype, &Plan::contiguous(x.len()), x.as_ptr().cast(), target, true).unwrap() }
     };
     let x = [1, -1, 1 << 53, (1 << 53) + 1, 1 << 62, i64::MAX, i64::MIN];
     assert_eq!(count(&x, DType::I64, true), 2);

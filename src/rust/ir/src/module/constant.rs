@@ -4,6 +4,7 @@ use super::write::put;
 use super::{unknown, Dense, Element, Tensor, Type};
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
+use pjrt_data::literal;
 use pjrt_data::scalar::{Float, Reader, Scalar};
 use std::fmt::Write;
 
@@ -111,20 +112,7 @@ pub(super) fn element(kind: &Element, bytes: &[u8], out: &mut String) -> Result<
         }
         _ => return Err(unknown(format_args!("a constant of {kind} elements"))),
     };
-    match Reader::new(dtype).read(bytes) {
-        Scalar::Pred(value) => out.push_str(if value { "true" } else { "false" }),
-        Scalar::Signed(value) => put!(out, "{value}"),
-        Scalar::Unsigned(value) => put!(out, "{value}"),
-        Scalar::Float(value) => float(value, dtype.host_bytes(), out),
-        Scalar::Complex { re, im } => {
-            let width = dtype.host_bytes() / 2;
-            out.push('(');
-            float(re, width, out);
-            out.push_str(", ");
-            float(im, width, out);
-            out.push(')');
-        }
-    }
+    literal::write(Reader::new(dtype).read(bytes), dtype.host_bytes(), float, out);
     Ok(())
 }
 

@@ -9,10 +9,10 @@ use pjrt_base::error::{Error, Kind, Result};
 use pjrt_data::dtype::DType;
 
 /// What a reduction does with two elements.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fold {
-    Sum,
-    Product,
+    Add,
+    Multiply,
     Maximum,
     Minimum,
     And,
@@ -20,22 +20,11 @@ pub(super) enum Fold {
 }
 
 impl Fold {
-    fn operation(self) -> &'static str {
-        match self {
-            Fold::Sum => "add",
-            Fold::Product => "multiply",
-            Fold::Maximum => "maximum",
-            Fold::Minimum => "minimum",
-            Fold::And => "and",
-            Fold::Or => "or",
-        }
-    }
-
     /// The element that changes no other one.
     pub fn neutral(self, body: &Body, dtype: DType) -> Value<'_> {
         let number = match self {
-            Fold::Sum | Fold::Or => 0.0,
-            Fold::Product | Fold::And => 1.0,
+            Fold::Add | Fold::Or => 0.0,
+            Fold::Multiply | Fold::And => 1.0,
             Fold::Maximum if dtype.is_float() => f64::NEG_INFINITY,
             Fold::Minimum if dtype.is_float() => f64::INFINITY,
             Fold::Maximum | Fold::Minimum => return body.literal(dtype, &limit(dtype, self == Fold::Minimum)),
@@ -46,7 +35,8 @@ impl Fold {
     /// The region of a reduction.
     fn region(self, dtype: DType) -> String {
         let of = tensor(dtype, &[]);
-        let line = format!("%c = \"stablehlo.{}\"(%a, %b) : ({of}, {of}) -> {of}", self.operation());
+        let operation = format!("{self:?}").to_ascii_lowercase();
+        let line = format!("%c = \"stablehlo.{operation}\"(%a, %b) : ({of}, {of}) -> {of}");
         region_of(dtype, "", &line, dtype)
     }
 }
@@ -153,8 +143,8 @@ pub(super) fn summary<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64
 fn along<'b>(operation: Operation, x: &Value<'b>, axes: &[i64], skips_missing: bool) -> Result<Value<'b>> {
     let given = |kind| if skips_missing { without_missing(x, kind) } else { x.clone() };
     match operation {
-        Operation::Sum => Ok(total(Fold::Sum, &given(Fold::Sum), axes).convert(summed(x.dtype))),
-        Operation::Prod => Ok(total(Fold::Product, &given(Fold::Product), axes).convert(summed(x.dtype))),
+        Operation::Sum => Ok(total(Fold::Add, &given(Fold::Add), axes).convert(summed(x.dtype))),
+        Operation::Prod => Ok(total(Fold::Multiply, &given(Fold::Multiply), axes).convert(summed(x.dtype))),
         Operation::Mean => Ok(mean(x, axes, skips_missing)),
         Operation::Max => most(operation, Fold::Maximum, x, axes, skips_missing),
         Operation::Min => most(operation, Fold::Minimum, x, axes, skips_missing),
@@ -204,9 +194,9 @@ fn mean<'b>(x: &Value<'b>, axes: &[i64], skips_missing: bool) -> Value<'b> {
         _ => DType::I64,
     };
     let known = if skips_missing { known(&x.widened()) } else { None };
-    let known = known.map(|known| fold(Fold::Sum, &known.convert(DType::I64), axes));
-    let given = if known.is_some() { without_missing(x, Fold::Sum) } else { x.clone() };
-    let sum = fold(Fold::Sum, &given.convert(exact), axes).convert(working(dtype));
+    let known = known.map(|known| fold(Fold::Add, &known.convert(DType::I64), axes));
+    let given = if known.is_some() { without_missing(x, Fold::Add) } else { x.clone() };
+    let sum = fold(Fold::Add, &given.convert(exact), axes).convert(working(dtype));
     let count = match known {
         Some(known) => known.convert(sum.dtype),
         None => sum.constant(axes.iter().map(|&axis| x.dims[axis as usize]).product::<i64>() as f64),
@@ -259,8 +249,8 @@ pub(super) fn rows_or_columns<'b>(operation: Operation, x: &Value<'b>, parameter
 /// default float.
 pub(super) fn cumulative<'b>(operation: Operation, x: &Value<'b>) -> Result<Value<'b>> {
     let kind = match operation {
-        Operation::Cumsum => Fold::Sum,
-        Operation::Cumprod => Fold::Product,
+        Operation::Cumsum => Fold::Add,
+        Operation::Cumprod => Fold::Multiply,
         Operation::Cummax => Fold::Maximum,
         _ => Fold::Minimum,
     };
@@ -268,8 +258,8 @@ pub(super) fn cumulative<'b>(operation: Operation, x: &Value<'b>) -> Result<Valu
         real(operation, x.dtype)?;
     }
     let dtype = match kind {
-        Fold::Product => x.body.floating(x.dtype),
-        Fold::Sum => summed(x.dtype),
+        Fold::Multiply => x.body.floating(x.dtype),
+        Fold::Add => summed(x.dtype),
         _ => counted(x.dtype),
     };
     let x = flat(x).convert(dtype).convert(working(dtype));

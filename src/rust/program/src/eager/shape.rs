@@ -170,7 +170,7 @@ fn masked<'b>(x: &Value<'b>) -> Value<'b> {
 fn extract<'b>(x: &Value<'b>, n: i64) -> Value<'b> {
     // Every row has one element of the diagonal, and all others are left out before the sum.
     let kept = masked(&x.square(n).widened());
-    let kind = if kept.dtype == DType::Pred { super::reduce::Fold::Or } else { super::reduce::Fold::Sum };
+    let kind = if kept.dtype == DType::Pred { super::reduce::Fold::Or } else { super::reduce::Fold::Add };
     super::reduce::fold(kind, &kept, &[1]).convert(x.dtype)
 }
 
