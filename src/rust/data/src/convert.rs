@@ -38,6 +38,7 @@ pub enum HostValues<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct HostTarget {
     pub host_type: HostType,
+    /// Its first element, aligned for the type.
     pub data: *mut u8,
 }
 

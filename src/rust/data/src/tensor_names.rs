@@ -33,12 +33,12 @@ enum Child {
     List(usize),
 }
 
-/// The nested list with these leaves, and for each of its leaves the position of its name. Lists whose elements are
-/// numbered from 0 have no names, except the outermost if `top_has_names`. A name with an empty part is not split.
+/// The nested list with these leaves, and for each of its leaves the position of its name. Lists below the first level
+/// whose elements are numbered from 0 have no names. A name with an empty part is not split.
 ///
 /// # Errors
 /// `InvalidInput` if a name is that of a leaf and of a list, and for lists that are nested too deep.
-pub fn nested(names: &[&str], separator: &str, top_has_names: bool) -> Result<(Tree, Vec<usize>)> {
+pub fn nested(names: &[&str], separator: &str) -> Result<(Tree, Vec<usize>)> {
     let mut lists = vec![List::default()];
     for (leaf, &name) in names.iter().enumerate() {
         let is_whole = name.split(separator).any(str::is_empty);
@@ -63,7 +63,7 @@ pub fn nested(names: &[&str], separator: &str, top_has_names: bool) -> Result<(T
         }
         add(&mut lists[at], last, Child::Leaf(leaf));
     }
-    build(&mut lists, top_has_names)
+    build(&mut lists)
 }
 
 fn add<'a>(list: &mut List<'a>, name: &'a str, child: Child) {
@@ -85,13 +85,12 @@ fn first_below<'a>(lists: &[List], mut child: Child, names: &[&'a str]) -> &'a s
     }
 }
 
-fn build(lists: &mut [List], top_has_names: bool) -> Result<(Tree, Vec<usize>)> {
+fn build(lists: &mut [List]) -> Result<(Tree, Vec<usize>)> {
     let mut builder = Builder::default();
     let mut order = Vec::new();
-    let has_names = top_has_names || !sort_numbered(&mut lists[0].children);
-    builder.open(has_names, lists[0].children.len(), "")?;
+    builder.open(true, lists[0].children.len(), "")?;
     // Open lists: which one, its next child, and whether its children have names.
-    let mut open = vec![(0, 0, has_names)];
+    let mut open = vec![(0, 0, true)];
     while let Some((list, next, has_names)) = open.last_mut() {
         let Some(&(name, child)) = lists[*list].children.get(*next) else {
             builder.close();
@@ -135,7 +134,7 @@ mod tests {
     use super::*;
 
     fn read(names: &[&str], separator: &str) -> (String, Vec<usize>) {
-        let (tree, order) = nested(names, separator, true).unwrap();
+        let (tree, order) = nested(names, separator).unwrap();
         (tree.repr(), order)
     }
 
@@ -153,9 +152,6 @@ mod tests {
         assert_eq!(read(&["h.0", "h.2"], ".").0, "list<named>(h = list<named>(0 = *, 2 = *))");
         assert_eq!(read(&["h.00", "h.01"], ".").0, "list<named>(h = list<named>(00 = *, 01 = *))");
         assert_eq!(read(&["0.w", "1.w"], ".").0, "list<named>(0 = list<named>(w = *), 1 = list<named>(w = *))");
-        let (tree, order) = nested(&["1", "0.w"], ".", false).unwrap();
-        assert_eq!((&*tree.repr(), &order[..]), ("list(list<named>(w = *), *)", &[1, 0][..]));
-        assert_eq!(nested(&[], ".", false).unwrap().0.repr(), "list()");
         assert_eq!(read(&["a/b.c", "a/d"], "/").0, "list<named>(a = list<named>(b.c = *, d = *))");
         assert_eq!(read(&["a.", ".a", "b..c"], ".").0, "list<named>(a. = *, .a = *, b..c = *)");
     }
@@ -165,7 +161,7 @@ mod tests {
         for separator in [".", "/", "--"] {
             let names = ["x", "p--dense/w", "s.0.mu", "s.1", "s.2.nu/a--b"].map(|name| name.replace('.', separator));
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let (tree, order) = nested(&names, separator, true).unwrap();
+            let (tree, order) = nested(&names, separator).unwrap();
             let back: Vec<String> = joined(&tree, separator);
             let sorted: Vec<&str> = order.iter().map(|&i| names[i]).collect();
             assert_eq!(back, sorted);
@@ -189,10 +185,10 @@ mod tests {
     #[test]
     fn a_name_is_a_leaf_or_a_list() {
         for names in [["a", "a.b"], ["a.b", "a"], ["x.a.b.c", "x.a"], ["a", "a"]] {
-            let error = nested(&names, ".", true).unwrap_err();
+            let error = nested(&names, ".").unwrap_err();
             assert!(error.message().contains("would be both an array and a list with"), "{error}");
         }
         let deep = vec!["a"; 20_000].join(".");
-        assert!(nested(&[&deep], ".", true).unwrap_err().message().contains("nested too deep"));
+        assert!(nested(&[&deep], ".").unwrap_err().message().contains("nested too deep"));
     }
 }

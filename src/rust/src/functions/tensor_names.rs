@@ -14,7 +14,7 @@ pub fn tensor_names_join(tree: Robj, separator: &str) -> Result<Robj> {
 /// The tree that names describe, and the positions, from 1, of the names of its leaves.
 pub fn tensor_names_nest(names: Vec<String>, separator: &str) -> Result<Robj> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let (tree, order) = tensor_names::nested(&names, separator, true)?;
+    let (tree, order) = tensor_names::nested(&names, separator)?;
     let order: Vec<i32> = order.into_iter().map(|position| position as i32 + 1).collect();
     Ok(list!(tree = sexp::robj(tree::handle_of_tree(tree)), order = order).into())
 }

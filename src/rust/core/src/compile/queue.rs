@@ -226,15 +226,15 @@ fn submit<T: Send + Sync + 'static>(
     COMPILES_IN.store(process::generation() + 1, Ordering::Relaxed);
     client::finish_compiles_by(finish);
     let cause = trace::cause();
-    let ended = result.ended.clone();
+    let promised = result.clone();
     let run = move || {
         let _cause = cause.is_some().then(|| trace::caused_by(cause));
         // Even after a panic, somebody may wait for it.
         let outcome = catch_unwind(AssertUnwindSafe(compile)).unwrap_or_else(|_| Err(cut_short()));
         // Run once, so this is the first outcome.
-        let _ = result.outcome.set(outcome);
+        let _ = promised.outcome.set(outcome);
     };
-    Queue::lock().add(CompileJob { run: Some(Box::new(run)), ended, poison: plugin.api().poison() }, most)
+    Queue::lock().add(CompileJob { run: Some(Box::new(run)), result, poison: plugin.api().poison() }, most)
 }
 
 /// The outcome of a compilation, once there is one.
@@ -257,13 +257,30 @@ impl<T: Clone> Pending<T> {
     }
 }
 
+/// A compilation that somebody waits for.
+trait Awaited: Send + Sync {
+    /// Sets its outcome, if it has none.
+    fn fail(&self, error: Error);
+
+    fn end(&self);
+}
+
+impl<T: Send + Sync> Awaited for Pending<T> {
+    fn fail(&self, error: Error) {
+        let _ = self.outcome.set(Err(error));
+    }
+
+    fn end(&self) {
+        self.ended.raise();
+    }
+}
+
 /// Work for a thread.
 type Compile<T> = Box<dyn FnOnce() -> Result<T> + Send>;
 
 struct CompileJob {
     run: Option<Box<dyn FnOnce() + Send>>,
-    /// Raised when the job is dropped.
-    ended: Arc<Signal>,
+    result: Arc<dyn Awaited>,
     /// The plugin that compiles it.
     poison: &'static Poison,
 }
@@ -288,7 +305,7 @@ fn prepared(devices: &[Device], program: &Program, options: &CompileOptions) -> 
 
 impl Drop for CompileJob {
     fn drop(&mut self) {
-        self.ended.raise();
+        self.result.end();
     }
 }
 
@@ -354,8 +371,11 @@ impl Queue {
         if let Some(job) = self.next(done) {
             // Undoes the count that `next` has made.
             self.running.pop();
-            // Without a thread the job is dropped, and who waits for it gets an error.
-            let _ = self.add(job, usize::MAX);
+            let result = job.result.clone();
+            if let Err(error) = self.add(job, usize::MAX) {
+                // Dropping the job has raised the signal.
+                result.fail(error);
+            }
         }
     }
 }
@@ -417,7 +437,7 @@ mod tests {
                 running.fetch_sub(1, Ordering::SeqCst);
                 promised.outcome.set(ended).unwrap();
             };
-            let job = CompileJob { run: Some(Box::new(run)), ended: result.ended.clone(), poison };
+            let job = CompileJob { run: Some(Box::new(run)), result: result.clone(), poison };
             Queue::lock().add(job, processors()).unwrap();
             result
         };

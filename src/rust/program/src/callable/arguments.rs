@@ -4,7 +4,6 @@ use super::{Class, Nested};
 use crate::exported::Tree;
 use crate::names::{is_generated, normal, SLASH};
 use pjrt_base::error::Result;
-use pjrt_data::tensor_names;
 use std::collections::{HashMap, HashSet};
 
 /// Names that the R functions need themselves.
@@ -122,7 +121,43 @@ fn first(path: &str) -> &str {
 
 /// The nested list of the positions of some paths in normal form. Lists whose elements all have numbers have no names.
 pub(super) fn nest(paths: &[String]) -> Result<Nested> {
-    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-    let (tree, rows) = tensor_names::nested(&paths, "/", false)?;
-    Nested { tree, rows }.checked()
+    if paths.iter().any(|path| path.split(SLASH).count() > MAX_PARTS) {
+        bail!(InvalidInput, "Names of the program lead into too many lists.");
+    }
+    match tree(paths.iter().map(|path| Some(path.as_str())).enumerate().collect()) {
+        Some(tree) => Nested::of(&tree),
+        None => bail!(InvalidInput, "Names of the program do not fit together."),
+    }
+}
+
+/// Rows, with the rest of the path to each.
+type Rows<'a> = Vec<(usize, Option<&'a str>)>;
+
+/// The list of some rows, or a single one; `None` if their paths do not fit together. Unlike in the names of files, `00`
+/// is a number, too.
+fn tree(rows: Rows) -> Option<Tree> {
+    if let [(row, None)] = rows[..] {
+        return Some(Tree::Leaf(row));
+    }
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut parts: Vec<(&str, Rows)> = Vec::new();
+    for (row, path) in rows {
+        let path = path?;
+        let (name, rest) = path.split_once(SLASH).map_or((path, None), |(name, rest)| (name, Some(rest)));
+        let place = *places.entry(name).or_insert(parts.len());
+        if place == parts.len() {
+            parts.push((name, Vec::new()));
+        }
+        parts[place].1.push((row, rest));
+    }
+    let elements = parts.into_iter().map(|(name, rows)| Some((name.to_owned(), tree(rows)?)));
+    let mut elements = elements.collect::<Option<Vec<_>>>()?;
+    let position = |(name, _): &(String, Tree)| name.parse::<usize>().ok();
+    let mut numbers: Vec<Option<usize>> = elements.iter().map(position).collect();
+    numbers.sort_unstable();
+    if !numbers.into_iter().eq((0..elements.len()).map(Some)) {
+        return Some(Tree::Dict(elements));
+    }
+    elements.sort_by_key(position);
+    Some(Tree::List(elements.into_iter().map(|(_, element)| element).collect()))
 }

@@ -147,7 +147,12 @@ fn names_of_programs_lead_into_lists() {
     let positions = named(&[("l.1", ""), ("l.0", ""), ("m.1", ""), ("m.x", "")], &[("a.0", ""), ("a.1", "")]);
     assert_eq!(positions.input_paths(), ["l[[2]]", "l[[1]]", "m$`1`", "m$x"]);
     assert_eq!(positions.output_paths().unwrap(), ["a[[1]]", "a[[2]]"]);
+    let zeros = named(&[("l.00.w", ""), ("l.01.w", "")], &[("01", ""), ("00", "")]);
+    assert_eq!(zeros.input_paths(), ["l[[1]]$w", "l[[2]]$w"]);
+    assert_eq!(zeros.output_paths().unwrap(), ["[[2]]", "[[1]]"]);
     assert_eq!(named(&[], &[("a", ""), ("a", "")]).result, None);
+    let deep = vec!["a"; 101].join("/");
+    assert_eq!(named(&[], &[(&deep, ""), ("b", "")]).result, None);
     let deep = vec!["a"; 10_000].join("/");
     assert_eq!(named(&[(&deep, "")], &[]).names(), ["x1"]);
 }
