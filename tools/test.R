@@ -81,13 +81,18 @@ run_files <- function(names, sessions) {
   }
   folder <- tempfile("files")
   dir.create(folder)
-  on.exit(unlink(folder, recursive = TRUE))
   running <- list()
+  on.exit({
+    for (session in running) session$process$kill()
+    unlink(folder, recursive = TRUE)
+  })
+  started <- 0L
   results <- list()
   is_any_left <- function() !all(dir.exists(file.path(folder, names)))
   while (length(running) > 0L || is_any_left()) {
     while (length(running) < sessions && is_any_left()) {
-      running <- c(running, list(start_session(folder, names)))
+      started <- started + 1L
+      running <- c(running, list(start_session(folder, names, started)))
     }
     processx::poll(lapply(running, `[[`, "process"), 1000)
     ended <- !vapply(running, function(session) session$process$is_alive(), NA)
@@ -97,19 +102,19 @@ run_files <- function(names, sessions) {
   results
 }
 
-start_session <- function(folder, names) {
-  session <- list(log = tempfile("log"))
+# With `cleanup`, a session's object that is freed late kills a newer session that got the same process number.
+start_session <- function(folder, names, id) {
+  session <- list(id = id, log = tempfile("log"))
   session$process <- processx::process$new(
-    file.path(R.home("bin"), "Rscript"), c("--vanilla", "tools/test.R", "session", folder, names),
-    stdout = session$log, stderr = "2>&1", env = c("current", NOT_CRAN = "true", PJRT_TEST = "1")
+    file.path(R.home("bin"), "Rscript"), c("--vanilla", "tools/test.R", "session", folder, id, names),
+    stdout = session$log, stderr = "2>&1", env = c("current", NOT_CRAN = "true", PJRT_TEST = "1"), cleanup = FALSE
   )
   session
 }
 
 # Returns the results of a session. If it died, or ended within a file, that is one failure.
 end_session <- function(session, folder) {
-  pid <- sprintf("^%d$", session$process$get_pid())
-  own <- list.files(folder, pid, full.names = TRUE, recursive = TRUE)
+  own <- list.files(folder, sprintf("^%d$", session$id), full.names = TRUE, recursive = TRUE)
   is_done <- file.size(own) > 0
   results <- unlist(lapply(own[is_done], readRDS), recursive = FALSE)
   status <- session$process$get_exit_status()
@@ -127,13 +132,13 @@ end_session <- function(session, folder) {
   results
 }
 
-# Runs the files that no other session has taken. The results of each are in a file whose name is the number of the
-# process, and which is empty before.
-run_session <- function(folder, names) {
+# Runs the files that no other session has taken. The results of each are in a file whose name is the session's number,
+# and which is empty before.
+run_session <- function(folder, id, names) {
   for (name in names) {
     taken <- file.path(folder, name)
     if (!dir.create(taken, showWarnings = FALSE)) next
-    file <- file.path(taken, Sys.getpid())
+    file <- file.path(taken, id)
     file.create(file)
     results <- testthat::test_dir(
       "tests/testthat",
@@ -246,7 +251,7 @@ vignette_code <- function(vignette, folder) {
 
 arguments <- commandArgs(trailingOnly = TRUE)
 if (arguments[[1L]] == "session") {
-  run_session(arguments[[2L]], arguments[-(1:2)])
+  run_session(arguments[[2L]], arguments[[3L]], arguments[-(1:3)])
 } else {
   counts <- arguments[[2L]]
   switch(arguments[[1L]],
