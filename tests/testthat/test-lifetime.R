@@ -420,7 +420,7 @@ test_that("clients can be created and closed repeatedly without leaks", {
 test_that("a finalizer can close a client, even during a call", {
   child <- run_child(quote({
     # R reads a function from disk at its first use, and fails if a finalizer needs it in the middle of that
-    invisible(eapply(asNamespace("pjrt"), identity, all.names = TRUE))
+    for (used in list(asNamespace("pjrt"), baseenv())) eapply(used, identity, all.names = TRUE)
     for (i in 1:10) {
       client <- pjrt_client("cpu")
       handle <- new.env()
