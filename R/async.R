@@ -79,7 +79,8 @@ is_ready.PJRTBuffer <- function(x, ...) {
 #'
 #' `as_array_async()` starts the transfer to R and returns a promise at once. `value()` waits for the array and returns
 #' it. The array is the buffer's content when the promise was made, even if the buffer is donated or deleted later.
-#' `summary()` and `all.equal()` wait for the array as well, and use it.
+#' `summary()`, `all.equal()`, `mean()`, `is.na()` and `anyNA()` wait for the array as well, and use it. `dim()` and
+#' `length()` know the answer without it. Other functions of R need `value()`.
 #'
 #' @param x A `PJRTBuffer`. For `value()`, also a `PJRTArrayPromise` or a promise of [pjrt_compile_async()]. Or a nested
 #'   list of these.
@@ -150,6 +151,34 @@ summary.PJRTArrayPromise <- function(object, ...) {
 
 #' @export
 summary.PJRTExecutablePromise <- summary.PJRTArrayPromise
+
+# R's own would answer for the environment: a length of 5, and a mean of NA.
+#' @export
+mean.PJRTArrayPromise <- function(x, ...) {
+  mean(value(x), ...)
+}
+
+#' @export
+is.na.PJRTArrayPromise <- function(x) {
+  is.na(value(x))
+}
+
+#' @export
+anyNA.PJRTArrayPromise <- function(x, recursive = FALSE) {
+  anyNA(value(x))
+}
+
+#' @export
+dim.PJRTArrayPromise <- function(x) {
+  check_array_promise(x)
+  if (length(x$shape) > 0L) x$shape
+}
+
+#' @export
+length.PJRTArrayPromise <- function(x) {
+  check_array_promise(x)
+  element_count(x$shape)
+}
 
 #' @method all.equal PJRTArrayPromise
 #' @export

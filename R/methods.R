@@ -78,7 +78,11 @@ dim.PJRTBuffer <- function(x) {
 #' @rdname buffer-methods
 #' @export
 length.PJRTBuffer <- function(x) {
-  count <- prod(shape(x))
+  element_count(shape(x))
+}
+
+element_count <- function(shape) {
+  count <- prod(shape)
   if (count <= .Machine$integer.max) as.integer(count) else count
 }
 

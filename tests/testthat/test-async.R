@@ -100,6 +100,24 @@ test_that("a promise prints its value once it is ready", {
   expect_snapshot(as_array_async(pjrt_scalar(TRUE)), cran = TRUE)
 })
 
+test_that("dim() and length() of a promise describe its array, and mean(), is.na() and anyNA() use its values", {
+  values <- matrix(c(1, NaN, 3, 4, 5, 6), 2)
+  promise <- as_array_async(pjrt_buffer(values))
+  expect_identical(dim(promise), c(2L, 3L))
+  expect_identical(length(promise), 6L)
+  expect_identical(format(promise), "<PJRTArrayPromise f32[2x3]>")
+  expect_identical(mean(promise, na.rm = TRUE), 3.8)
+  expect_identical(is.na(promise), is.na(values))
+  expect_true(anyNA(promise))
+  scalar <- as_array_async(pjrt_scalar(2))
+  expect_null(dim(scalar))
+  expect_identical(length(scalar), 1L)
+  expect_identical(length(as_array_async(pjrt_empty("f32", c(0, 3)))), 0L)
+  wide <- as_array_async(pjrt_buffer(bit64::as.integer64(c("1", "9007199254740993"))))
+  expect_identical(is.na(wide), array(FALSE, 2))
+  expect_false(anyNA(wide))
+})
+
 test_that("summary() and all.equal() use the values of promises", {
   values <- matrix(c(1, 2, 3, 4), 2)
   promise <- as_array_async(pjrt_buffer(values))

@@ -49,6 +49,11 @@ rows <- list(
   print.PJRTArrayPromise = row(x = of("promise", array, "a closed promise", "one from a file as PJRTArrayPromise")),
   all.equal.PJRTArrayPromise = row(target = "promise", current = "compared_array"),
   summary.PJRTArrayPromise = row(object = "promise"),
+  mean.PJRTArrayPromise = row(x = "promise"),
+  is.na.PJRTArrayPromise = row(x = "promise"),
+  anyNA.PJRTArrayPromise = row(x = "promise", recursive = "any"),
+  dim.PJRTArrayPromise = row(x = of("shown", array, "!a null pointer as PJRTArrayPromise")),
+  length.PJRTArrayPromise = row(x = of("shown", array, "!a null pointer as PJRTArrayPromise")),
   str.PJRTArrayPromise = row(object = of("shown", array, "!a null pointer as PJRTArrayPromise"))
 )
 
