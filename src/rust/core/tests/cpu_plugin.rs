@@ -13,6 +13,7 @@ use pjrt_data::{array::Spec, dtype::DType};
 use pjrt_program::program::Format;
 use pjrt_program::program::Program;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 fn upload(dims: &[i64], values: &[f32]) -> Buffer {
     upload_to(&device(0), dims, values)
@@ -337,11 +338,15 @@ fn nothing_of_a_closed_client_can_be_used() {
 fn a_long_loop_does_not_block_the_caller() {
     let count = compile(&count_to(3_000_000)).unwrap();
     let zero = upload(&[], &[0.0]);
+    let start = Instant::now();
     let out = run(&count, &[&zero]).unwrap().remove(0);
+    let launched = start.elapsed();
     let unready = !out.is_ready().unwrap();
     let next = run(&count, &[&out]).unwrap().remove(0);
     next.wait().unwrap();
+    let total = start.elapsed();
     assert!(unready, "the loop ended before is_ready() was asked");
+    assert!(launched < total / 4, "launched in {launched:?} of {total:?}");
     assert!(out.is_ready().unwrap());
 }
 
@@ -405,11 +410,13 @@ fn a_wait_can_be_interrupted_and_repeated() {
     let out = run(&count, &[&upload(&[], &[0.0])]).unwrap().remove(0);
     let waiter = std::thread::spawn(move || {
         pjrt_base::process::set_interrupt_poll(|| true);
-        (out.wait().unwrap_err().kind(), out)
+        let start = Instant::now();
+        let error = out.wait().unwrap_err();
+        (error.kind(), start.elapsed(), out)
     });
-    let (kind, out) = waiter.join().unwrap();
+    let (kind, waited, out) = waiter.join().unwrap();
     assert_eq!(kind, Kind::Interrupted);
-    assert!(!out.is_ready().unwrap());
+    assert!(waited < Duration::from_millis(500), "{waited:?}");
     out.wait().unwrap();
 }
 
@@ -464,9 +471,12 @@ fn an_interrupted_wait_for_a_compiler_can_be_repeated() {
     let waited = compiling.clone();
     let waiter = std::thread::spawn(move || {
         pjrt_base::process::set_interrupt_poll(|| true);
-        waited.wait().unwrap_err().kind()
+        let start = Instant::now();
+        (waited.wait().unwrap_err().kind(), start.elapsed())
     });
-    assert_eq!(waiter.join().unwrap(), Kind::Interrupted);
+    let (kind, time) = waiter.join().unwrap();
+    assert_eq!(kind, Kind::Interrupted);
+    assert!(time < Duration::from_millis(500), "{time:?}");
     assert!(!compiling.is_ready().unwrap());
     assert_eq!(compiling.wait().unwrap().signature().inputs.len(), 1);
 }
