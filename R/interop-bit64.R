@@ -12,7 +12,7 @@ disconnect_bit64 <- function() {
 }
 
 share_operators <- function(...) {
-  is_ours_chosen <- getRversion() >= "4.3.0" &&
+  is_ours_chosen <- has_new_generics() &&
     !exists("chooseOpsMethod.integer64", asNamespace("bit64"), inherits = FALSE)
   if (is_ours_chosen) {
     return(invisible())

@@ -269,7 +269,7 @@ matched <- function(x, table, nomatch, incomparables = NULL) {
 }
 
 attach_vector_functions <- function(attached) {
-  functions <- c(vector_functions, match_functions, if (getRversion() < "4.3.0") list("%*%" = matmul))
+  functions <- c(vector_functions, match_functions, if (!has_new_generics()) list("%*%" = matmul))
   for (name in names(functions)) {
     f <- functions[[name]]
     environment(f) <- topenv()

@@ -54,7 +54,7 @@ impl Description {
 
     /// The compiled HLO module, which has the program's inputs, outputs and aliases.
     pub fn optimized_module(&self) -> Result<HloModuleProto> {
-        readable(HloModuleProto::decode(self.optimized_bytes()?.as_slice()))
+        readable(HloModuleProto::from_bytes(&self.optimized_bytes()?))
     }
 
     /// The same; from a plugin that does not show compiled programs, only the inputs, outputs and aliases that the program

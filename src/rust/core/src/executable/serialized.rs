@@ -37,9 +37,9 @@ pub struct ExecutableHeader {
     pub name: String,
     #[prost(string, repeated, tag = "4")]
     input_names: Vec<String>,
-    /// The part of the compiled module with the program's inputs, outputs and aliases.
-    #[prost(message, required, tag = "5")]
-    interface: HloModuleProto,
+    /// The part of the compiled module with the program's inputs, outputs and aliases, a serialized `HloModuleProto`.
+    #[prost(bytes = "vec", tag = "5")]
+    interface: Vec<u8>,
     #[prost(bool, tag = "6")]
     runs_on_caller: bool,
     #[prost(bool, tag = "7")]
@@ -87,6 +87,7 @@ pub struct ExecutableHeader {
 #[derive(Debug)]
 pub struct Serialized<'a> {
     pub header: ExecutableHeader,
+    interface: HloModuleProto,
     used: UsedOptions,
     payload: &'a [u8],
 }
@@ -182,7 +183,7 @@ impl ExecutableHeader {
             options: provenance.options.clone(),
             name: signature.name.clone(),
             input_names: signature.inputs.iter().map(|input| input.name.clone()).collect(),
-            interface: provenance.interface.clone(),
+            interface: provenance.interface.to_bytes(),
             runs_on_caller: hint.runs_on_caller,
             is_long: hint.is_long,
             compile_seconds: provenance.compile_time.as_secs_f64(),
@@ -224,7 +225,8 @@ impl<'a> Serialized<'a> {
             CONTAINER.read(container).map_err(|problem| foreign::named(unreadable(problem), "The file", container))?;
         let header = ExecutableHeader::read(header).ok_or_else(damaged)?;
         let used = UsedOptions::decode(&header.options).ok_or_else(damaged)?;
-        Ok(Serialized { header, used, payload })
+        let interface = HloModuleProto::from_bytes(&header.interface).map_err(|_| damaged())?;
+        Ok(Serialized { header, interface, used, payload })
     }
 
     /// Loads the executable. `kept` is the folder that keeps the hashes of plugins' files.
@@ -334,14 +336,13 @@ impl<'a> Serialized<'a> {
         };
         let output_names = Some(header.output_names.clone()).filter(|names| !names.is_empty());
         let description = Description::new(client, loaded.handle())?;
-        let signature =
-            description.signature(&header.interface, Some(&header.input_names), Vec::new(), output_names)?;
+        let signature = description.signature(&self.interface, Some(&header.input_names), Vec::new(), output_names)?;
         let places = Places::new(client, loaded.handle(), devices, self.used.is_portable())?;
         let provenance = Provenance {
             origin,
             options,
             compile_time: Duration::try_from_secs_f64(header.compile_seconds).unwrap_or_default(),
-            interface: header.interface.clone(),
+            interface: self.interface.clone(),
             wholes: header.wholes.clone().unwrap_or_default(),
             source_bytes: self.payload.len(),
             functions: header.functions.clone(),
@@ -359,6 +360,15 @@ mod tests {
         let options = crate::executable::options::tests::encoded(&CompileOptions::default(), &[0]);
         let header = ExecutableHeader { options, name: "main".into(), ..Default::default() };
         CONTAINER.write(&header.encode_to_vec(), b"payload")
+    }
+
+    #[test]
+    fn a_container_whose_interface_is_no_module_is_damaged() {
+        let mut header = ExecutableHeader::read(CONTAINER.read(&container()).unwrap().0).unwrap();
+        assert!(Serialized::read(&CONTAINER.write(&header.encode_to_vec(), b"payload")).is_ok());
+        header.interface = vec![0xff];
+        let error = Serialized::read(&CONTAINER.write(&header.encode_to_vec(), b"payload")).unwrap_err();
+        assert_eq!(error.kind(), Kind::SerializedInvalid);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use pjrt_base::error::Result;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 use pjrt_data::layout;
+use prost::{DecodeError, Message};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
@@ -107,6 +108,24 @@ impl ShapeProto {
             part.debug_text(out, indent + 2);
             let _ = writeln!(out, "{pad}}}");
         }
+    }
+}
+
+// Reading and writing a module is much generic code, which a more optimized crate would compile again.
+impl HloModuleProto {
+    /// Reads a serialized module.
+    ///
+    /// # Errors
+    /// That of prost's `decode()`.
+    #[inline(never)]
+    pub fn from_bytes(bytes: &[u8]) -> std::result::Result<HloModuleProto, DecodeError> {
+        HloModuleProto::decode(bytes)
+    }
+
+    /// The serialized module.
+    #[inline(never)]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.encode_to_vec()
     }
 }
 

@@ -5,7 +5,6 @@ use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::foreign;
 use pjrt_base::reason::Reason;
 use pjrt_ir::hlo::HloModuleProto;
-use prost::Message;
 
 /// How much is read to recognize a format.
 const START: usize = 1024;
@@ -31,7 +30,9 @@ fn recognize(code: &[u8]) -> Option<(&'static str, Reason)> {
         [0x1f, 0x8b, ..] => ("The data are compressed with gzip.", ProgramPacked),
         [b'P', b'K', 3, 4, ..] => ("The data are a zip archive.", ProgramPacked),
         _ if is_safetensors(code) => ("The data are a safetensors file: arrays, not a program.", ProgramOfArrays),
-        _ if is_message(start) && HloModuleProto::decode(code).is_ok_and(|module| !module.computations.is_empty()) => {
+        _ if is_message(start)
+            && HloModuleProto::from_bytes(code).is_ok_and(|module| !module.computations.is_empty()) =>
+        {
             ("The data are a serialized HloModuleProto, not MLIR.", ProgramOfModule)
         }
         _ if is_message(start) && has(start, b"tensorflow") => {
@@ -87,7 +88,7 @@ mod tests {
         assert_eq!(of(b"\x02\0\0\0\0\0\0\0{}"), Some(Reason::ProgramOfArrays));
         let computations = vec![HloComputationProto::default()];
         let module = HloModuleProto { name: "m".into(), computations, ..Default::default() };
-        assert_eq!(of(&module.encode_to_vec()), Some(Reason::ProgramOfModule));
+        assert_eq!(of(&module.to_bytes()), Some(Reason::ProgramOfModule));
         assert_eq!(of(b"\n\x08 = foo"), None);
         assert_eq!(of(b"\x08\x01\x12\x05\x0a\x03tensorflow"), Some(Reason::ProgramOfTensorflow));
     }

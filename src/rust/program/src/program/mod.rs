@@ -20,7 +20,6 @@ use pjrt_ir::hlo::{
 use pjrt_ir::module::annotations::{self, Annotations, Array};
 use pjrt_ir::module::{Module, Type};
 use pjrt_ir::text;
-use prost::Message;
 use std::sync::Arc;
 
 /// What some editors write in front of text.
@@ -85,7 +84,7 @@ impl Program {
         room::check_room(copies * code.len(), "to read the program")?;
         let annotations = match format {
             Format::Hlo => {
-                let module = HloModuleProto::decode(code.as_slice()).map_err(|error| {
+                let module = HloModuleProto::from_bytes(&code).map_err(|error| {
                     content::check(&code).err().unwrap_or_else(|| {
                         let message = format!("The program is not a serialized HloModuleProto: {error}.");
                         Error::new(Kind::InvalidFile, message).hint("A StableHLO program has format \"mlir\".")
@@ -165,7 +164,7 @@ impl Program {
     }
 
     pub(crate) fn hlo(&self) -> Option<HloModuleProto> {
-        HloModuleProto::decode(self.code.as_slice()).ok()
+        HloModuleProto::from_bytes(&self.code).ok()
     }
 
     /// The MLIR bytecode after its magic number, the form of StableHLO's portable artifacts; `None` for text.
@@ -332,12 +331,12 @@ mod tests {
         let fused = HloModuleProto { computations: vec![computation], ..Default::default() };
         let scheduled = HloModuleProto { schedule: Some(Default::default()), ..Default::default() };
         for module in [fused, scheduled] {
-            let error = Program::new(module.encode_to_vec(), Format::Hlo).unwrap_err();
+            let error = Program::new(module.to_bytes(), Format::Hlo).unwrap_err();
             assert_eq!(error.kind(), Kind::InvalidInput);
             assert!(error.message().contains("optimized"), "{error}");
         }
         let plain = HloModuleProto { name: "m".into(), ..Default::default() };
-        assert!(Program::new(plain.encode_to_vec(), Format::Hlo).is_ok());
+        assert!(Program::new(plain.to_bytes(), Format::Hlo).is_ok());
     }
 
     #[test]

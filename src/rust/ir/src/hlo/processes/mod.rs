@@ -8,7 +8,6 @@ use super::wire::field::{COMPUTATION, INSTRUCTION, ROOT};
 use super::wire::{self, damage, fields, fields_with};
 use super::{HloComputationProto, HloInstructionProto, HloModuleProto};
 use pjrt_base::error::Result;
-use prost::Message;
 
 mod block;
 mod exchange;
@@ -42,7 +41,7 @@ impl Process {
     pub fn program(&self, proto: &[u8]) -> Result<Vec<u8>> {
         let parts = fields(proto)?;
         let module = parts.iter().find(|field| field.number == MODULE).ok_or_else(|| damage("it is missing"))?.content;
-        let decoded = HloModuleProto::decode(module).map_err(|error| damage(&error.to_string()))?;
+        let decoded = HloModuleProto::from_bytes(module).map_err(|error| damage(&error.to_string()))?;
         let tickets = Tickets::new(&decoded)?;
         let mut out = Vec::with_capacity(module.len());
         for (field, computation) in fields_with(module, COMPUTATION, &decoded.computations)? {

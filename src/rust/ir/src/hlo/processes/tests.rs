@@ -2,6 +2,7 @@ use super::super::examples::{array, instruction};
 use super::super::{CollectiveDeviceList, HloInstructionProto, IotaReplicaGroupList, ReplicaGroup, SourceTarget};
 use super::*;
 use pjrt_base::error::Kind;
+use prost::Message;
 
 const SECOND: Process = Process { rank: 1, size: 4, are_partitions: true };
 
