@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_whose_interface_is_no_module_is_damaged() {
+    fn an_unreadable_interface_is_damage() {
         let mut header = ExecutableHeader::read(CONTAINER.read(&container()).unwrap().0).unwrap();
         assert!(Serialized::read(&CONTAINER.write(&header.encode_to_vec(), b"payload")).is_ok());
         header.interface = vec![0xff];
