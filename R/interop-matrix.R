@@ -1,7 +1,9 @@
-# Package Matrix has methods for operators on its matrices and anything else. Ours are more specific: they refuse the
-# matrix, with the error that says how to go on.
+# Package Matrix has S4 generics for functions of base, which get methods for buffers. Its methods for operators take
+# its matrices and anything else; ours are more specific: they refuse the matrix, with the error that says how to go on.
 
-refuse_matrices <- function(...) {
+matrix_functions <- c("rowSums", "colSums", "rowMeans", "colMeans", "diag", "crossprod", "tcrossprod")
+
+share_with_matrix <- function(...) {
   refuse <- function(e1, e2) .Call(ffi_operator_2, .Generic, e1, e2)
   refuse_product <- function(x, y) product("%*%", x, y)
   the$matrix_methods <- new.env(parent = topenv())
@@ -10,5 +12,17 @@ refuse_matrices <- function(...) {
     methods::setMethod("Ops", c(class, "PJRTBuffer"), refuse, where = the$matrix_methods)
     methods::setMethod("%*%", c("PJRTBuffer", class), refuse_product, where = the$matrix_methods)
     methods::setMethod("%*%", c(class, "PJRTBuffer"), refuse_product, where = the$matrix_methods)
+  }
+  give_method <- function(name, ...) {
+    # a name would be that of our function here
+    methods::setMethod(shared_generic(name), c(...), get(name, topenv()), where = the$matrix_methods)
+  }
+  for (name in c("rowSums", "colSums", "rowMeans", "colMeans", "diag")) {
+    give_method(name, "PJRTBuffer")
+  }
+  for (name in c("crossprod", "tcrossprod")) {
+    give_method(name, "PJRTBuffer", "ANY")
+    give_method(name, "ANY", "PJRTBuffer")
+    give_method(name, "PJRTBuffer", "PJRTBuffer")
   }
 }

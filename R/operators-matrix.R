@@ -6,9 +6,9 @@
 #' `%*%`, `crossprod()` and `tcrossprod()` treat vectors as rows or columns, as R does. For integers, the result has the
 #' default float dtype.
 #'
-#' `diag()`, `crossprod()`, `tcrossprod()`, `rowSums()`, `colSums()`, `rowMeans()` and `colMeans()` become S4 generics
-#' when this package is attached, as with package Matrix; both packages work together. Otherwise, call `pjrt::rowSums()`
-#' and so on. Before R 4.3, `%*%` also needs the package to be attached.
+#' `diag()`, `crossprod()`, `tcrossprod()`, `rowSums()`, `colSums()`, `rowMeans()` and `colMeans()` take buffers when
+#' this package is attached, and everything else as before, also the matrices of package Matrix. Otherwise, call
+#' `pjrt::rowSums()` and so on. Before R 4.3, `%*%` also needs the package to be attached.
 #'
 #' @aliases %*%
 #' @param x,y Buffers. One of two operands can be an R number, vector or matrix.
@@ -166,72 +166,106 @@ rows_or_columns <- function(name, x, na.rm, dims) {
   .Call(ffi_operator_1, name, x, c(as.integer(dims), without_missing(na.rm)))
 }
 
-# Functions of base that are no S3 generics become S4 generics, which packages share.
-#' @importFrom methods setOldClass setMethod
+# For the S4 methods of other packages; see R/interop-matrix.R.
+#' @importFrom methods setOldClass
 setOldClass("PJRTBuffer")
 
-#' @rdname matrices
-#' @aliases rowSums,PJRTBuffer-method
-#' @exportMethod rowSums
-setMethod("rowSums", "PJRTBuffer", function(x, na.rm = FALSE, dims = 1, ...) rows_or_columns("rowSums", x, na.rm, dims))
+# Functions of base without methods. As S4 generics, they would take a third of the time of loading this package.
 
 #' @rdname matrices
-#' @aliases colSums,PJRTBuffer-method
-#' @exportMethod colSums
-setMethod("colSums", "PJRTBuffer", function(x, na.rm = FALSE, dims = 1, ...) rows_or_columns("colSums", x, na.rm, dims))
-
-#' @rdname matrices
-#' @aliases rowMeans,PJRTBuffer-method
-#' @exportMethod rowMeans
-setMethod(
-  "rowMeans", "PJRTBuffer", function(x, na.rm = FALSE, dims = 1, ...) rows_or_columns("rowMeans", x, na.rm, dims)
-)
-
-#' @rdname matrices
-#' @aliases colMeans,PJRTBuffer-method
-#' @exportMethod colMeans
-setMethod(
-  "colMeans", "PJRTBuffer", function(x, na.rm = FALSE, dims = 1, ...) rows_or_columns("colMeans", x, na.rm, dims)
-)
-
-#' @rdname matrices
-#' @aliases diag,PJRTBuffer-method
-#' @exportMethod diag
-setMethod("diag", "PJRTBuffer", function(x = 1, nrow, ncol, names = TRUE) {
-  size <- c(if (!missing(nrow)) check_size(nrow, "nrow"), if (!missing(ncol)) check_size(ncol, "ncol"))
-  .Call(ffi_operator_1, "diag", x, size)
-})
-
-# If one operand is an S4 object, or before R 4.4.
-#' @rdname matrices
-#' @aliases crossprod,PJRTBuffer,ANY-method crossprod,ANY,PJRTBuffer-method crossprod,PJRTBuffer,PJRTBuffer-method
-#' @exportMethod crossprod
-setMethod("crossprod", c("PJRTBuffer", "ANY"), function(x, y = NULL, ...) product("crossprod", x, y))
-setMethod("crossprod", c("ANY", "PJRTBuffer"), function(x, y = NULL, ...) product("crossprod", x, y))
-setMethod("crossprod", c("PJRTBuffer", "PJRTBuffer"), function(x, y = NULL, ...) product("crossprod", x, y))
-
-#' @rdname matrices
-#' @aliases tcrossprod,PJRTBuffer,ANY-method tcrossprod,ANY,PJRTBuffer-method tcrossprod,PJRTBuffer,PJRTBuffer-method
-#' @exportMethod tcrossprod
-setMethod("tcrossprod", c("PJRTBuffer", "ANY"), function(x, y = NULL, ...) product("tcrossprod", x, y))
-setMethod("tcrossprod", c("ANY", "PJRTBuffer"), function(x, y = NULL, ...) product("tcrossprod", x, y))
-setMethod("tcrossprod", c("PJRTBuffer", "PJRTBuffer"), function(x, y = NULL, ...) product("tcrossprod", x, y))
-
-# Registers the S4 generics as the installation made them. Otherwise, R makes each of them again, which takes a third of
-# the time of loading this package. R itself adds our methods to the generics of other packages. But when it unloaded
-# this package, it forgot the generics that others share, so they are registered again.
-share_generics <- function(again) {
-  others <- sharing_environments()
-  for (environment in if (length(others) == 0L) list(topenv()) else if (again) others) {
-    methods::cacheMetaData(environment, TRUE, environment, doCheck = FALSE)
+#' @export
+rowSums <- function(x, na.rm = FALSE, dims = 1, ...) {
+  if (is_buffer(x)) {
+    rows_or_columns("rowSums", x, na.rm, dims)
+  } else if (isS4(x)) {
+    shared_generic("rowSums")(x, na.rm, dims, ...)
+  } else {
+    base::rowSums(x, na.rm, dims, ...)
   }
 }
 
-# The namespaces of other packages with such generics, and the global environment if it has some.
-sharing_environments <- function() {
-  others <- c(lapply(setdiff(loadedNamespaces(), "pjrt"), asNamespace), globalenv())
-  Filter(function(environment) exists(".__T__rowSums:base", environment, inherits = FALSE), others)
+#' @rdname matrices
+#' @export
+colSums <- function(x, na.rm = FALSE, dims = 1, ...) {
+  if (is_buffer(x)) {
+    rows_or_columns("colSums", x, na.rm, dims)
+  } else if (isS4(x)) {
+    shared_generic("colSums")(x, na.rm, dims, ...)
+  } else {
+    base::colSums(x, na.rm, dims, ...)
+  }
 }
+
+#' @rdname matrices
+#' @export
+rowMeans <- function(x, na.rm = FALSE, dims = 1, ...) {
+  if (is_buffer(x)) {
+    rows_or_columns("rowMeans", x, na.rm, dims)
+  } else if (isS4(x)) {
+    shared_generic("rowMeans")(x, na.rm, dims, ...)
+  } else {
+    base::rowMeans(x, na.rm, dims, ...)
+  }
+}
+
+#' @rdname matrices
+#' @export
+colMeans <- function(x, na.rm = FALSE, dims = 1, ...) {
+  if (is_buffer(x)) {
+    rows_or_columns("colMeans", x, na.rm, dims)
+  } else if (isS4(x)) {
+    shared_generic("colMeans")(x, na.rm, dims, ...)
+  } else {
+    base::colMeans(x, na.rm, dims, ...)
+  }
+}
+
+#' @rdname matrices
+#' @export
+diag <- function(x = 1, nrow, ncol, names = TRUE) {
+  if (missing(x)) {
+    base::diag(nrow = nrow, ncol = ncol, names = names)
+  } else if (is_buffer(x)) {
+    size <- c(if (!missing(nrow)) check_size(nrow, "nrow"), if (!missing(ncol)) check_size(ncol, "ncol"))
+    .Call(ffi_operator_1, "diag", x, size)
+  } else if (nargs() == 1L) {
+    # base's counts its arguments
+    if (isS4(x)) shared_generic("diag")(x) else base::diag(x)
+  } else if (isS4(x)) {
+    shared_generic("diag")(x, nrow, ncol, names)
+  } else {
+    base::diag(x, nrow, ncol, names)
+  }
+}
+
+#' @rdname matrices
+#' @export
+crossprod <- function(x, y = NULL, ...) {
+  if (has_buffer(x, y)) {
+    product("crossprod", x, y)
+  } else if (isS4(x) || isS4(y)) {
+    # methods may be for a missing `y`
+    if (missing(y)) shared_generic("crossprod")(x, ...) else shared_generic("crossprod")(x, y, ...)
+  } else {
+    base::crossprod(x, y, ...)
+  }
+}
+
+#' @rdname matrices
+#' @export
+tcrossprod <- function(x, y = NULL, ...) {
+  if (has_buffer(x, y)) {
+    product("tcrossprod", x, y)
+  } else if (isS4(x) || isS4(y)) {
+    # methods may be for a missing `y`
+    if (missing(y)) shared_generic("tcrossprod")(x, ...) else shared_generic("tcrossprod")(x, y, ...)
+  } else {
+    base::tcrossprod(x, y, ...)
+  }
+}
+
+# The S4 generic that another package has made of a function of base, or that function.
+shared_generic <- function(name) methods::getGeneric(name, package = "base") %||% get(name, baseenv())
 
 check_size <- function(x, name) {
   if (!is_whole_number(x) || x < 0) {

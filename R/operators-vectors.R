@@ -274,7 +274,9 @@ attach_vector_functions <- function(attached) {
     f <- functions[[name]]
     environment(f) <- topenv()
     assign(name, f, attached)
-    # an empty table of S4 methods: R reports no conflict for what has one
+  }
+  # an empty table of S4 methods: R reports no conflict for what has one
+  for (name in c(names(functions), matrix_functions)) {
     assign(paste0(".__T__", name, if (name %in% c("var", "cov", "cor")) ":stats" else ":base"), new.env(), attached)
   }
 }

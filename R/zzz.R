@@ -26,12 +26,11 @@ the$trace_sites <- list()
 the$limits <- list()
 
 .onLoad <- function(libname, pkgname) {
-  again <- .Call(ffi_loaded, topenv(), the)
-  share_generics(again)
+  .Call(ffi_loaded, topenv(), the)
   register_new_methods()
   connect_packages()
   connect_later()
-  when_loaded("Matrix", refuse_matrices)
+  when_loaded("Matrix", share_with_matrix)
   when_loaded("bit64", share_operators)
 }
 
@@ -41,7 +40,7 @@ the$limits <- list()
 
 .onUnload <- function(libpath) {
   disconnect_later()
-  remove_hook(packageEvent("Matrix", "onLoad"), refuse_matrices)
+  remove_hook(packageEvent("Matrix", "onLoad"), share_with_matrix)
   disconnect_bit64()
   disconnect_packages()
 }

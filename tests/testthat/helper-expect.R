@@ -27,9 +27,6 @@ expect_refused <- function(object, kind, message = NULL) {
 # A copy of an object as R's old format keeps it: handles become null pointers without content.
 without_content <- function(x) unserialize(serialize(x, NULL, version = 2))
 
-# The names of exported functions, without the tables of S4 generics.
-exported_names <- function() grep("^[.]__", getNamespaceExports("pjrt"), value = TRUE, invert = TRUE)
-
 # Escapes a text for use in a regular expression.
 literally <- function(text) gsub("([][{}()+*^$|\\\\?.])", "\\\\\\1", text)
 

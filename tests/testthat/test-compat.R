@@ -68,8 +68,8 @@ test_that("methods have the arguments that callers rely on", {
 
 test_that("no internal name masks a function that other packages' tests use in our namespace", {
   names <- grep("^\\.__", ls(asNamespace("pjrt"), all.names = TRUE), value = TRUE, invert = TRUE)
-  # S4 generics do as the functions of base for all other objects
-  names <- Filter(function(name) !methods::isGeneric(name, asNamespace("pjrt")), names)
+  # these do as the functions of base for all other objects
+  names <- setdiff(names, matrix_functions)
   for (package in c("base", "utils", "stats", "methods", "testthat")) {
     expect_identical(intersect(names, getNamespaceExports(package)), character(), info = package)
   }
@@ -136,5 +136,5 @@ test_that("pjrt_memory() returns a buffer's memory space", {
 })
 
 test_that("the package stays small: at most 115 exports", {
-  expect_lte(length(setdiff(exported_names(), ls(baseenv()))), 115L)
+  expect_lte(length(setdiff(getNamespaceExports("pjrt"), ls(baseenv()))), 115L)
 })

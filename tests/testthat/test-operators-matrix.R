@@ -117,6 +117,28 @@ test_that("rev() and sort() give one dimension, with NaN last", {
   expect_refused(sort(pjrt_buffer(1i)), "operator", "complex")
 })
 
+test_that("functions of matrices are base's for everything else", {
+  number <- methods::setClass("TestNumber", contains = "numeric", where = environment())
+  withr::defer(methods::removeClass("TestNumber", where = environment(number)))
+  named <- c(a = 1, b = 2)
+  calls <- alist(
+    diag(3), diag(2.7), diag(nrow = 3), diag(3, 2), diag(c(1, 2), 2, 3), diag(5, ncol = 3, nrow = 2), diag(named),
+    diag(named, names = FALSE), diag(matrix(1:6, 2, dimnames = list(c("a", "b"), c("a", "b", "c")))), diag(),
+    diag(ncol = 2), diag("a"), diag(array(1, c(1, 1, 1))), diag(number(3)), diag(number(3), 2), diag(TRUE), diag(1i),
+    rowSums(data.frame(a = 1:2, b = 3:4)), rowSums(cbind(c(1, NA), 2), TRUE), colSums(cbind(c(1, NA), 2), na.rm = TRUE),
+    rowMeans(array(1:24, 2:4), dims = 2), colMeans(array(1:24, 2:4), FALSE, 2), rowSums("a"), colMeans(1:3),
+    rowSums(matrix(1:4, 2), nonsense = 1), colSums(), crossprod(1:3), crossprod(1:3, 4:6), tcrossprod(1:3, y = 4:6),
+    crossprod(number(1:3)), crossprod(1:2, number(1:2)), tcrossprod(matrix(1:4, 2, dimnames = list(c("a", "b"), NULL))),
+    crossprod("a"), crossprod(1:2, 1:3), crossprod(y = 1)
+  )
+  for (call in calls) {
+    outcome <- function(code) suppressWarnings(tryCatch(code, error = conditionMessage))
+    base <- call
+    base[[1L]] <- call("::", quote(base), call[[1L]])
+    expect_identical(outcome(eval(call)), outcome(eval(base)), info = deparse(call))
+  }
+})
+
 test_that("matrices of package Matrix are refused, and work as before", {
   skip_if_not_installed("Matrix")
   child <- run_child(env = c(PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_CACHE = "0"), quote({
@@ -130,6 +152,34 @@ test_that("matrices of package Matrix are refused, and work as before", {
     cat(as.vector(as_array(rowSums(x))), rowSums(s), as.vector(crossprod(s, diag(2))), "\n")
   }))
   expect_clean(child, "pjrt_error_operator pjrt_error_operator pjrt_error_operator 4 6 1 2 1 0 0 2 ")
+})
+
+test_that("functions of matrices give Matrix's results for its matrices", {
+  skip_if_not_installed("Matrix")
+  child <- run_child(env = c(PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_CACHE = "0"), quote({
+    suppressMessages(library(Matrix))
+    matrices <- list(
+      sparseMatrix(c(1, 2), c(1, 1), x = c(1, 2), dims = c(2, 3)), Matrix(c(1, 0, 0, 2), 2), Diagonal(3),
+      Matrix(1:6, 2), Matrix(c(2, 1, 1, 2), 2), as(3:1, "pMatrix"), sparseVector(1, 1L, 4L)
+    )
+    calls <- alist(
+      rowSums(s), rowSums(s, TRUE), rowSums(s, sparseResult = TRUE), colSums(s), colSums(s, dims = 1), rowMeans(s),
+      colMeans(s, na.rm = TRUE), diag(s), diag(s, 2), diag(s, names = FALSE), crossprod(s), crossprod(s, s),
+      crossprod(s, seq_len(NROW(s))), crossprod(seq_len(NROW(s)), s), tcrossprod(s), tcrossprod(s, s),
+      tcrossprod(x = s), crossprod(s, boolArith = TRUE), tcrossprod(s, boolArith = TRUE)
+    )
+    outcome <- function(code) tryCatch(code, error = function(e) "refused")
+    count <- 0
+    for (s in matrices) for (call in calls) {
+      matrix <- ours <- call
+      ours[[1L]] <- call("::", quote(pjrt), call[[1L]])
+      matrix[[1L]] <- call("::", quote(Matrix), call[[1L]])
+      if (!identical(outcome(eval(ours)), outcome(eval(matrix)))) print(list(class(s), call))
+      count <- count + !identical(outcome(eval(ours)), "refused")
+    }
+    cat(count > 80, "\n")
+  }))
+  expect_clean(child, "TRUE ")
 })
 
 test_that("functions of matrices are shared with package Matrix in any order, and after the package was unloaded", {

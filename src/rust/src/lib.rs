@@ -333,13 +333,12 @@ fn describe_routine((path, address, arguments): Routine) -> Func {
     }
 }
 
-/// `loaded(namespace, the)`: called by the package whenever its namespace is loaded. Returns whether it was loaded before.
+/// `loaded(namespace, the)`: called by the package whenever its namespace is loaded.
 extern "C-unwind" fn loaded(namespace: SEXP, the: SEXP) -> SEXP {
-    let was_loaded = !r::sexp::namespace().is_null();
     if r::sexp::set_namespace(namespace, the) {
         session::lifetime::close_at_end(the);
     }
-    r::sexp::new_flag(was_loaded)
+    r::sexp::nil()
 }
 
 /// Every class of handles, to be counted.
