@@ -98,7 +98,7 @@ Ops.PJRTBuffer <- function(e1, e2) {
 }
 
 # R >= 4.3 has generics that earlier versions do not have. Comparing versions would take 0.4 ms of library(pjrt).
-has_new_generics <- function() exists("matrixOps", baseenv(), inherits = FALSE)
+has_new_generics <- function() exists("chooseOpsMethod", baseenv(), inherits = FALSE)
 
 register_new_methods <- function() {
   if (has_new_generics()) {
