@@ -264,8 +264,11 @@ tcrossprod <- function(x, y = NULL, ...) {
   }
 }
 
-# The S4 generic that another package has made of a function of base, or that function.
-shared_generic <- function(name) methods::getGeneric(name, package = "base") %||% get(name, baseenv())
+# The S4 generic that another package has made of a function of base, or that function. Primitives call methods anyway.
+shared_generic <- function(name) {
+  f <- get(name, baseenv())
+  if (is.primitive(f)) f else methods::getGeneric(name, package = "base") %||% f
+}
 
 check_size <- function(x, name) {
   if (!is_whole_number(x) || x < 0) {
