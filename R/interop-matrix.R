@@ -1,8 +1,6 @@
 # Package Matrix has S4 generics for functions of base, which get methods for buffers. Its methods for operators take
 # its matrices and anything else; ours are more specific: they refuse the matrix, with the error that says how to go on.
 
-matrix_functions <- c("rowSums", "colSums", "rowMeans", "colMeans", "diag", "crossprod", "tcrossprod")
-
 share_with_matrix <- function(...) {
   refuse <- function(e1, e2) .Call(ffi_operator_2, .Generic, e1, e2)
   refuse_product <- function(x, y) product("%*%", x, y)
@@ -17,10 +15,10 @@ share_with_matrix <- function(...) {
     # a name would be that of our function here
     methods::setMethod(shared_generic(name), c(...), get(name, topenv()), where = the$matrix_methods)
   }
-  for (name in c("rowSums", "colSums", "rowMeans", "colMeans", "diag")) {
+  for (name in setdiff(matrix_functions, product_functions)) {
     give_method(name, "PJRTBuffer")
   }
-  for (name in c("crossprod", "tcrossprod")) {
+  for (name in product_functions) {
     give_method(name, "PJRTBuffer", "ANY")
     give_method(name, "ANY", "PJRTBuffer")
     give_method(name, "PJRTBuffer", "PJRTBuffer")

@@ -171,6 +171,8 @@ rows_or_columns <- function(name, x, na.rm, dims) {
 setOldClass("PJRTBuffer")
 
 # Functions of base without methods. As S4 generics, they would take a third of the time of loading this package.
+product_functions <- c("crossprod", "tcrossprod")
+matrix_functions <- c("rowSums", "colSums", "rowMeans", "colMeans", "diag", product_functions)
 
 #' @rdname matrices
 #' @export

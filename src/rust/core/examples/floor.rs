@@ -17,6 +17,25 @@ const KEPT_LARGE: usize = 600;
 
 type Failure = Box<dyn std::error::Error>;
 
+/// Results that are freed together once there are `most`.
+struct Kept<T> {
+    results: Vec<T>,
+    most: usize,
+}
+
+impl<T> Kept<T> {
+    fn new(most: usize) -> Self {
+        Kept { results: Vec::with_capacity(most), most }
+    }
+
+    fn add(&mut self, result: T) {
+        self.results.push(result);
+        if self.results.len() == self.most {
+            self.results.clear();
+        }
+    }
+}
+
 /// Median time of one call in microseconds, over five rounds of `n` calls.
 fn time(n: u32, mut call: impl FnMut() -> Result<(), Failure>) -> Result<f64, Failure> {
     let mut rounds = Vec::new();
@@ -57,20 +76,14 @@ fn main() -> Result<(), Failure> {
 
     let add = compile(" %r = stablehlo.add %x, %y : T", 2)?;
     let x = upload(&[2, 2])?;
-    let execute = time(20_000, || {
-        add.execute(&[&x, &x], &options)?;
-        Ok(())
-    })?;
-    println!("execute {execute:.3}");
-    let mut kept = Vec::new();
-    let execute_kept = time(20_000, || {
-        kept.push(add.execute(&[&x, &x], &options)?);
-        if kept.len() == KEPT_SMALL {
-            kept.clear();
-        }
-        Ok(())
-    })?;
-    println!("execute_kept {execute_kept:.3}");
+    for (name, keep) in [("execute", 1), ("execute_kept", KEPT_SMALL)] {
+        let mut kept = Kept::new(keep);
+        let took = time(20_000, || {
+            kept.add(add.execute(&[&x, &x], &options)?);
+            Ok(())
+        })?;
+        println!("{name} {took:.3}");
+    }
 
     let t = "tensor<2x2xf32>";
     let arguments: Vec<_> = (1..=50).map(|i| format!("%a{i}: {t}")).collect();
@@ -98,9 +111,9 @@ fn main() -> Result<(), Failure> {
 
     let step = compile(" %p = stablehlo.multiply %x, %y : T\n %r = stablehlo.add %p, %x : T", 100)?;
     let (a, b) = (upload(&[100, 100])?, upload(&[100, 100])?);
-    let chains = [("chain_1000", false, 0), ("chain_1000_awaited", true, 0), ("chain_1000_kept", false, KEPT_LARGE)];
+    let chains = [("chain_1000", false, 1), ("chain_1000_awaited", true, 1), ("chain_1000_kept", false, KEPT_LARGE)];
     for (name, is_awaited, keep) in chains {
-        let mut kept = Vec::new();
+        let mut kept = Kept::new(keep);
         let took = time(1, || {
             let mut value = a.clone();
             for _ in 0..1000 {
@@ -108,13 +121,7 @@ fn main() -> Result<(), Failure> {
                 if is_awaited {
                     next.wait()?;
                 }
-                let last = std::mem::replace(&mut value, next);
-                if keep > 0 {
-                    kept.push(last);
-                }
-                if kept.len() == keep {
-                    kept.clear();
-                }
+                kept.add(std::mem::replace(&mut value, next));
             }
             value.wait()?;
             Ok(())
