@@ -146,16 +146,24 @@ value.PJRTBuffer <- function(x, ...) {
 
 #' @export
 summary.PJRTArrayPromise <- function(object, ...) {
-  summary(value(object), ...)
+  summary(promised_numbers(object), ...)
 }
 
 #' @export
-summary.PJRTExecutablePromise <- summary.PJRTArrayPromise
+summary.PJRTExecutablePromise <- function(object, ...) {
+  summary(value(object), ...)
+}
+
+# The value, with doubles instead of integer64, for which bit64's functions round.
+promised_numbers <- function(x) {
+  values <- value(x)
+  if (inherits(values, "integer64")) structure(rounded(values, x$dtype), dim = dim(values)) else values
+}
 
 # R's own would answer for the environment: a length of 5, and a mean of NA.
 #' @export
 mean.PJRTArrayPromise <- function(x, ...) {
-  mean(value(x), ...)
+  mean(promised_numbers(x), ...)
 }
 
 #' @export

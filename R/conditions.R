@@ -109,7 +109,7 @@ advice <- list(
   buffer_donated = function() {
     c(
       "It was donated: a program that donates its input took over its memory. Use the program's output instead.",
-      "To keep an input, pass a copy of it, or use pjrt_execute() with pjrt_execution_options(keep_inputs = )."
+      "To keep an input, use pjrt_execute() with pjrt_execution_options(keep_inputs = )."
     )
   },
   buffer_elsewhere = function() "Copy it to that device with copy_buffer().",

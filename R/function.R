@@ -22,14 +22,16 @@
 #' So `opt_state[1][0].count` in Python is `opt_state[[2]][[1]]$count` in R, also in messages, and in what `print()` and
 #' [pjrt_step()] show and take. Elements with names are matched by name, in any order, all others by position. Fields of
 #' named tuples and classes have positions, too, but elements of dictionaries do not. `NULL` and empty lists may be left
-#' out where this does not change positions. A file has the names of fields only through the arrays in them: a field
-#' that is `None` may have none.
+#' out where this does not change positions. A file has the names of fields only through the arrays that the program
+#' uses: a field that is `None` or not used may have none. Any name stands for it, but a list for a class cannot be
+#' longer than the class.
 #'
 #' Each array is one of these:
 #' * a `PJRTBuffer`, which must have the dtype, shape and device that the program expects.
 #' * an R vector or array, or another object that [pjrt_buffer()] takes. It must have the expected shape: a vector of
 #'   length n fits shape n, and a single value fits a scalar. It is uploaded with the expected dtype, as by
-#'   [pjrt_buffer()] with `check = TRUE`: values that the dtype cannot hold, and `NA`, are errors.
+#'   [pjrt_buffer()] with `check = TRUE`: values that the dtype cannot hold, and `NA`, are errors. Integers are
+#'   truncated: 1.9 becomes 1.
 #'
 #' Like JAX, the function ignores arguments that the program does not use. You may omit them.
 #'

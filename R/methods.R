@@ -14,7 +14,8 @@
 #' numbers, with bit64's warning if a double is not exact. `as.integer()` returns `NA` with a warning for numbers that
 #' are too large. R's own functions do not know integer64, so `apply()`, `sapply()`, `vapply()`, `mapply()`,
 #' `tapply()`, `outer()`, `matrix()`, `scale()`, `solve()`, `svd()` and other functions that convert a buffer by
-#' themselves get doubles.
+#' themselves get doubles. So do functions of stats and graphics that take elements of a buffer, such as `fivenum()` and
+#' `hist()`.
 #'
 #' @section Attributes and classes:
 #' A buffer is a reference, like an environment: R does not copy it. `attr(x, "unit") <- "m"`, `class(x) <- "mine"` and
@@ -27,7 +28,7 @@
 #' you need. See the example, and `vignette("using-pjrt")` (see [pjrt_articles]).
 #'
 #' @param x,object,target A `PJRTBuffer`.
-#' @param current A `PJRTBuffer`, or an R vector or array.
+#' @param current A `PJRTBuffer`, an array promise, or an R vector or array.
 #' @param mode A string: the type of the vector, as for [base::as.vector()].
 #' @param row.names,optional,nm As for [base::as.data.frame()].
 #' @param ... Arguments for the comparison, such as `tolerance`, in `all.equal()`. Arguments for the values' summary in
@@ -161,9 +162,9 @@ elements <- function(values) {
 # The values for the caller of a generic. R's own functions, such as outer() and sapply(), get doubles instead of
 # integer64: they would take its bits for doubles. `call` is the call of the generic: lapply(x, as.vector) and
 # Map(as.vector, x) are a user's, and do not call it by its name.
-for_caller <- function(values, x, call, frame) {
+for_caller <- function(values, x, call, frame, packages = c("base", "stats", "utils", "graphics")) {
   is_named <- function() is.name(call[[1L]]) && !identical(call[[1L]], quote(FUN))
-  is_of_r <- function() environmentName(topenv(frame)) %in% c("base", "stats", "utils", "graphics")
+  is_of_r <- function() environmentName(topenv(frame)) %in% packages
   if (!inherits(values, "integer64") || !is_named() || !is_of_r()) {
     return(values)
   }
@@ -308,6 +309,9 @@ print.summary.PJRTBuffer <- function(x, ...) {
 #' @method all.equal PJRTBuffer
 #' @export
 all.equal.PJRTBuffer <- function(target, current, ...) {
+  if (inherits(current, "PJRTArrayPromise")) {
+    current <- value(current)
+  }
   other <- inherits(current, "PJRTBuffer")
   if (!other && (is.null(current) || !is.atomic(current))) {
     return(sprintf("target is a PJRTBuffer, current is of type %s", typeof(current)))

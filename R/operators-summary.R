@@ -81,20 +81,19 @@ joined <- function(name, parts, na.rm, called = name) {
   if (na.rm && name %in% c("max", "min")) {
     parts <- Filter(function(part) is_buffer(part) || !all(is.na(part)), parts)
   }
-  results <- lapply(parts, function(part) {
-    if (is_buffer(part)) {
-      .Call(ffi_operator_1, name, part, without_missing(na.rm))
-    } else {
-      summarized(name, part, na.rm, called)
-    }
-  })
-  if (length(results) == 1L) {
-    return(results[[1L]])
-  }
   tryCatch(
-    Reduce(function(x, y) .Call(ffi_operator_2, join, x, y), results),
+    {
+      results <- lapply(parts, function(part) {
+        if (is_buffer(part)) {
+          .Call(ffi_operator_1, name, part, without_missing(na.rm))
+        } else {
+          summarized(name, part, na.rm, called)
+        }
+      })
+      Reduce(function(x, y) .Call(ffi_operator_2, join, x, y), results)
+    },
     pjrt_error_operator = function(e) {
-      e$message <- gsub(paste0("`", join, "`"), paste0("`", called, "`"), e$message, fixed = TRUE)
+      e$message <- gsub(sprintf("`(%s|\\Q%s\\E)`", name, join), paste0("`", called, "`"), e$message, perl = TRUE)
       stop(e)
     }
   )

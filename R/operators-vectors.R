@@ -4,16 +4,18 @@
 #' `cov()` and `cor()` compute on the device and return buffers, as [operators] do. `order()`, `unique()`,
 #' `duplicated()`, `anyDuplicated()`, `table()`, `match()`, `%in%`, `is.element()`, `setdiff()`, `intersect()`,
 #' `which()`, `ifelse()`, `sprintf()`, `median()`, `quantile()`, `na.omit()`, `sd()`, `diff()`, `split()`, `cut()`,
-#' `determinant()` and, with a margin, `marginSums()` and `proportions()` read the buffers, and return what R returns
-#' for their elements or, as `unique()` of a matrix, rows.
+#' `determinant()`, `solve()` and, with a margin, `marginSums()` and `proportions()` read the buffers, and return what R
+#' returns for their elements or, as `unique()` of a matrix, rows.
 #'
 #' `which.max()`, `which.min()`, `which()`, `pmax()`, `pmin()`, `ifelse()`, `sprintf()`, `var()`, `cov()`, `cor()`,
 #' `match()`, `%in%`, `is.element()`, `setdiff()`, `intersect()`, `marginSums()` and `proportions()` have no methods:
 #' they take buffers where this package is attached, as by `library(pjrt)`. Attach it after bit64, whose `match()` and
 #' `%in%` refuse buffers.
 #'
-#' @param x A `PJRTBuffer`.
-#' @param incomparables,na.rm,breaks,f As for R's functions. What computes on the device takes no `na.rm = TRUE`.
+#' @param x,a A `PJRTBuffer`.
+#' @param b A `PJRTBuffer` or an R vector or matrix.
+#' @param incomparables,na.rm,breaks,f As for R's functions. What computes on the device takes no `na.rm = TRUE`, and
+#'   `var()`, `cov()` and `cor()` take only the defaults of `use` and `method`.
 #' @param ... Further arguments of R's functions, such as `times`, `each` and `length.out` of `rep()`.
 #' @return A `PJRTBuffer`, or what R's function returns. `which.max()` and `which.min()` return an `i32`: the number of
 #'   the first element from 1, or `NA` if all are NaN. `var()`, `cov()` and `cor()` of floats narrower than `f32` return
@@ -138,6 +140,12 @@ split.PJRTBuffer <- function(x, f, ...) {
 #' @export
 cut.PJRTBuffer <- function(x, breaks, ...) {
   cut(numeric_values(x), breaks, ...)
+}
+
+#' @rdname vectors
+#' @export
+solve.PJRTBuffer <- function(a, b, ...) {
+  if (missing(b)) solve(read_numbers(a), ...) else solve(read_numbers(a), read_numbers(b), ...)
 }
 
 #' @rdname vectors
@@ -294,8 +302,11 @@ parallel_extreme <- function(name, ..., na.rm) {
 }
 
 # The variance or covariance of vectors, or of the columns of matrices; or their correlation.
-covariance <- function(name, x, y, ...) {
+covariance <- function(name, x, y, na.rm = FALSE, use = "everything", method = "pearson", ...) {
   check_unused(...)
+  if (!identical(list(na.rm, use, method[1L]), list(FALSE, "everything", "pearson"))) {
+    abort_operator("`", name, "()` of buffers takes only the defaults of `na.rm`, `use` and `method`.")
+  }
   check_numbers(name, x)
   if (!is.null(y)) check_numbers(name, y)
   y <- y %||% x

@@ -190,7 +190,9 @@ sent_content <- function(x) {
   content <- tryCatch(
     {
       most <- serialize_limit()
-      parts <- if (most > 0) call_native(ffi_sent_parts, x, hash_folder(), most)
+      # a wrong setting of the cache, which only saves time here, must not lose the content
+      kept <- tryCatch(hash_folder(), pjrt_error = function(e) "")
+      parts <- if (most > 0) call_native(ffi_sent_parts, x, kept, most)
       parts %||% list(lost = sprintf(
         "options(pjrt.serialize = %s) was set.", format(getOption("pjrt.serialize"), scientific = FALSE)
       ))

@@ -64,7 +64,12 @@ NULL
   if (count != rank || (drop && rank == 1L && length(values) < 2L)) {
     dim(values) <- NULL
   }
-  if (drop) drop(values) else values
+  for_statistics(if (drop) drop(values) else values, x, sys.call(), parent.frame())
+}
+
+# The elements for the caller of a subscript. Functions of base and utils, such as head(), return them to the user.
+for_statistics <- function(values, x, call, frame) {
+  for_caller(values, x, call, frame, c("stats", "graphics", "grDevices"))
 }
 
 # The part of a buffer at some positions, on its device: a list with those along each dimension, NULL for all, or a
@@ -112,7 +117,7 @@ taken <- function(x, chosen, drop) {
     # it would simplify its results to the bits
     return(rounded(values, elt_type(x)))
   }
-  values
+  for_statistics(values, x, sys.call(), parent.frame())
 }
 
 check_count <- function(count, rank) {

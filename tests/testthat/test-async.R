@@ -118,6 +118,13 @@ test_that("dim() and length() of a promise describe its array, and mean(), is.na
   expect_false(anyNA(wide))
 })
 
+test_that("means and summaries of 64-bit integers are not rounded", {
+  promise <- function() as_array_async(pjrt_buffer(1:4, "i64"))
+  expect_identical(mean(promise()), 2.5)
+  expect_identical(summary(promise()), summary(c(1, 2, 3, 4)))
+  expect_identical(mean(as_array_async(pjrt_buffer(bit64::as.integer64(-1:0), "ui64", check = FALSE))), 2^63)
+})
+
 test_that("summary() and all.equal() use the values of promises", {
   values <- matrix(c(1, 2, 3, 4), 2)
   promise <- as_array_async(pjrt_buffer(values))
@@ -125,6 +132,7 @@ test_that("summary() and all.equal() use the values of promises", {
   expect_true(all.equal(promise, as_array_async(pjrt_buffer(values))))
   expect_true(all.equal(promise, values))
   expect_true(all.equal(promise, pjrt_buffer(values)))
+  expect_true(all.equal(pjrt_buffer(values), promise))
   expect_match(all.equal(promise, as_array_async(pjrt_buffer(values + 1))), "relative difference")
   expect_match(all.equal(promise, list(1)), "current is of type list")
   expect_match(all.equal(list(promise), list(as_array_async(pjrt_buffer(2 * values)))), "relative difference")

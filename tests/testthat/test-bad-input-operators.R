@@ -15,6 +15,7 @@ rows <- list(
   split.PJRTBuffer = row(x = "buffer", f = of("ignored", c(1, 2))),
   cut.PJRTBuffer = row(x = "buffer", breaks = of("ignored", 2)),
   determinant.PJRTBuffer = row(x = of("ignored", square)),
+  solve.PJRTBuffer = row(a = of("ignored", square), b = of("ignored", c(1, 1))),
   rep.PJRTBuffer = row(x = "buffer"),
   unique.PJRTBuffer = row(x = "buffer", incomparables = of("ignored", FALSE)),
   anyDuplicated.PJRTBuffer = row(x = "buffer", incomparables = of("ignored", FALSE)),

@@ -85,6 +85,11 @@ test_that("an equinox model is a list with the names of its fields, and None is 
     for (i in 1:2) state <- step(state, batches[[1]]$x, batches[[1]]$y)
     expect_gt(as_array(state$loss), 0)
   }
+  state$model <- list(layers = state$model$layers, activation = 1)
+  expect_refused(
+    step(state, batches[[1]]$x, batches[[1]]$y), "invalid_input",
+    "`model$activation` must be NULL or an empty list: the program takes no arrays there."
+  )
 })
 
 test_that("every container is a list, with names where Python has them", {
@@ -264,6 +269,12 @@ test_that("a function that uses a part of a Python object takes all of it", {
   # also once it knows the names, and by position
   expect_identical(as.vector(score(list(now = now, last = 5), c(2, 2, 2))), c(2, 4, 6))
   expect_identical(as.vector(score(list(now = unname(now), last = 5), c(1, 1, 1))), c(1, 2, 3))
+  # the file does not have the names of fields that the program does not use, but it has their number
+  too_many <- "`state$now` must have at most 3 elements, not 4."
+  for (more in list(c(now, list(other = 1)), c(unname(now), 1), c(now["w"], list(1, 2, NULL)))) {
+    error <- expect_refused(score(list(now = more, last = 5), c(1, 1, 1)), "invalid_input", too_many)
+    expect_match(conditionMessage(error), "The known names are `w`.", fixed = TRUE)
+  }
   names(now)[[2L]] <- "v"
   expect_error(score(list(now = now, last = 5), c(1, 1, 1)), "There is no value for `state$now$w`",
     fixed = TRUE, class = "pjrt_error"

@@ -113,6 +113,7 @@ test_that("range() leaves out infinite numbers, and names itself in errors", {
   expect_identical(as_array(range(pjrt_buffer(5:6), finite = FALSE)), array(5:6))
   expect_refused(range(x, finite = 1), "invalid_type", "`finite` must be TRUE or FALSE")
   expect_refused(range(x, 1i), "operator", "`range` cannot take complex numbers")
+  expect_refused(range(pjrt_buffer(integer()), 1L), "operator", "`range` of integers without elements is not defined")
 })
 
 test_that("summaries take 64-bit integers of R, and refuse complex numbers where R does", {

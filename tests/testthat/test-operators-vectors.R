@@ -34,7 +34,10 @@ test_that("variances, covariances and correlations are R's", {
   expect_like(attached("cor")(f64(m)), cor(m))
   expect_equal(sd(f64(values)), sd(values))
   expect_refused(attached("var")(f64(array(1, c(1, 1, 1)))), "operator", "`var()` takes vectors and matrices")
-  expect_refused(attached("cor")(f64(values), f64(y), method = "spearman"), "invalid_input", "Unused arguments: method")
+  expect_refused(attached("cor")(f64(values), f64(y), method = "spearman"), "invalid_input", "takes only the defaults")
+  expect_refused(attached("var")(f64(values), na.rm = TRUE), "operator", "`var()` of buffers takes only the defaults")
+  expect_like(attached("var")(f64(values), na.rm = FALSE), var(values))
+  expect_like(attached("cor")(f64(values), y, use = "everything", method = "pearson"), cor(values, y))
 })
 
 test_that("variances and correlations of very large, small and narrow numbers are right, and others are refused", {
@@ -227,4 +230,23 @@ test_that("variances and correlations of 64-bit integers do not overflow", {
   x <- pjrt_buffer(times, "i64")
   expect_equal(as_array(attached("var")(x)), var(times), tolerance = 1e-10)
   expect_equal(as_array(attached("cor")(x, pjrt_buffer(1:10))), 1, tolerance = 1e-10)
+})
+
+test_that("systems of equations are solved with a buffer on the right, too", {
+  a <- matrix(c(2, 1, 1, 3), 2)
+  b <- c(1, 2)
+  for (right in list(b, pjrt_buffer(b, "f64"))) expect_equal(solve(pjrt_buffer(a, "f64"), right), solve(a, b))
+  expect_equal(solve(pjrt_buffer(a, "i64"), pjrt_buffer(b, "i64"), tol = 1e-9), solve(a, b))
+  expect_equal(solve(pjrt_buffer(a, "f64")), solve(a))
+})
+
+test_that("functions of stats and graphics that take elements of 64-bit integers get numbers", {
+  x <- cumsum(pjrt_buffer(1:9))
+  values <- array(as.double(cumsum(1:9)))
+  expect_identical(fivenum(x), fivenum(values))
+  expect_identical(grDevices::boxplot.stats(x), grDevices::boxplot.stats(values))
+  expect_identical(graphics::hist(x, plot = FALSE)$counts, graphics::hist(values, plot = FALSE)$counts)
+  expect_equal(t.test(x)$statistic, t.test(values)$statistic)
+  # users get what they asked for
+  for (part in list(x[2:3], utils::head(x[], 2), lapply(1, function(i) x[[i]])[[1]])) expect_s3_class(part, "integer64")
 })

@@ -409,6 +409,10 @@ test_that("R can write every object, and its reader says what became of it", {
     suppressWarnings(lost(x, "must be TRUE, FALSE, or a number of bytes"))
   }
   withr::local_options(pjrt.serialize = NULL)
+  # a wrong setting of the cache loses nothing
+  add <- add2()
+  withr::with_options(list(pjrt.cache = TRUE, pjrt.cache_max_size = "a"), expect_no_warning(got <- sent(list(x, add))))
+  for (object in got) expect_no_match(format(object), "of another session")
   # an error that nobody expects: the file of a mapped buffer has changed
   path <- withr::local_tempfile()
   writeBin(runif(1e4), path)

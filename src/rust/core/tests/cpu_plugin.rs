@@ -265,6 +265,7 @@ fn a_donated_input_is_dead_and_its_memory_is_the_outputs() {
     assert_eq!(run(&add, &[&x, &y]).unwrap_err().kind(), Kind::DeletedBuffer);
     let twice = run(&add, &[&y, &y]).unwrap_err();
     assert!(twice.message().contains("donate the same buffer twice"), "{twice}");
+    assert!(twice.hints().iter().any(|hint| hint.contains("another buffer with the same elements")), "{twice}");
     let keep = ExecuteOptions { non_donatable: vec![0], ..Default::default() };
     let kept = add.execute(&[&y, &out], &keep).unwrap();
     assert_eq!(download(&kept[0]), [3.0, 4.0, 5.0, 6.0]);

@@ -95,7 +95,7 @@ impl Executable {
             "Attempt to donate the same buffer twice, or to use it again: {first} and {second} are the same buffer."
         );
         Error::new(Kind::InvalidInput, message)
-            .hint("The program takes over the memory of that input: pass a copy of the buffer for one of them.")
+            .hint("The program takes over the memory of that input: use another buffer with the same elements.")
             .hint(Reason::DonationShared { index: donated + 1 })
     }
 

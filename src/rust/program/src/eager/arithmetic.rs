@@ -53,7 +53,7 @@ pub(super) fn counted(dtype: DType) -> DType {
 
 /// `/` and `^`: integers and pred become the default float.
 pub(super) fn floating<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Result<Value<'b>> {
-    let dtype = x.body.floating(promote(x.dtype, y.dtype));
+    let dtype = x.body.floating(promote(x.dtype, y.dtype))?;
     let (x, y) = meet(operation, x, y, dtype)?;
     // Half floats are rounded once, after the power.
     let work = working(x.dtype);

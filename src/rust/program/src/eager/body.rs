@@ -1,6 +1,7 @@
 //! The body of a program as it is written: values with their types, and the operations that make them.
 
 use super::Operand;
+use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
 use pjrt_data::layout::format_type;
 use pjrt_data::minifloat::{bf16_from_f64, f16_from_f64};
@@ -35,11 +36,16 @@ impl Body {
     }
 
     /// The dtype of a function that is not whole for whole numbers: integers and pred become the default float.
-    pub fn floating(&self, dtype: DType) -> DType {
+    ///
+    /// # Errors
+    /// `UnsupportedDtype` if they need a default float, and it is not f32 or f64. Others never use it.
+    pub fn floating(&self, dtype: DType) -> Result<DType> {
         if dtype.is_float() || dtype.is_complex() {
-            dtype
-        } else {
-            self.float
+            return Ok(dtype);
+        }
+        match self.float {
+            DType::F32 | DType::F64 => Ok(self.float),
+            other => bail!(UnsupportedDtype, "The default float must be f32 or f64: got {other}."),
         }
     }
 

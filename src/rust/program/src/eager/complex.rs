@@ -31,7 +31,7 @@ pub(super) fn function<'b>(operation: Operation, x: &Value<'b>) -> Result<Value<
         }
         Op::Im => x.constant(0.0),
         Op::Arg => {
-            let dtype = x.body.floating(x.dtype);
+            let dtype = x.body.floating(x.dtype)?;
             let work = x.convert(wide(dtype));
             let angle = work.compare("LT", 0.0).select(PI, &work.constant(0.0));
             work.compare("NE", &work).select(&work, &angle).convert(dtype)

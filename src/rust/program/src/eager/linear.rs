@@ -9,7 +9,7 @@ use pjrt_data::promote::promote;
 /// `%*%`, `crossprod` (the first operand transposed) and `tcrossprod` (the second one): of the dtype that both promote to, of
 /// integers and pred as the default float.
 pub(super) fn product<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Result<Value<'b>> {
-    let dtype = x.body.floating(promote(x.dtype, y.dtype));
+    let dtype = x.body.floating(promote(x.dtype, y.dtype))?;
     // The dimensions that go.
     let (of_x, of_y) = match operation {
         Operation::Matmul => (1, 0),
@@ -48,11 +48,13 @@ fn matrices(x: &Value, y: &Value, of_x: usize, of_y: usize) -> Option<([i64; 2],
     let is_plain = of_x != of_y;
     let (left, right) = match (&x.dims[..], &y.dims[..]) {
         (&[a, b], &[c, d]) => ([a, b], [c, d]),
-        // Two vectors: the inner product; a single number times a row.
-        ([] | [_], [] | [_]) if is_plain && n == 1 => ([1, 1], [1, m]),
+        // Two vectors: the inner product; a single number times a row, which `tcrossprod` makes of a column.
+        ([] | [_], [] | [_]) if of_y == 0 && n == 1 => ([1, 1], [1, m]),
         ([] | [_], [] | [_]) if is_plain => ([1, n], [m, 1]),
         ([] | [_], [] | [_]) => ([n, 1], [m, 1]),
         ([] | [_], &[c, d]) => (if of_x == 1 && n == [c, d][of_y] { [1, n] } else { [n, 1] }, [c, d]),
+        // `tcrossprod` makes a row of the vector only beside another row, as R does.
+        (&[1, b], [] | [_]) if of_y == 1 && m == b => ([1, b], [1, m]),
         (&[a, b], [] | [_]) => ([a, b], if of_y == 1 || m == [a, b][of_x] { [m, 1] } else { [1, m] }),
         _ => return None,
     };

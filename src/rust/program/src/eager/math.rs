@@ -51,7 +51,7 @@ pub(super) fn round<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> 
     if !x.dtype.is_float() && digits >= 0 {
         return whole(Operation::Trunc, x);
     }
-    let dtype = x.body.floating(x.dtype);
+    let dtype = x.body.floating(x.dtype)?;
     let x = x.convert(dtype).convert(working(dtype));
     let result = if digits == 0 { x.apply("round_nearest_even") } else { round_digits(&x, digits) };
     Ok(result.convert(dtype))
@@ -88,7 +88,7 @@ fn round_digits<'b>(x: &Value<'b>, digits: i64) -> Value<'b> {
 pub(super) fn signif<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
     real(Operation::Signif, x.dtype)?;
     let digits = parameters.first().copied().unwrap_or(6).max(1);
-    let dtype = x.body.floating(x.dtype);
+    let dtype = x.body.floating(x.dtype)?;
     let x = x.convert(dtype).convert(working(dtype));
     let (most, bound) = if x.dtype == DType::F64 { (16, 308.0) } else { (8, 38.0) };
     if digits > most {
@@ -151,7 +151,7 @@ pub(super) fn function<'b>(operation: Operation, x: &Value<'b>) -> Result<Value<
         Op::Trigamma => ("", Some(gamma::trigamma)),
         _ => return Err(wrong_count(operation, 1)),
     };
-    let dtype = x.body.floating(x.dtype);
+    let dtype = x.body.floating(x.dtype)?;
     if theirs.is_empty() {
         real(operation, dtype)?;
     }
@@ -165,7 +165,7 @@ pub(super) fn function<'b>(operation: Operation, x: &Value<'b>) -> Result<Value<
 
 /// `log` with a base, and `atan2`.
 pub(super) fn pair<'b>(operation: Operation, x: &Value<'b>, y: &Value<'b>) -> Result<Value<'b>> {
-    let dtype = x.body.floating(promote(x.dtype, y.dtype));
+    let dtype = x.body.floating(promote(x.dtype, y.dtype))?;
     let (x, y) = meet(operation, x, y, dtype)?;
     if operation == Operation::Atan2 {
         real(operation, dtype)?;

@@ -72,16 +72,14 @@ impl fmt::Display for Operation {
 }
 
 /// The program of an operation: StableHLO text, with one result. `float` is the dtype of results that are not whole where
-/// the operands are integers or pred: f32 or f64. Parameters count from 0; the functions that make the parts say what each
-/// operation takes.
+/// the operands are integers or pred: f32 or f64; no other result depends on it. Parameters count from 0; the
+/// functions that make the parts say what each operation takes.
 ///
 /// # Errors
 /// `ArgumentCount` for another number of operands than the operation takes, `ShapeMismatch` for shapes that do not fit,
-/// `UnsupportedDtype` for dtypes that the operation is not defined for, `InvalidInput` for parameters out of range.
+/// `UnsupportedDtype` for dtypes that the operation is not defined for and for another default float where it is needed,
+/// `InvalidInput` for parameters out of range.
 pub fn program(operation: Operation, operands: &[Operand], parameters: &[i64], float: DType) -> Result<String> {
-    if !matches!(float, DType::F32 | DType::F64) {
-        bail!(UnsupportedDtype, "The default float must be f32 or f64: got {float}.");
-    }
     for operand in operands {
         Spec::new(operand.dtype, operand.shape)?;
     }

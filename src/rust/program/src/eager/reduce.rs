@@ -145,7 +145,7 @@ fn along<'b>(operation: Operation, x: &Value<'b>, axes: &[i64], skips_missing: b
     match operation {
         Operation::Sum => Ok(total(Fold::Add, &given(Fold::Add), axes).convert(summed(x.dtype))),
         Operation::Prod => Ok(total(Fold::Multiply, &given(Fold::Multiply), axes).convert(summed(x.dtype))),
-        Operation::Mean => Ok(mean(x, axes, skips_missing)),
+        Operation::Mean => mean(x, axes, skips_missing),
         Operation::Max => most(operation, Fold::Maximum, x, axes, skips_missing),
         Operation::Min => most(operation, Fold::Minimum, x, axes, skips_missing),
         Operation::Any => Ok(fold(Fold::Or, &given(Fold::Or).convert(DType::Pred), axes)),
@@ -186,8 +186,8 @@ fn summed(dtype: DType) -> DType {
 }
 
 /// The sum over the number of elements, of those that are not missing if these are skipped; integers add up exactly.
-fn mean<'b>(x: &Value<'b>, axes: &[i64], skips_missing: bool) -> Value<'b> {
-    let dtype = x.body.floating(x.dtype);
+fn mean<'b>(x: &Value<'b>, axes: &[i64], skips_missing: bool) -> Result<Value<'b>> {
+    let dtype = x.body.floating(x.dtype)?;
     let exact = match x.dtype {
         of if of.is_float() || of.is_complex() => working(of),
         DType::U64 => DType::U64,
@@ -201,7 +201,7 @@ fn mean<'b>(x: &Value<'b>, axes: &[i64], skips_missing: bool) -> Value<'b> {
         Some(known) => known.convert(sum.dtype),
         None => sum.constant(axes.iter().map(|&axis| x.dims[axis as usize]).product::<i64>() as f64),
     };
-    (sum / count).convert(dtype)
+    Ok((sum / count).convert(dtype))
 }
 
 /// The largest or smallest element, NaN if there is one. Of no elements, an infinity, which integers lack.
@@ -258,7 +258,7 @@ pub(super) fn cumulative<'b>(operation: Operation, x: &Value<'b>) -> Result<Valu
         real(operation, x.dtype)?;
     }
     let dtype = match kind {
-        Fold::Multiply => x.body.floating(x.dtype),
+        Fold::Multiply => x.body.floating(x.dtype)?,
         Fold::Add => summed(x.dtype),
         _ => counted(x.dtype),
     };

@@ -185,6 +185,66 @@ fn shapes_follow_the_operation() {
 }
 
 #[test]
+fn vectors_are_rows_or_columns_as_in_r() {
+    // The results in R, for vectors of one dimension.
+    for (name, x, y, dims) in [
+        ("%*%", &[1i64][..], &[3i64][..], Some([1, 3])),
+        ("%*%", &[3], &[3], Some([1, 1])),
+        ("%*%", &[3], &[1, 3], Some([3, 3])),
+        ("%*%", &[2, 1], &[3], Some([2, 3])),
+        ("%*%", &[3], &[1], None),
+        ("crossprod", &[1], &[3], Some([1, 3])),
+        ("crossprod", &[], &[3], Some([1, 3])),
+        ("crossprod", &[3], &[3], Some([1, 1])),
+        ("crossprod", &[1, 2], &[3], Some([2, 3])),
+        ("crossprod", &[1], &[1, 3], Some([1, 3])),
+        ("crossprod", &[3], &[1], None),
+        ("crossprod", &[3], &[1, 3], None),
+        ("crossprod", &[2, 1], &[3], None),
+        ("tcrossprod", &[1, 3], &[3], Some([1, 1])),
+        ("tcrossprod", &[3], &[1, 3], Some([1, 1])),
+        ("tcrossprod", &[3], &[2, 3], Some([1, 2])),
+        ("tcrossprod", &[1, 1], &[1], Some([1, 1])),
+        ("tcrossprod", &[2, 1], &[3], Some([2, 3])),
+        ("tcrossprod", &[1], &[3], Some([1, 3])),
+        ("tcrossprod", &[3], &[1], Some([3, 1])),
+        ("tcrossprod", &[2, 3], &[3], None),
+        ("tcrossprod", &[1, 3], &[1], None),
+        ("tcrossprod", &[1], &[1, 3], None),
+    ] {
+        let operands = [x, y].map(|shape| Operand { dtype: DType::F32, shape });
+        let found = result(Operation::from_name(name).unwrap(), &operands, &[], DType::F32);
+        let found = found.map(|(_, dims)| dims).map_err(|error| error.kind());
+        assert_eq!(found, dims.map(Vec::from).ok_or(Kind::ShapeMismatch), "{name} of {x:?} and {y:?}");
+    }
+}
+
+#[test]
+fn the_default_float_matters_only_where_a_result_needs_it() {
+    let made = |name: &str, dtypes: &[DType]| {
+        let operands: Vec<_> = dtypes.iter().map(|&dtype| Operand { dtype, shape: &[2, 2] }).collect();
+        program(Operation::from_name(name).unwrap(), &operands, &[], DType::F16)
+    };
+    let (i, p, f) = (DType::I32, DType::Pred, DType::F32);
+    for (name, dtypes) in [
+        ("*", &[i, i][..]),
+        ("!", &[p]),
+        ("&", &[p, i]),
+        ("sum", &[p]),
+        ("/", &[i, f]),
+        ("mean", &[f]),
+        ("round", &[i]),
+    ] {
+        assert!(made(name, dtypes).is_ok(), "{name}");
+    }
+    for (name, dtypes) in [("/", &[i, i][..]), ("sqrt", &[p]), ("mean", &[i]), ("cumprod", &[i]), ("crossprod", &[i])] {
+        let error = made(name, dtypes).unwrap_err();
+        assert_eq!(error.kind(), Kind::UnsupportedDtype);
+        assert_eq!(error.message(), "The default float must be f32 or f64: got f16.", "{name}");
+    }
+}
+
+#[test]
 fn a_layout_is_that_of_the_argument_and_of_the_result() {
     let want = r#"module attributes {mhlo.layout_mode = "default"} {
   func.func public @main(%x: tensor<2x3xf32> {mhlo.layout_mode = "{1,0}"}) -> (tensor<2x3xf32> {mhlo.layout_mode = "{0,1}"}) {

@@ -53,7 +53,9 @@ pub(crate) fn explain(program: &Program, error: Error) -> Error {
         return error.hint(LONG_CHAINS);
     }
     if error.message().contains("primitive_type_invalid") {
-        return called_as(unknown_type(&program.arrays_in_words(|array| array.unknown.as_ref())), &error);
+        let arrays = program.arrays_in_words(|array| array.unknown.as_ref());
+        let is_unranked = arrays.is_empty() && program.whole_text().is_ok_and(|text| text.contains("tensor<*x"));
+        return called_as(if is_unranked { unknown_rank() } else { unknown_type(&arrays) }, &error);
     }
     // About operations that compute with elements narrower than a byte, and give wider ones.
     if error.message().contains("custom element sizes on non-sub-byte types") {
@@ -99,6 +101,12 @@ fn unknown_type(arrays: &[String]) -> Error {
         "Use a type that it has, with a `stablehlo.convert` where that is needed: i64 for `index` and i128, f64 for f80, \
          f32 for tf32, f8 for f6."
     })
+}
+
+/// The error about arrays without a rank, which XLA takes for an element type.
+fn unknown_rank() -> Error {
+    let message = "The program has arrays of unknown rank, such as `tensor<*xf32>`, which no device runs.";
+    Error::new(Kind::DynamicShape, message).hint("Give the rank, as in `tensor<?x?xf32>`.")
 }
 
 /// The error about these arrays, in words.
@@ -320,6 +328,21 @@ mod tests {
         assert_eq!(error.kind(), Kind::DynamicShape);
         assert!(error.message().ends_with(": argument 2 is f32[?x3]."), "{error}");
         assert!(explained("module {}", "Unbounded dynamism = ").message().contains("unknown size"));
+    }
+
+    #[test]
+    fn arrays_of_unknown_rank_are_told_from_unknown_elements() {
+        let of = |kind: &str| {
+            let text =
+                format!("func.func @main(%x: tensor<{kind}>) -> tensor<{kind}> {{ return %x : tensor<{kind}> }}");
+            explained(&text, "Invalid primitive type: primitive_type_invalid")
+        };
+        let error = of("*xf32");
+        assert_eq!(error.kind(), Kind::DynamicShape);
+        assert!(error.message().contains("unknown rank") && error.hints()[0].contains("`tensor<?x?xf32>`"), "{error}");
+        let error = of("2xtf32");
+        assert_eq!(error.kind(), Kind::UnsupportedDtype);
+        assert!(error.message().contains(": argument 1 (`%x`) is tf32[2], "), "{error}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::refusal;
 use crate::execution::inputs::{Given, InputObjects};
-use crate::r::conditions::Result;
+use crate::r::conditions::{Failure, Result};
 use crate::r::describe::describe;
 use crate::r::lists::{self, is_list, Step, Walk};
 use crate::r::sexp::{self, Protected};
@@ -183,8 +183,21 @@ impl Arguments {
         Ok(first)
     }
 
-    /// Names that are known below a path, for a hint.
-    fn known_below(&self, path: &str) -> String {
+    /// What is in the elements without a name of the class at a path: those that the program does not use.
+    fn nameless(&self, path: &str) -> Vec<Option<Place>> {
+        let names = self.classes.get(path).map_or(&[][..], Vec::as_slice).iter().enumerate();
+        let nameless = names.filter(|(_, name)| name.is_empty());
+        nameless.map(|(i, _)| self.places.get(&format!("{path}{SLASH}{i}")).copied()).collect()
+    }
+
+    #[cold]
+    fn takes_nothing(&self, path: &str) -> Failure {
+        let message = format!("{} must be NULL or an empty list", self.quoted(path));
+        refusal(format!("{message}: the program takes no arrays there."), "")
+    }
+
+    /// A hint that ends with the names that are known below a path; empty without such names.
+    fn known_below(&self, start: &str, path: &str) -> String {
         let mut known: Vec<&str> = Vec::new();
         for (input, _) in &self.inputs {
             let below = if path.is_empty() { Some(input.as_str()) } else { input.strip_prefix(path) };
@@ -194,7 +207,11 @@ impl Arguments {
                 known.push(name);
             }
         }
-        names::listed(known.into_iter().map(|name| format!("`{}`", names::in_r(name))).collect())
+        if known.is_empty() {
+            return String::new();
+        }
+        let known = known.into_iter().map(|name| format!("`{}`", names::in_r(name))).collect();
+        format!("{start} {}.", names::listed(known))
     }
 }
 
@@ -328,35 +345,45 @@ impl First<'_> {
                 return Err(refusal(format!("{} must be an array, not a list.", self.arguments.quoted(path)), ""));
             }
             Some(Place::List { .. }) if is_list(x) => {
+                self.check_length(x, path)?;
                 self.enter(x)?;
                 return Ok(true);
             }
             Some(Place::List { .. }) => {
                 return Err(refusal(
                     format!("{} must be a list, not {}.", self.arguments.quoted(path), describe(x)),
-                    &format!("Its elements are {}.", self.arguments.known_below(path)),
+                    &self.arguments.known_below("Its elements are", path),
                 ));
             }
             Some(Place::Empty) | None if lists::is_empty(x)? => self.nodes.push(Node::Empty),
-            Some(Place::Empty) => {
-                let message = format!("{} must be NULL or an empty list", self.arguments.quoted(path));
-                return Err(refusal(format!("{message}: the program takes no arrays there."), ""));
-            }
+            Some(Place::Empty) => return Err(self.arguments.takes_nothing(path)),
             None => {
                 let parent = path.rsplit_once(SLASH).map_or("", |(parent, _)| parent);
-                let names = self.arguments.classes.get(parent);
-                if names.is_some_and(|names| names.iter().any(String::is_empty)) {
-                    // Exports do not have the names of a class's elements that the program does not use.
+                let nameless = self.arguments.nameless(parent);
+                if nameless.iter().any(|place| *place != Some(Place::Empty)) {
                     self.nodes.push(Node::Unused);
-                    return Ok(false);
+                } else if nameless.is_empty() {
+                    return Err(refusal(
+                        format!("The program has no argument {}.", self.arguments.quoted(path)),
+                        &self.arguments.known_below("The names there are", parent),
+                    ));
+                } else {
+                    return Err(self.arguments.takes_nothing(path));
                 }
-                return Err(refusal(
-                    format!("The program has no argument {}.", self.arguments.quoted(path)),
-                    &format!("The names there are {}.", self.arguments.known_below(parent)),
-                ));
             }
         }
         Ok(false)
+    }
+
+    /// Checks that a list for a class is not longer, where any name may be one that the program does not use.
+    fn check_length(&self, list: SEXP, path: &str) -> Result<()> {
+        let Some(names) = self.arguments.classes.get(path) else { return Ok(()) };
+        if names.iter().any(String::is_empty) && sexp::len(list) > names.len() {
+            let (quoted, most, given) = (self.arguments.quoted(path), names.len(), sexp::len(list));
+            let message = format!("{quoted} must have at most {most} elements, not {given}.");
+            return Err(refusal(message, &self.arguments.known_below("The known names are", path)));
+        }
+        Ok(())
     }
 
     /// Enters a list with its names.

@@ -2,7 +2,7 @@
 
 use super::{name_at, Source};
 use crate::program::suggest;
-use pjrt_ir::text::function_names;
+use pjrt_ir::text::{function_names, whole};
 
 /// What to write instead.
 pub(super) fn on(message: &str, source: Option<&Source<'_>>, text: &[u8]) -> Option<String> {
@@ -19,6 +19,9 @@ pub(super) fn on(message: &str, source: Option<&Source<'_>>, text: &[u8]) -> Opt
     if message.contains("requires module with `main` function") {
         return Some(match &function_names(text)[..] {
             [] => "Define a function `@main`: `func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { ... }`.".into(),
+            names if names.iter().any(|name| name == "@main") && has_modules_inside(text) => {
+                "The text has several modules: it must have one, with the function `@main`.".into()
+            }
             names if names.iter().any(|name| name == "@main") => "`@main` must not be private.".into(),
             names => format!("Compilers run the function `@main`. The program defines {}.", names.join(", ")),
         });
@@ -42,6 +45,11 @@ pub(super) fn on(message: &str, source: Option<&Source<'_>>, text: &[u8]) -> Opt
         return Some("Scalars are not repeated by themselves: use `stablehlo.broadcast_in_dim`.".into());
     }
     in_line(message, source?, text)
+}
+
+/// Whether modules are in a module, which may be left out around them. Compilers do not look into these.
+fn has_modules_inside(text: &[u8]) -> bool {
+    whole(text).is_ok_and(|module| module.root.inner().any(|operation| &*operation.name == "builtin.module"))
 }
 
 /// How to make a value fit where another type is needed: `'tensor<2xf32>' vs 'tensor<f64>'`.
@@ -180,6 +188,16 @@ mod tests {
             ("expected operation name in quotes", "return^\n", "closing bracket"),
             ("requires module with `main` function", "func.func @other() {}^", "@other"),
             ("requires module with `main` function", "func.func private @main() {}^", "must not be private"),
+            (
+                "requires module with `main` function",
+                "module @a { func.func @main() { return } }\nmodule @b { func.func @main() { return } }^",
+                "several modules",
+            ),
+            (
+                "requires module with `main` function",
+                "module @a { func.func private @main() { return } }^",
+                "must not be private",
+            ),
             ("Only dense elements attr are supported", "dense_resource<__elided__>^", "lacks the numbers"),
             ("custom op 'chlo.scan' is unknown", "^", "newer than the plugin"),
         ] {

@@ -78,12 +78,13 @@ pub fn refine(source: &Module, dims: &[Vec<i64>], constants: &[(usize, i32)]) ->
     let mut given = dims.iter();
     for (i, &argument) in body.arguments.iter().enumerate() {
         let kind = source.type_of(argument);
+        let name = body.names.get(i).cloned().flatten();
         let value = if let Some((_, value)) = constants.iter().find(|(index, _)| *index == i) {
-            refiner.constant_argument(kind, *value, i)?
+            refiner.constant_argument(kind, *value, i, &name)?
         } else {
-            let value = refiner.value(fixed(kind, given.next(), i)?);
+            let value = refiner.value(fixed(kind, given.next(), i, &name)?);
             block.arguments.push(value);
-            block.names.push(body.names.get(i).cloned().flatten());
+            block.names.push(name);
             kept.push(i);
             value
         };
@@ -116,13 +117,15 @@ pub fn refine(source: &Module, dims: &[Vec<i64>], constants: &[(usize, i32)]) ->
 }
 
 impl<'m> Refiner<'m> {
-    fn constant_argument(&mut self, kind: &Type, value: i32, i: usize) -> Result<Value> {
+    fn constant_argument(&mut self, kind: &Type, value: i32, i: usize, name: &Option<Name>) -> Result<Value> {
         let element = kind.as_tensor().filter(|tensor| tensor.dims.is_empty()).map(|tensor| &tensor.element);
         match element.and_then(Element::dtype) {
             Some(dtype @ (DType::I32 | DType::I64)) => {
                 Ok(self.integers(Vec::new(), Element::Number(dtype), vec![value.into()]))
             }
-            _ => bail!(InvalidInput, "Argument {} of the program is {}, not an integer.", i + 1, shown(kind)),
+            _ => {
+                bail!(InvalidInput, "{} of the program is {}, not an integer.", argument(i, name), shown(kind))
+            }
         }
     }
 
@@ -341,11 +344,17 @@ fn like(source: &Operation, operands: Vec<Value>) -> Operation {
     Operation { attributes: source.attributes.clone(), ..Operation::new(&source.name, operands, Vec::new()) }
 }
 
+/// An argument, with its name, if it has one, as users give it with a shape.
+fn argument(i: usize, name: &Option<Name>) -> String {
+    let name = name.as_ref().map(|name| format!(" (`{name}`)")).unwrap_or_default();
+    format!("Argument {}{name}", i + 1)
+}
+
 /// The type of an argument with the sizes that the user gave.
-fn fixed(kind: &Type, dims: Option<&Vec<i64>>, i: usize) -> Result<Type> {
+fn fixed(kind: &Type, dims: Option<&Vec<i64>>, i: usize, name: &Option<Name>) -> Result<Type> {
     let Some(dims) = dims else { bail!(InvalidInput, "There is no shape for argument {} of the program.", i + 1) };
     with_sizes(kind, dims).ok_or_else(|| {
-        let message = format!("Argument {} of the program is {}, not of shape {dims:?}.", i + 1, shown(kind));
+        let message = format!("{} of the program is {}, not of shape {dims:?}.", argument(i, name), shown(kind));
         Error::new(Kind::ShapeMismatch, message)
     })
 }

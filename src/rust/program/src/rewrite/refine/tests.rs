@@ -43,6 +43,17 @@ fn shapes_must_match_the_arguments() {
 }
 
 #[test]
+fn arguments_that_do_not_fit_are_named() {
+    let code = "func.func @main(%x: tensor<?x2xf32>) -> tensor<?x2xf32> { return %x : tensor<?x2xf32> }";
+    let source = pjrt_ir::text::whole(code.as_bytes()).unwrap();
+    let refused = |dims: &[Vec<i64>], constants: &[(usize, i32)]| {
+        refine(&source, dims, constants).unwrap_err().message().to_owned()
+    };
+    assert_eq!(refused(&[vec![2, 3]], &[]), "Argument 1 (`x`) of the program is tensor<?x2xf32>, not of shape [2, 3].");
+    assert_eq!(refused(&[], &[(0, 1)]), "Argument 1 (`x`) of the program is tensor<?x2xf32>, not an integer.");
+}
+
+#[test]
 fn branches_of_other_platforms_are_left_out() {
     for (index, operation) in [(0, "stablehlo.add"), (1, "stablehlo.multiply"), (2, "stablehlo.subtract")] {
         let text = text("symbolic/platform.artifact", &[&[3]], &[(0, index)]).unwrap();
