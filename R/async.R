@@ -150,14 +150,12 @@ summary.PJRTArrayPromise <- function(object, ...) {
 }
 
 #' @export
-summary.PJRTExecutablePromise <- function(object, ...) {
-  summary(value(object), ...)
-}
+summary.PJRTExecutablePromise <- summary.PJRTArrayPromise
 
 # The value, with doubles instead of integer64, for which bit64's functions round.
 promised_numbers <- function(x) {
   values <- value(x)
-  if (inherits(values, "integer64")) structure(rounded(values, x$dtype), dim = dim(values)) else values
+  if (inherits(values, "integer64")) rounded(values, x$dtype) else values
 }
 
 # R's own would answer for the environment: a length of 5, and a mean of NA.

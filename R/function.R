@@ -30,8 +30,8 @@
 #' * a `PJRTBuffer`, which must have the dtype, shape and device that the program expects.
 #' * an R vector or array, or another object that [pjrt_buffer()] takes. It must have the expected shape: a vector of
 #'   length n fits shape n, and a single value fits a scalar. It is uploaded with the expected dtype, as by
-#'   [pjrt_buffer()] with `check = TRUE`: values that the dtype cannot hold, and `NA`, are errors. Integers are
-#'   truncated: 1.9 becomes 1.
+#'   [pjrt_buffer()] with `check = TRUE`: values that the dtype cannot hold, and `NA`, are errors. For integers,
+#'   fractions are cut off: 1.9 becomes 1.
 #'
 #' Like JAX, the function ignores arguments that the program does not use. You may omit them.
 #'

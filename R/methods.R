@@ -163,17 +163,17 @@ elements <- function(values) {
 # integer64: they would take its bits for doubles. `call` is the call of the generic: lapply(x, as.vector) and
 # Map(as.vector, x) are a user's, and do not call it by its name.
 for_caller <- function(values, x, call, frame, packages = c("base", "stats", "utils", "graphics")) {
-  is_named <- function() is.name(call[[1L]]) && !identical(call[[1L]], quote(FUN))
-  is_of_r <- function() environmentName(topenv(frame)) %in% packages
-  if (!inherits(values, "integer64") || !is_named() || !is_of_r()) {
+  if (!inherits(values, "integer64")) {
     return(values)
   }
-  structure(rounded(values, elt_type(x)), dim = dim(values))
+  is_named <- is.name(call[[1L]]) && !identical(call[[1L]], quote(FUN))
+  if (is_named && environmentName(topenv(frame)) %in% packages) rounded(values, elt_type(x)) else values
 }
 
 # The doubles nearest to 64-bit integers. Unsigned ones of 2^63 and more are negative as integer64.
 rounded <- function(values, dtype) {
   doubles <- as.double(values)
+  dim(doubles) <- dim(values)
   if (dtype == "ui64") {
     doubles[is.na(values)] <- 2^63
     doubles <- doubles + (doubles < 0) * 2^64

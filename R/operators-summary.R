@@ -58,7 +58,8 @@ Summary.PJRTBuffer <- function(..., na.rm = FALSE) {
 }
 
 range_of <- function(parts, na.rm) {
-  ends <- rbind(joined("min", parts, na.rm, "range"), joined("max", parts, na.rm, "range"))
+  end <- function(name) under_name("range", name, joined(name, parts, na.rm))
+  ends <- rbind(end("min"), end("max"))
   dim(ends) <- 2L
   ends
 }
@@ -75,47 +76,46 @@ finite_only <- function(x) {
 # The parameter of summaries that leave out what is missing.
 without_missing <- function(na.rm) if (na.rm) -1L
 
-# The summary of several arguments. The first one is a buffer. `called` is the function that the user called.
-joined <- function(name, parts, na.rm, called = name) {
+# The summary of several arguments. The first one is a buffer.
+joined <- function(name, parts, na.rm) {
   join <- c(sum = "+", prod = "*", max = "pmax", min = "pmin", any = "|", all = "&")[[name]]
   if (na.rm && name %in% c("max", "min")) {
     parts <- Filter(function(part) is_buffer(part) || !all(is.na(part)), parts)
   }
-  tryCatch(
-    {
-      results <- lapply(parts, function(part) {
-        if (is_buffer(part)) {
-          .Call(ffi_operator_1, name, part, without_missing(na.rm))
-        } else {
-          summarized(name, part, na.rm, called)
-        }
-      })
-      Reduce(function(x, y) .Call(ffi_operator_2, join, x, y), results)
-    },
-    pjrt_error_operator = function(e) {
-      e$message <- gsub(sprintf("`(%s|\\Q%s\\E)`", name, join), paste0("`", called, "`"), e$message, perl = TRUE)
-      stop(e)
-    }
-  )
+  results <- lapply(parts, function(part) {
+    if (is_buffer(part)) .Call(ffi_operator_1, name, part, without_missing(na.rm)) else summarized(name, part, na.rm)
+  })
+  if (length(results) == 1L) {
+    return(results[[1L]])
+  }
+  under_name(name, join, Reduce(function(x, y) .Call(ffi_operator_2, join, x, y), results))
+}
+
+# Runs code whose errors about the operator `used` are to name the function that the user called.
+under_name <- function(called, used, code) {
+  tryCatch(code, pjrt_error_operator = function(e) {
+    e$message <- gsub(paste0("`", used, "`"), paste0("`", called, "`"), e$message, fixed = TRUE)
+    stop(e)
+  })
 }
 
 # The summary of R's numbers beside a buffer.
-summarized <- function(name, x, na.rm, called) {
+summarized <- function(name, x, na.rm) {
   is_long <- inherits(x, "integer64")
   if (is_long) {
     load_bit64()
   }
   if (!is.numeric(x) && !is.logical(x) && !is.complex(x) || is.object(x) && !is_long) {
-    abort_operator("`", called, "` takes buffers, and numbers of R, not ", given(x), ".", class = "invalid_type")
+    abort_operator("`", name, "` takes buffers, and numbers of R, not ", given(x), ".", class = "invalid_type")
   }
   if (is.complex(x) && name %in% c("max", "min")) {
-    abort_operator("`", called, "` cannot take complex numbers: they have no order.", class = "invalid_type")
+    abort_operator("`", name, "` cannot take complex numbers: they have no order.", class = "invalid_type")
   }
   if (na.rm) {
     x <- x[!is.na(x)]
   }
   if (length(x) == 0L && name %in% c("max", "min")) {
-    abort_operator("`", called, "` needs at least one number of R.")
+    abort_operator("`", name, "` needs at least one number of R.")
   }
   if (anyNA(x) && name %in% c("any", "all")) {
     abort_operator("`", name, "` cannot take NA: logical values on a device are true or false.")

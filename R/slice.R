@@ -69,9 +69,6 @@ NULL
 
 # The elements for the caller of a subscript. Functions of base and utils, such as head(), return them to the user.
 for_statistics <- function(values, x, call, frame) {
-  if (!inherits(values, "integer64")) {
-    return(values)
-  }
   for_caller(values, x, call, frame, c("stats", "graphics", "grDevices"))
 }
 

@@ -34,8 +34,11 @@ test_that("variances, covariances and correlations are R's", {
   expect_like(attached("cor")(f64(m)), cor(m))
   expect_equal(sd(f64(values)), sd(values))
   expect_refused(attached("var")(f64(array(1, c(1, 1, 1)))), "operator", "`var()` takes vectors and matrices")
-  expect_refused(attached("cor")(f64(values), f64(y), method = "spearman"), "invalid_input", "takes only the defaults")
-  expect_refused(attached("var")(f64(values), na.rm = TRUE), "operator", "`var()` of buffers takes only the defaults")
+  defaults <- "of buffers takes only the defaults of `na.rm`, `use` and `method`."
+  for (class in c("invalid_input", "operator")) {
+    expect_refused(attached("cor")(f64(values), f64(y), method = "spearman"), class, paste("`cor()`", defaults))
+    expect_refused(attached("var")(f64(values), na.rm = TRUE), class, paste("`var()`", defaults))
+  }
   expect_like(attached("var")(f64(values), na.rm = FALSE), var(values))
   expect_like(attached("cor")(f64(values), y, use = "everything", method = "pearson"), cor(values, y))
 })
