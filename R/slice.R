@@ -113,7 +113,10 @@ taken <- function(x, chosen, drop) {
   }
   values <- .Call(ffi_buffer_slice, x, if (length(chosen) == length(dims)) chosen else chosen[[1L]])
   dim(values) <- NULL
-  if (inherits(values, "integer64") && identical(sys.function(sys.parent()), mapply)) {
+  if (!inherits(values, "integer64")) {
+    return(values)
+  }
+  if (identical(sys.function(sys.parent()), mapply)) {
     # it would simplify its results to the bits
     return(rounded(values, elt_type(x)))
   }
