@@ -112,6 +112,8 @@ test_that("foreign and expired pointers are refused", {
   expect_identical(typeof(foreign), "externalptr")
   expect_refused(pjrt_execute(add, x, foreign), "invalid_pointer", "Argument 2 (`%y`)")
   expect_refused(as_array(foreign), "invalid_pointer", "must be a `PJRTBuffer`")
+  # functions of R such as `mode<-` put the class on other values
+  expect_refused(dim(structure("1", class = "PJRTBuffer")), "invalid_pointer", "this object has the class")
   # the pointer decides, not the class name
   disguised <- pjrt_program("module {}")
   class(disguised) <- "PJRTBuffer"

@@ -289,14 +289,15 @@ fn not_of_class(x: SEXP, argument: &str, wanted: &CStr, shown: &CStr, is_sent: b
             format!("{argument} is not loaded: it was compiled for a topology, whose devices may be elsewhere.");
         return Failure(Error::new(Kind::InvalidInput, message).hint(Reason::ExecutableUnloaded));
     }
-    let message = if sexp::kind(x) != SEXPTYPE::EXTPTRSXP || !sexp::inherits(x, wanted) {
+    let message = if !sexp::inherits(x, wanted) {
         format!("{argument} must be a `{class}`, not {}.", describe(x))
     } else if is_null(x) {
         sent::note_needed(x);
         let fate = if is_sent { "was saved without its content" } else { "does not survive saving and loading" };
         format!("{argument} is a null pointer: a `{class}` {fate}. Create it again.")
     } else {
-        format!("{argument} must be a `{class}`: this pointer has the class, but this package did not make it.")
+        let what = if sexp::kind(x) == SEXPTYPE::EXTPTRSXP { "pointer" } else { "object" };
+        format!("{argument} must be a `{class}`: this {what} has the class, but this package did not make it.")
     };
     let error = Error::new(Kind::InvalidPointer, message);
     Failure(if is_sent && is_null(x) { error.hint(Reason::HandleLost) } else { error })
