@@ -50,8 +50,8 @@
 #'
 #' With `check = TRUE`, all of these are errors. So is an integer that a float cannot hold exactly, such as 16777217L in
 #' `f32`. The message shows how many values are missing or do not fit, and which is the first. NaN is a valid float, and
-#' rounding or truncating a fraction is not an error. `options(pjrt.check = TRUE)` makes it the default, here and in
-#' [as_array()].
+#' rounding or truncating a fraction is not an error. `options(pjrt.check = TRUE)` makes it the default, here and where
+#' buffers are read, as in [as_array()] and `x[i]`.
 #'
 #' @section Time and memory:
 #' Small arrays are copied at once. Large ones are converted and reordered in one pass, on several threads. From about
@@ -274,6 +274,8 @@ conversion_advice <- function(data) {
     "as.numeric(x, units = \"secs\") gives seconds."
   } else if (is.data.frame(data)) {
     column_advice(data)
+  } else if (inherits(data, "PJRTArrayPromise")) {
+    "value(x) waits for the promise and returns its array."
   } else if (isS4(data) && inherits(data, c("Matrix", "sparseVector"))) {
     if (inherits(data, "sparseVector")) "as.numeric(x) gives a dense vector." else "as.matrix(x) gives a dense matrix."
   } else if (is.object(data) && typeof(data) %in% c("integer", "double")) {

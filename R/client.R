@@ -98,6 +98,7 @@ create_client <- function(plugin, platform, options, distributed = NULL) {
   known <- the$clients[[platform]]
   if (!is.null(known)) {
     if (length(options) > 0L || !is.null(distributed)) {
+      typed_client_options(options, attr(plugin, "platform") %||% "")
       abort_input(
         "Can only specify client options the first time you create a client.",
         hints = paste0("The client for ", platform, " already exists: close() it first, or restart R.")

@@ -71,6 +71,11 @@
 install_pjrt <- function(platforms = NULL, version = NULL, source = c("auto", "index", "release", "file"), path = NULL,
                          force = FALSE, cuda = NULL, site = FALSE) {
   source <- check_choice(source, c("auto", "index", "release", "file"), "source")
+  if (is.logical(platforms) && is.null(cuda)) {
+    # r-xla/pjrt has `cuda` as the first argument
+    cuda <- platforms
+    platforms <- NULL
+  }
   check_string_or_null(version, "version")
   check_string_or_null(path, "path")
   check_flag(force, "force")

@@ -126,6 +126,9 @@ as.data.frame.PJRTBuffer <- function(x, row.names = NULL, optional = FALSE, ...,
 as.vector.PJRTBuffer <- function(x, mode = "any") {
   modes <- c("any", "logical", "integer", "numeric", "double", "complex", "character", "raw", "list")
   check_choice(mode, modes, "mode")
+  if (mode == "character" && elt_type(x) == "ui64") {
+    return(exact_text(x))
+  }
   values <- bare_values(x)
   if (mode == "any") {
     return(for_caller(values, x, sys.call(sys.parent()), parent.frame(2L)))
@@ -216,8 +219,8 @@ as.raw.PJRTBuffer <- function(x) {
 }
 
 # The values without dimensions. Unlike base::as.vector(), this keeps integer64.
-bare_values <- function(x) {
-  values <- as_array(x)
+bare_values <- function(x, ...) {
+  values <- as_array(x, ...)
   dim(values) <- NULL
   values
 }
@@ -254,7 +257,7 @@ is.infinite.PJRTBuffer <- function(x) {
 
 # Tests every value. Some methods of bit64 drop the dimensions.
 test_values <- function(x, test) {
-  values <- as_array(x)
+  values <- as_array(x, check = FALSE)
   result <- test(values)
   dim(result) <- dim(values)
   result
@@ -331,12 +334,12 @@ all.equal.PJRTBuffer <- function(target, current, ...) {
     return(differences)
   }
   if (other) {
-    current <- bare_values(current)
+    current <- bare_values(current, check = FALSE)
   } else {
     dim(current) <- NULL
     names(current) <- NULL
   }
-  all.equal(bare_values(target), current, ...)
+  all.equal(bare_values(target, check = FALSE), current, ...)
 }
 
 #' @rdname buffer-methods

@@ -53,7 +53,12 @@ rep.PJRTBuffer <- function(x, ...) {
 unique.PJRTBuffer <- function(x, incomparables = FALSE, ...) {
   rank <- length(shape(x))
   if (rank < 2L) {
-    return(unique(bare_values(x), incomparables, ...))
+    values <- bare_values(x)
+    # factor() compares them with as.character(x)
+    if (is_beyond_long(values, x) && identical(sys.function(sys.parent()), factor)) {
+      values <- exact_text(x)
+    }
+    return(unique(values, incomparables, ...))
   }
   kept <- rep(list(TRUE), rank)
   kept[[list(...)$MARGIN %||% 1L]] <- which(!duplicated(x, incomparables, ...))
@@ -167,7 +172,7 @@ read_numbers <- function(x) {
 
 # The values; integers as doubles if these are exact.
 exact_values <- function(x) {
-  values <- if (inherits(x, "PJRTBuffer")) bare_values(x) else x
+  values <- if (inherits(x, "PJRTBuffer")) bare_values(x, check = FALSE) else x
   if (!inherits(values, "integer64")) {
     return(values)
   }

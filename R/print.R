@@ -56,7 +56,7 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
   }
   pieces <- if (!is_laid_out && print_style(x) == "R") {
     width <- if (missing(max_width)) getOption("pjrt.print_max_width", getOption("width")) else max_width
-    lines_of_r(x, max_rows, width)
+    lines_of_r(x, max_rows, width, max_rows_slice)
   } else {
     call_native(
       ffi_buffer_lines, x, as.double(max_rows), as.double(max_width), as.double(max_rows_slice), print_decimals()
@@ -112,18 +112,27 @@ print_style <- function(x) {
   if (style != "auto") {
     return(style)
   }
-  is_vector <- length(shape(x)) == 1L && shape(x) > 0L
+  # R shows the dimensions of arrays without elements
+  if (0 %in% shape(x)) {
+    return("columns")
+  }
+  is_vector <- length(shape(x)) == 1L
   has_names <- !is.null(attr(x, "column_names", exact = TRUE))
   if (is_vector || has_names || unclass(elt_type(x)) == "pred") "R" else "columns"
 }
 
-# The lines that R prints for a buffer's array. Reads no more of each dimension than `max_rows` lines can show.
-lines_of_r <- function(x, max_rows, max_width) {
+# The lines that R prints for a buffer's array. Reads no more of each dimension than so many rows can show.
+lines_of_r <- function(x, max_rows, max_width, max_rows_slice) {
+  width <- if (max_width < 0) 10000 else min(max(max_width, 10), 10000)
+  old <- options(width = width, max.print = .Machine$integer.max, pjrt.check = FALSE)
+  on.exit(options(old))
   rows <- if (max_rows < 0) Inf else max_rows
+  slice_rows <- min(rows, if (max_rows_slice < 0) Inf else max_rows_slice)
   # a digit and a space are the least that an element takes
   per_line <- if (max_width < 0) Inf else max_width %/% 2
   dims <- shape(x)
-  limits <- pmin(dims, if (length(dims) < 2L) rows * per_line else c(rows, rep(rows * per_line, length(dims) - 1L)))
+  is_vector <- length(dims) < 2L
+  limits <- pmin(dims, if (is_vector) slice_rows * per_line else c(slice_rows, rep(rows * per_line, length(dims) - 1L)))
   is_whole <- identical(as.double(limits), as.double(dims))
   part <- function(...) do.call(`[`, c(list(x), lapply(limits, seq_len), drop = FALSE, list(...)))
   if (elt_type(x) == "ui64") {
@@ -144,12 +153,15 @@ lines_of_r <- function(x, max_rows, max_width) {
   if (!is.null(names) && length(dims) == 2L) {
     colnames(shown) <- names[seq_len(ncol(shown))]
   }
-  width <- if (max_width < 0) 10000 else min(max(max_width, 10), 10000)
-  old <- options(width = width, max.print = .Machine$integer.max)
-  on.exit(options(old))
   lines <- utils::capture.output(shown)
-  cut <- if (length(lines) > rows || !is_whole) " ... [output was truncated, set max_rows = -1 to see all]"
-  paste0(c(utils::head(lines, rows), cut), "\n")
+  # the others are headings
+  row_lines <- if (is_vector) seq_along(lines) else grep("^ *\\[[0-9]+,\\]", lines)
+  most <- if (is_vector) slice_rows else rows
+  is_cut <- length(row_lines) > most
+  if (is_cut) {
+    lines <- utils::head(lines, row_lines[[most]])
+  }
+  paste0(c(lines, if (is_cut || !is_whole) " ... [output was truncated, set max_rows = -1 to see all]"), "\n")
 }
 
 buffer_footer <- function(x) {

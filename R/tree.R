@@ -53,6 +53,9 @@ unflatten <- function(tree, x) {
 #' @export
 flatten_fun <- function(f, in_tree) {
   check_function(f, "f")
+  if (!inherits(in_tree, "RTree")) {
+    abort_type("`in_tree`: expected an `RTree` (as returned by `build_tree()`), not ", given(in_tree), ".")
+  }
   is_single <- tree_root_kind(in_tree) == "leaf"
   structure(class = "FlattenedFunction", function(...) {
     arguments <- unflatten(in_tree, list(...))

@@ -100,6 +100,11 @@ test_that("a promise prints its value once it is ready", {
   expect_snapshot(as_array_async(pjrt_scalar(TRUE)), cran = TRUE)
 })
 
+test_that("a promise where an array or buffer belongs is refused with what to do", {
+  error <- expect_refused(pjrt_buffer(as_array_async(pjrt_scalar(1))), "invalid_input", "<PJRTArrayPromise>")
+  expect_match(conditionMessage(error), "value(x) waits for the promise and returns its array.", fixed = TRUE)
+})
+
 test_that("dim() and length() of a promise describe its array, and mean(), is.na() and anyNA() use its values", {
   values <- matrix(c(1, NaN, 3, 4, 5, 6), 2)
   promise <- as_array_async(pjrt_buffer(values))

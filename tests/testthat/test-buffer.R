@@ -607,6 +607,7 @@ test_that("one dimension of a shape may be -1, and shapes may be integer64", {
   for (bad in list(c(-1, -1), -2, NA, bit64::as.integer64(NA))) {
     expect_refused(pjrt_buffer(1:6, shape = bad), "invalid_type", "`shape` must be")
   }
+  expect_refused(pjrt_buffer(1:6, shape = c(-1, -1)), "invalid_type", "with one -1 at most, not 2")
   expect_refused(pjrt_empty("f32", c(-1, 2)), "invalid_type", "`shape` must be")
   expect_refused(dim(x) <- c(-1, 4), "invalid_input", "no number fits for -1")
   expect_refused(dim(x) <- c(-1, -1), "invalid_type", "one of them -1 at most")

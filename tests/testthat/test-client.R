@@ -39,6 +39,8 @@ test_that("client options are accepted only by the first call for a platform", {
   message <- "Can only specify client options the first time you create a client."
   expect_refused(pjrt_client("cpu", cpu_device_count = 3L), "invalid_input", message)
   expect_refused(plugin_client_create(pjrt_plugin("cpu"), "cpu", list(cpu_device_count = 3L)), "invalid_input", message)
+  # what would be wrong the first time is said at once
+  expect_refused(pjrt_client("cpu", devices = 3L), "invalid_input", "A cpu client has no option `devices`.")
 })
 
 test_that("options of the wrong type are refused and create no client", {

@@ -57,9 +57,9 @@ test_that("inputs whose names do not fit are refused", {
   x <- pjrt_buffer(c(1, 2))
   for (check in c(TRUE, FALSE)) {
     refused <- function(message, ...) expect_refused(pjrt_execute(run, ..., check = check), "invalid_input", message)
-    error <- refused("The program has no argument `y`.", x, x, y = x)
+    error <- refused("The program has no argument `y`. Expected unnamed arguments, or its names.", x, x, y = x)
     expect_match(conditionMessage(error), "Its argument names are `%params.b`, `%params.w`, `%x`.", fixed = TRUE)
-    refused("The program has no 2 arguments `y`, `params/w/k`.", x = x, y = x, params = list(w = list(k = x)))
+    refused("The program has no arguments `y`, `params/w/k`.", x = x, y = x, params = list(w = list(k = x)))
     refused("The program has no argument `param`.", x, x, param = x)
     refused("More than one input is given for argument `%params.w`.", x, params.w = x, params = list(w = x))
     refused("3 arguments, but 2 of them have no input: number 1 (`%params.b`), number 2 (`%params.w`).", x = x)
@@ -120,7 +120,7 @@ test_that("names that a compiler has numbered are not names", {
   expect_refused(pjrt_execute(same, arg0 = pjrt_scalar(1)), "invalid_input", "The program has no argument names")
   square <- pjrt_compile(pjrt_program(path = fixture("square.mlirbc")))
   x <- pjrt_buffer(matrix(1:4 + 0, 2))
-  expect_refused(pjrt_execute(square, x = x), "invalid_input", "The program has no argument names")
+  expect_refused(pjrt_execute(square, x = x), "invalid_input", "Expected unnamed arguments")
 })
 
 test_that("names that fit several arguments are refused", {

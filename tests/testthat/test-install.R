@@ -85,6 +85,7 @@ test_that("a dialog of an editor is asked instead", {
 test_that("install_pjrt() checks its arguments before any download", {
   cache <- local_empty_cache()
   expect_refused(install_pjrt(cuda = NA), "invalid_input", "`cuda` must be TRUE or FALSE")
+  expect_refused(install_pjrt(NA), "invalid_input", "`cuda` must be TRUE or FALSE")
   expect_refused(install_pjrt(1), "invalid_input", "`platforms` must be")
   expect_refused(install_pjrt("../x"), "invalid_input", "`platforms` must be")
   expect_refused(install_pjrt("cpu", version = 1), "invalid_input", "`version` must be one non-empty string")

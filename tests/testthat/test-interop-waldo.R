@@ -5,6 +5,13 @@ test_that("buffers with the same content are equal", {
   expect_equal(pjrt_empty("f32", c(0, 2)), pjrt_empty("f32", c(0, 2)))
 })
 
+test_that("names of columns, which the device does not have, make no difference", {
+  named <- matrix(1:6, 2, dimnames = list(NULL, c("a", "b", "c")))
+  expect_identical(pjrt_buffer(named), pjrt_buffer(unname(named)))
+  expect_equal(pjrt_buffer(named) * 1L, pjrt_buffer(named))
+  expect_failure(expect_equal(pjrt_buffer(named), pjrt_buffer(named + 1L)))
+})
+
 test_that("buffers that differ in values, shape or dtype are not", {
   x <- pjrt_buffer(1:4)
   expect_failure(expect_equal(pjrt_buffer(matrix(1:4, 2)), pjrt_buffer(matrix(c(1L, 2L, 3L, 5L), 2))))

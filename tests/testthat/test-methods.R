@@ -82,6 +82,33 @@ test_that("integer64 values stay numbers in every conversion", {
   expect_identical(suppressWarnings(as.integer(pjrt_buffer(2^40, "i64"))), NA_integer_)
 })
 
+test_that("unsigned integers are written as they are", {
+  x <- pjrt_buffer(c(1, 2^63, 2^64 - 2048), "ui64")
+  digits <- c("1", "9223372036854775808", "18446744073709549568")
+  expect_identical(as.character(x), digits)
+  expect_identical(paste0("id_", x), paste0("id_", digits))
+  expect_identical(as.character(as.factor(x)), digits)
+  expect_identical(as.integer(table(x)[digits]), c(1L, 1L, 1L))
+})
+
+test_that("options(pjrt.check = ) concerns reading, not tests and comparisons", {
+  x <- pjrt_buffer(rep(.Machine$integer.max, 2)) + 1:2
+  m <- pjrt_buffer(bit64::as.integer64("9223372036854775807")) + 1L
+  withr::local_options(pjrt.check = TRUE)
+  expect_identical(is.na(x), array(c(TRUE, FALSE)))
+  expect_true(anyNA(x))
+  expect_true(anyNA(m))
+  expect_true(all.equal(x, x))
+  expect_identical(unname(quantile(x, 1, na.rm = TRUE)), -2147483647)
+  expect_identical(length(summary(x)), 7L)
+  expect_length(waldo::compare(x, x), 0L)
+  for (read in list(as_array, as.vector, function(x) x[1], function(x) x[[1]], function(x) value(as_array_async(x)))) {
+    expect_refused(read(x), "invalid_input", "-2147483648, which R cannot distinguish from NA")
+    expect_refused(read(m), "invalid_input", "-9223372036854775808, which R cannot distinguish from NA")
+  }
+  expect_identical(x[2], -2147483647L)
+})
+
 test_that("R's own functions get the numbers of 64-bit integers, not their bits", {
   v <- c(3, 1, 2)
   m <- matrix(c(4, 1, 1, 3), 2)

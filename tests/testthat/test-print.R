@@ -112,11 +112,14 @@ test_that("buffers print as R prints arrays if asked", {
   expect_identical(printed(pjrt_scalar(TRUE))[[2L]], "[1] TRUE")
   expect_identical(printed(pjrt_empty("f32", c(0, 3)))[[3L]], "[ CPUf32{0x3} ] ")
   # only what is shown is read, and the rest is said to be missing
+  heading <- list(NULL, NULL, "[,1]", c(", , 1", "", "[,1]"))
   for (x in list(1:1e5, matrix(1:1e5, 100), matrix(1:1e5, 1e4), array(1:1e5, c(10, 100, 100)))) {
     body <- printed(pjrt_buffer(x), max_rows = 5, max_width = 40)
-    expect_length(body, 8L)
-    expect_identical(body[[7L]], cut_line)
-    expect_lte(max(nchar(body[2:6])), 40L)
+    expect_length(body, 8L + length(heading[[length(dim(x)) + 1L]]))
+    expect_identical(body[[length(body) - 1L]], cut_line)
+    lines <- body[-c(1L, length(body) - 1:0)]
+    expect_length(grep("^ *\\[[0-9]+,?\\]", lines), 5L)
+    expect_lte(max(nchar(lines)), 40L)
   }
   expect_length(printed(pjrt_buffer(1:1e4), max_rows = -1), 2L + length(utils::capture.output(print(1:1e4))))
   # column names where the data had some
@@ -129,7 +132,7 @@ test_that("buffers print as R prints arrays if asked", {
   expect_match(printed(unserialize(serialize(pjrt_buffer(frame), NULL)))[[2L]], "weight")
   expect_match(printed(pjrt_buffer(frame, shape = 4L))[[2L]], "^\\[1\\]")
   expect_match(printed(pjrt_buffer(frame) + 1)[[2L]], "[,2]", fixed = TRUE)
-  expect_length(printed(pjrt_buffer(matrix(1, 1e4, 2, dimnames = list(NULL, c("a", "b")))), max_rows = 5), 8L)
+  expect_length(printed(pjrt_buffer(matrix(1, 1e4, 2, dimnames = list(NULL, c("a", "b")))), max_rows = 5), 9L)
   # what others lay out stays
   expect_identical(utils::capture.output(print(pjrt_buffer(1:2), header = FALSE, footer = "")), c(" 1", " 2"))
   withr::local_options(pjrt.print_style = "r")
@@ -233,6 +236,7 @@ test_that("an empty array prints no lines", {
     x <- pjrt_empty("f32", shape)
     expect_identical(shown(x), character())
     expect_length(utils::capture.output(print(x)), 2L)
+    expect_length(utils::capture.output(print(pjrt_empty("pred", shape))), 2L)
   }
 })
 
@@ -269,6 +273,37 @@ test_that("max_rows_slice limits each slice", {
   # rows omitted from an earlier slice are noted, too
   y <- pjrt_buffer(array(1:3, c(1, 3, 1)))
   expect_identical(shown(y, max_rows_slice = 2), c("(1,.,.) =", " 1", " 2", cut_line))
+})
+
+test_that("both limits count rows, not headings, where buffers print as in R", {
+  printed <- function(...) utils::head(utils::capture.output(print(...))[-1L], -1L)
+  x <- pjrt_buffer(matrix(TRUE, 3, 2))
+  heading <- "     [,1] [,2]"
+  rows <- sprintf("[%d,] TRUE TRUE", 1:3)
+  expect_identical(printed(x, max_rows = 3), c(heading, rows))
+  expect_identical(printed(x, max_rows = 2), c(heading, rows[1:2], cut_line))
+  expect_identical(printed(x, max_rows_slice = 1), c(heading, rows[[1L]], cut_line))
+  expect_identical(printed(x, max_rows = 4, max_width = 10), c(
+    "     [,1]", "[1,] TRUE", "[2,] TRUE", "[3,] TRUE", "     [,2]", "[1,] TRUE", cut_line
+  ))
+  y <- pjrt_buffer(array(TRUE, c(3, 2, 2)))
+  expect_identical(printed(y, max_rows = 4), c(
+    ", , 1", "", heading, rows, "", ", , 2", "", heading, rows[[1L]], cut_line
+  ))
+  expect_identical(printed(y, max_rows_slice = 1), c(
+    ", , 1", "", heading, rows[[1L]], "", ", , 2", "", heading, rows[[1L]], "", cut_line
+  ))
+  expect_identical(printed(pjrt_buffer(1:100), max_rows_slice = 1, max_width = 10), c("[1] 1 2 3", cut_line))
+})
+
+test_that("buffers print whatever options(pjrt.check = ) says", {
+  printed <- function(x) utils::capture.output(print(x))[[2L]]
+  x <- pjrt_buffer(rep(.Machine$integer.max, 2)) + 1:2
+  withr::local_options(pjrt.check = TRUE)
+  expect_identical(printed(x), "[1]          NA -2147483647")
+  dim(x) <- c(1, 2)
+  expect_identical(printed(x), "          NA -2147483647")
+  expect_identical(getOption("pjrt.check"), TRUE)
 })
 
 test_that("options set the default limits", {

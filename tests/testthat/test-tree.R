@@ -339,6 +339,7 @@ test_that("flatten_fun() turns a function of nested lists into one of leaves", {
   expect_true(tree_equal(result[[1L]], build_tree(list(s = 0, rest = list(list(a = 0), NULL)))))
   expect_identical(result[[2L]], list(30, 10))
   expect_refused(f(1), "invalid_input", "unflatten(): got 1 leaf but the tree has 2")
+  expect_refused(flatten_fun(identity, 3), "invalid_input", "`in_tree`: expected an `RTree`")
   expect_identical(flatten_fun(function() 1, build_tree(NULL))()[[2L]], list(1))
   expect_identical(flatten_fun(class, build_tree(1))(data.frame(a = 1))[[2L]], list("data.frame"))
   expect_identical(flatten_fun(function(x) class(x), build_tree(list(1)))(quote(f(x)))[[2L]], list("call"))

@@ -52,7 +52,8 @@ pub fn transfer_is_ready(transfer: SEXP) -> Result<SEXP> {
 pub fn transfer_value(transfer: SEXP) -> Result<SEXP> {
     let promise: &Promise = handle::get(transfer, "x")?;
     let arrived = promise.transfer.wait()?;
+    let check = transfer::checks_by_default(arrived.spec().dtype, promise.host_type)?;
     let array = Protected::new(transfer::new_array(arrived.spec(), promise.host_type)?);
-    transfer::fill(array.sexp(), arrived.spec(), promise.host_type, false, &arrived.view())?;
+    transfer::fill(array.sexp(), arrived.spec(), promise.host_type, check, &arrived.view())?;
     Ok(array.sexp())
 }

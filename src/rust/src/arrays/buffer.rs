@@ -345,6 +345,10 @@ fn given_shape(shape: SEXP, len: Option<usize>) -> Result<Vec<i64>> {
             dims.iter_mut().filter(|d| **d < 0).for_each(|d| *d = len as i64 / others);
             Ok(dims)
         }
+        (Some(dims), Some(_)) if dims.iter().all(|&d| d >= -1) => {
+            let count = dims.iter().filter(|&&d| d < 0).count();
+            bail!(InvalidType, "`shape` must be whole numbers, with one -1 at most, not {count}.")
+        }
         _ => bail!(
             InvalidType,
             "`shape` must be a vector of whole numbers from 0 to 2^53, without NA, not {}.",

@@ -1,7 +1,7 @@
 //! Reads a part of a buffer, chosen by R's subscripts.
 
 use crate::arrays::buffer::get;
-use crate::arrays::transfer::{fill, new_array};
+use crate::arrays::transfer::{checks_by_default, fill, new_array};
 use crate::r::conditions::Result;
 use crate::r::describe::number;
 use crate::r::sexp::{self, Protected};
@@ -23,9 +23,10 @@ pub fn buffer_slice(buffer: SEXP, subscripts: SEXP) -> Result<SEXP> {
     let positions: usize = items(subscripts).map(sexp::len).sum();
     room::check_room(positions * size_of::<usize>(), "to find the elements")?;
     let host_type = buffer.dtype().info().host_type;
+    let check = checks_by_default(buffer.dtype(), host_type)?;
     sexp::over_jumps(locate(buffer.spec(), subscripts)?, |(part, spec)| {
         let array = Protected::new(new_array(spec, host_type)?);
-        fill(array.sexp(), spec, host_type, false, &HostView::Copied(ready.read_part(part)?))?;
+        fill(array.sexp(), spec, host_type, check, &HostView::Copied(ready.read_part(part)?))?;
         Ok(array.sexp())
     })
 }

@@ -26,10 +26,15 @@ pub fn buffer_array(buffer: SEXP, check: SEXP, int64: SEXP) -> Result<SEXP> {
 pub fn default_array(buffer: SEXP) -> Result<SEXP> {
     let buffer = get(buffer)?;
     let host_type = buffer.dtype().info().host_type;
+    array(buffer, checks_by_default(buffer.dtype(), host_type)?, host_type)
+}
+
+/// Whether values are checked where no argument says so.
+pub fn checks_by_default(dtype: DType, host_type: HostType) -> Result<bool> {
     // R may take a value of such an array for another one, or for a missing value. To look for an option takes R as long as to
     // read a small array.
-    let may_mislead = matches!(host_type, HostType::Integer | HostType::Integer64);
-    array(buffer, may_mislead && checks(sexp::nil())?, host_type)
+    let own = dtype.info().host_type;
+    Ok((host_type != own || matches!(own, HostType::Integer | HostType::Integer64)) && checks(sexp::nil())?)
 }
 
 fn array(buffer: &Buffer, check: bool, host_type: HostType) -> Result<SEXP> {

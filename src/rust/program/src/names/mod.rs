@@ -184,7 +184,7 @@ fn table(arguments: &[&str]) -> Table {
 fn match_names(table: &Table, arguments: &[&str], inputs: &Inputs) -> Result<Vec<usize>> {
     ensure!(
         !table.is_empty(),
-        invalid("The program has no argument names, so its inputs cannot have names.".into())
+        invalid("The program has no argument names. Expected unnamed arguments.".into())
             .hint("Pass the inputs in the program's order, without names: executable_info() shows them.")
     );
     let mut order = vec![None; arguments.len()];
@@ -200,8 +200,12 @@ fn match_names(table: &Table, arguments: &[&str], inputs: &Inputs) -> Result<Vec
     }
     if !unknown.is_empty() {
         let known = arguments.iter().filter(|name| !is_generated(name)).map(|name| quoted(name)).collect();
-        return Err(invalid(format!("The program has no {}.", named("argument", unknown)))
-            .hint(format!("Its argument names are {}.", listed(known))));
+        let no = if unknown.len() == 1 { "argument" } else { "arguments" };
+        return Err(invalid(format!(
+            "The program has no {no} {}. Expected unnamed arguments, or its names.",
+            listed(unknown)
+        ))
+        .hint(format!("Its argument names are {}.", listed(known))));
     }
     if let Some((path, several)) = ambiguous.first() {
         let several = several.iter().map(|&index| quoted(arguments[index])).collect();
@@ -420,8 +424,14 @@ mod tests {
     #[test]
     fn inputs_that_do_not_fit_are_refused_with_their_names() {
         let problem = |inputs: &[&str]| order(&["a", "b", "%arg2"], inputs).unwrap_err();
-        assert_eq!(problem(&["a", "bb", "c"]), "The program has no 2 arguments `bb`, `c`.");
-        assert_eq!(problem(&["arg2", ""]), "The program has no argument `arg2`.");
+        assert_eq!(
+            problem(&["a", "bb", "c"]),
+            "The program has no arguments `bb`, `c`. Expected unnamed arguments, or its names."
+        );
+        assert_eq!(
+            problem(&["arg2", ""]),
+            "The program has no argument `arg2`. Expected unnamed arguments, or its names."
+        );
         assert_eq!(problem(&["a", "$a", "b"]), "More than one input is given for argument `a`.");
         assert_eq!(
             problem(&["a", "", "", ""]),
