@@ -82,9 +82,13 @@ joined <- function(name, parts, na.rm) {
   if (na.rm && name %in% c("max", "min")) {
     parts <- Filter(function(part) is_buffer(part) || !all(is.na(part)), parts)
   }
-  results <- lapply(parts, function(part) {
-    if (is_buffer(part)) .Call(ffi_operator_1, name, part, without_missing(na.rm)) else summarized(name, part, na.rm)
-  })
+  # no lapply(), whose FUN the errors would name
+  results <- list()
+  for (part in parts) {
+    is_read <- !is_buffer(part)
+    result <- if (is_read) summarized(name, part, na.rm) else .Call(ffi_operator_1, name, part, without_missing(na.rm))
+    results <- c(results, list(result))
+  }
   if (length(results) == 1L) {
     return(results[[1L]])
   }
