@@ -245,10 +245,10 @@ memory_figures <- function(memory) {
   if (!is.null(memory)) structure(memory[shown], names = names(shown))
 }
 
-format_count <- function(n) format(n, big.mark = ",", decimal.mark = ".", scientific = FALSE)
+format_count <- function(n) format(n, trim = TRUE, big.mark = ",", decimal.mark = ".", scientific = FALSE)
 
 # A number with a noun, as in "1 program" and "2 programs".
-counted <- function(n, noun) sprintf("%s %s%s", format_count(n), noun, if (n == 1) "" else "s")
+counted <- function(n, noun) sprintf("%s %s%s", format_count(n), noun, ifelse(n == 1, "", "s"))
 
 format_bytes <- function(bytes) {
   format(structure(bytes, class = "object_size"), units = "auto", standard = "SI")

@@ -123,12 +123,14 @@ pjrt_shard <- function(x, devices = NULL, dim = 1L, dtype = NULL, ..., executabl
   size <- dims[[dim]]
   if (size %% count != 0) {
     below <- size - size %% count
+    fitting <- sprintf("%.0f", setdiff(c(below, below + count), 0))
     pjrt_abort(
       sprintf(
-        "Dimension %d of `x` has %.0f elements, which cannot be divided equally between %d devices.", dim, size, count
+        "Dimension %d of `x` has %s, which cannot be divided equally between %d devices.",
+        dim, counted(size, "element"), count
       ),
       "shape_mismatch",
-      hints = sprintf("Remove or add elements to get %.0f or %.0f, or use fewer devices.", below, below + count)
+      hints = paste0("Remove or add elements to get ", paste(fitting, collapse = " or "), ", or use fewer devices.")
     )
   }
   # a block of rows for each device, with all dimensions up to `dim` treated as one

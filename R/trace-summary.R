@@ -169,7 +169,8 @@ trace_sentences <- function(summary) {
     "R hardly waited."
   }
   devices <- summary$devices
-  c(waited, sprintf("%s was idle %s of the time (%d runs).", devices$device, whole_percent(devices$idle), devices$runs))
+  runs <- counted(devices$runs, "run")
+  c(waited, sprintf("%s was idle %s of the time (%s).", devices$device, whole_percent(devices$idle), runs))
 }
 
 # "`as_array(y)` at line 12 of a.R"
@@ -187,7 +188,7 @@ whole_percent <- function(share) {
 #' @export
 print.summary.PJRTTrace <- function(x, ...) {
   check_intact(x, "summary.PJRTTrace", parts = c("seconds", "dropped", "events", "r", "devices", "waits", "programs"))
-  cat(sprintf("<PJRTTrace> %s, %d events\n", format_seconds(x$seconds), x$events))
+  cat(sprintf("<PJRTTrace> %s, %s\n", format_seconds(x$seconds), counted(x$events, "event")))
   if (x$dropped > 0) {
     cat(sprintf("%.0f more events were dropped: see `max_events`.\n", x$dropped))
   }
@@ -195,7 +196,7 @@ print.summary.PJRTTrace <- function(x, ...) {
   shown <- x$r[x$r$share >= 0.005, ]
   cat("\nR's main thread:\n")
   cat(sprintf("  %-11s %4s  %s", shown$kind, whole_percent(shown$share), format_seconds(shown$seconds)), sep = "\n")
-  print_trace_table("Programs", sprintf("%s: %d runs, %s, median %s", x$programs$program, x$programs$runs,
+  print_trace_table("Programs", sprintf("%s: %s, %s, median %s", x$programs$program, counted(x$programs$runs, "run"),
     format_seconds(x$programs$seconds), format_seconds(x$programs$median)))
   print_trace_table("Compilations", sprintf("%s: %d %s, %s", x$compiles$program, x$compiles$times, x$compiles$outcome,
     format_seconds(x$compiles$seconds)))

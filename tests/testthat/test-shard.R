@@ -81,6 +81,8 @@ test_that("devices can be given as a list, names or an executable", {
 test_that("dimensions that do not divide equally are refused", {
   error <- expect_refused(pjrt_shard(matrix(0, 5, 2), both), "shape_mismatch", "Dimension 1 of `x` has 5 elements")
   expect_match(conditionMessage(error), "to get 4 or 6", fixed = TRUE)
+  error <- expect_refused(pjrt_shard(1, both), "shape_mismatch", "has 1 element, which")
+  expect_match(conditionMessage(error), "to get 2, or use fewer devices", fixed = TRUE)
 })
 
 test_that("dimensions that an array does not have are refused", {

@@ -52,6 +52,10 @@ test_that("the report says where R waited, how long devices idled, and what help
   expect_match(lines, "* In 5 calls of `as_array(y)` at line 12", fixed = TRUE)
   expect_identical(summary(trace)$waits$times, c(5L, 1L))
   expect_true(all(nchar(strsplit(lines, "\n")[[1L]]) <= 80L))
+  once <- utils::capture.output(print(summary(made_trace(event(0, 1, "run", "d", program = "g")))))
+  expect_match(once, "d was idle 90% of the time (1 run).", fixed = TRUE, all = FALSE)
+  expect_match(once, "10 s, 1 event$", all = FALSE)
+  expect_match(once, "g: 1 run, 1 s, median 1 s", fixed = TRUE, all = FALSE)
 })
 
 test_that("advice fits what takes the time", {
