@@ -113,7 +113,7 @@ knit_print.PJRTTrace <- function(x, ...) {
   summary <- summary(x)
   r <- summary$r[summary$r$share >= 0.005, ]
   cells <- cbind("R's main thread" = r$kind, share = whole_percent(r$share), time = format_seconds(r$seconds))
-  heading <- sprintf("<PJRTTrace> %s, %d events", format_seconds(summary$seconds), summary$events)
+  heading <- sprintf("<PJRTTrace> %s, %s", format_seconds(summary$seconds), counted(summary$events, "event"))
   knit_table(heading, cells, c("l", "r", "r"), text = c(trace_sentences(summary), summary$advice))
 }
 
