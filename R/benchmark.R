@@ -137,7 +137,8 @@ compare_programs <- function(members, words, inputs, execution_options, times, l
   for (i in seq_along(members)) {
     members[[i]]$name <- if (nzchar(labels[[i]])) labels[[i]] else words[[i]] %||% members[[i]]$name
   }
-  structure(unname(members), class = "PJRTComparison")
+  names(members) <- vapply(members, `[[`, "", "name")
+  structure(members, class = "PJRTComparison")
 }
 
 # The name of a variable, or NULL for other expressions.
@@ -331,7 +332,7 @@ as.data.frame.PJRTComparison <- function(x, row.names = NULL, optional = FALSE, 
 check_comparison <- function(x) {
   is_whole <- is.list(x) && length(x) > 0L && all(vapply(x, inherits, NA, "PJRTBenchmark"))
   check_intact(if (is_whole) x, "PJRTComparison")
-  unclass(x)
+  unname(unclass(x))
 }
 
 #' @export

@@ -106,7 +106,9 @@ create_client <- function(plugin, platform, options, distributed = NULL) {
     }
     return(known)
   }
-  defaults <- c(registered_options(platform), default_client_options(platform))
+  # the client may have another name than its plugin
+  driven <- attr(plugin, "platform") %||% platform
+  defaults <- c(registered_options(driven), default_client_options(driven))
   defaults <- defaults[!duplicated(names(defaults))]
   options <- c(options, defaults[setdiff(names(defaults), names(options))])
   client <- if (is.null(distributed)) {

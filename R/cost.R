@@ -133,11 +133,11 @@ cost_table <- function(x, n) {
 print.PJRTOperationCosts <- function(x, n = 10, ...) {
   check_costs(x, n)
   cat(sprintf("<PJRTOperationCosts: %s, estimated from their shapes>\n", counted(nrow(x), "operation")))
-  if (nrow(x) > 0L) {
+  if (min(n, nrow(x)) > 0) {
     print(cost_table(x, n), right = TRUE, row.names = FALSE)
   }
   if (n < nrow(x)) {
-    cat(sprintf("... %d more with %.1f%% of the time\n", nrow(x) - n, 100 * sum(x$share[-seq_len(n)])))
+    cat(sprintf("... %d more with %.1f%% of the time\n", nrow(x) - n, 100 * sum(x$share[seq_len(nrow(x)) > n])))
   }
   cat(cost_totals(x), sep = "\n")
   invisible(x)

@@ -176,6 +176,7 @@ safetensors_info <- function(path) {
 #' using one twice loads it twice. `close()` closes the files; buffers that were loaded stay valid.
 #'
 #' @inheritParams pjrt_load_safetensors
+#' @param path A string: a file, an index, or a folder, as for [pjrt_load_safetensors()].
 #' @param x,con A `PJRTSafetensors`.
 #' @param i,name Names or positions, from 1, of tensors.
 #' @param exact Not used: names are always matched in full.

@@ -86,7 +86,7 @@
 pjrt_shard <- function(x, devices = NULL, dim = 1L, dtype = NULL, ..., executable = NULL, input = NULL, tensor = NULL) {
   if (is.null(devices) == is.null(executable) || inherits(devices, "PJRTLoadedExecutable")) {
     abort_input(
-      "Either `devices` or `executable` must be given.",
+      "Either `devices` or `executable` must be given, and not both.",
       hints = "pjrt_shard(x, devices) divides an array equally, pjrt_shard(x, executable = , input = ) for an input."
     )
   }

@@ -72,6 +72,12 @@ test_that("a plugin can have a second client beside the first", {
   expect_equal(as_array(pjrt_execute(add, x, x)), array(c(2, 4)))
 })
 
+test_that("a client under another name has the defaults of its plugin", {
+  client <- plugin_client_create(pjrt_plugin("cpu"), "beside")
+  withr::defer(close(client))
+  expect_length(devices(client), as.integer(Sys.getenv("PJRT_CPU_DEVICE_COUNT")))
+})
+
 test_that("a second client does not replace the first one's devices", {
   first <- devices("cpu")
   pjrt_client("cpu")

@@ -99,6 +99,8 @@ test_that("the table shows the most expensive operations and both totals", {
   # newer compilers do not record the place of a product
   if (!plugin_api(106)) expect_length(grep("program:", shown), 2L)
   expect_match(shown, "more with", all = FALSE)
+  none <- capture.output(print(costs, n = 0))
+  expect_match(none[[2L]], sprintf("... %d more with 100.0%% of the time", nrow(costs)), fixed = TRUE)
   expect_identical(any(grepl("The plugin's own:", shown, fixed = TRUE)), plugin_estimates())
   expect_lte(max(nchar(shown)), 100L)
   expect_identical(class(costs[1:2, ]), "data.frame")

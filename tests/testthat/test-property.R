@@ -364,6 +364,9 @@ test_that("64-bit integers are read as doubles or integers, or refused if a valu
   expect_refused(as_array(wholes("i64", c(0, -2^31)), int64 = "integer"), "invalid_input", "holds 1 value")
   odd <- pjrt_buffer(bit64::as.integer64(c("9007199254740993", "1", "9223372036854775807")))
   expect_refused(as_array(odd, int64 = "double"), "invalid_input", "holds 2 values that a double cannot hold exactly")
+  # integer64 cannot hold it either
+  largest <- pjrt_buffer(-1L, "ui64")
+  expect_refused(as_array(largest, int64 = "double"), "invalid_input", "format_buffer() gives all digits")
   unsigned <- pjrt_buffer(as.raw(rep(255, 8)), dtype = "ui64", shape = 1L, row_major = TRUE)
   expect_refused(as_array(unsigned, int64 = "double"), "invalid_input", "holds 1 value that a double cannot hold")
   expect_refused(as_array(unsigned, int64 = "integer"), "invalid_input", "holds 1 value that an R integer cannot")

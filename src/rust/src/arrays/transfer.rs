@@ -164,6 +164,12 @@ fn fill_with(
         (_, HostType::Integer64) => {
             bail!(InvalidInput, "The buffer holds values above 2^63 - 1, wrapped through R's signed integer64.")
         }
+        (DType::U64, HostType::Double) => {
+            bail!(
+                InvalidInput,
+                "The buffer holds {lost} that a double cannot hold exactly; format_buffer() gives all digits."
+            )
+        }
         (_, HostType::Double) => {
             bail!(InvalidInput, "The buffer holds {lost} that a double cannot hold exactly; use int64 = \"integer64\".")
         }
