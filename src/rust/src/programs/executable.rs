@@ -26,7 +26,8 @@ pub fn object(executable: Executable) -> Robj {
         // SAFETY: what is noted is a weak reference, preserved until it is taken off the list.
         let key = |reference: SEXP| unsafe { sexp::R_WeakRefKey(reference) };
         objects.retain(|&(_, reference)| {
-            let is_there = !sexp::is_nil(key(reference));
+            // R may still know an object whose finalizer has run
+            let is_there = !sexp::is_nil(key(reference)) && !handle::is_null(key(reference));
             if !is_there {
                 sexp::release(reference);
             }
