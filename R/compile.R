@@ -8,7 +8,7 @@
 #' background instead, and its result is discarded.
 #'
 #' A program that was compiled before, in this or another session, is loaded from the cache: see [pjrt_cache]. If this
-#' session still has its executable, the same object is returned.
+#' session still has its executable, you get that one: both objects are `identical()`.
 #'
 #' @param program A `PJRTProgram`, or a `PJRTExported` from [pjrt_load_exported()].
 #' @param compile_options A `PJRTCompileOptions`, from [pjrt_compile_options()]. By default, a program runs on as many

@@ -64,6 +64,23 @@ test_that("compiling the same program again returns the same live executable", {
   expect_identical(as_array(pjrt_execute(third, pjrt_buffer(c(1, 2)))), array(c(3, 6)))
 })
 
+test_that("an executable that is compiled again just when R frees its object can be used", {
+  local_cache()
+  held <- new.env()
+  held$executable <- compile(times_program(3))
+  again <- NULL
+  trigger <- new.env()
+  # R finds the object to be garbage in this collection, and runs its finalizer after this one
+  reg.finalizer(trigger, function(trigger) {
+    rm("executable", envir = held)
+    gc()
+    again <<- compile(times_program(3))
+  })
+  rm(trigger)
+  forget()
+  expect_identical(as_array(pjrt_execute(again, pjrt_buffer(c(1, 2)))), array(c(3, 6)))
+})
+
 test_that("an executable held only by its promise is shared", {
   local_cache()
   promise <- pjrt_compile_async(pjrt_program(times_program(4)))

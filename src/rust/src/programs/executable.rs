@@ -2,42 +2,34 @@
 
 use crate::clients::device;
 use crate::r::conditions::Result;
-use crate::r::sexp::Protected;
-use crate::r::{handle, sexp};
+use crate::r::handle::{self, Known};
+use crate::r::sexp::{self, Protected};
 use extendr_api::prelude::*;
-use extendr_ffi::{Rboolean, SEXP};
+use extendr_ffi::SEXP;
 use pjrt_core::executable::inspect::MemoryKinds;
 use pjrt_core::executable::{Origin, Placement, Signature, WeakExecutable};
 use pjrt_core::{Executable, PluginValue};
 use pjrt_data::array::Spec;
 use pjrt_ir::hlo::sharding::{Sharding, Shardings};
 use std::cell::RefCell;
+use std::rc::Rc;
 
 owned!(Executable, c"PJRTLoadedExecutable", sent, const ARGUMENT: &'static str = "executable";);
 
 thread_local! {
-    /// The R objects of executables that R still has, as weak references.
-    static OBJECTS: RefCell<Vec<(WeakExecutable, SEXP)>> = const { RefCell::new(Vec::new()) };
+    /// The executables that R has.
+    static KNOWN: RefCell<Vec<(WeakExecutable, Rc<Known<Executable>>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The one R object of an executable while R has it.
+/// An R object of an executable, `identical()` to the others of it that R has. R counts its memory once, for the first.
 pub fn object(executable: Executable) -> Robj {
-    let found = OBJECTS.with_borrow_mut(|objects| {
-        // SAFETY: what is noted is a weak reference, preserved until it is taken off the list.
-        let key = |reference: SEXP| unsafe { sexp::R_WeakRefKey(reference) };
-        objects.retain(|&(_, reference)| {
-            // R may still know an object whose finalizer has run
-            let is_there = !sexp::is_nil(key(reference)) && !handle::is_null(key(reference));
-            if !is_there {
-                sexp::release(reference);
-            }
-            is_there
-        });
+    let known = KNOWN.with_borrow_mut(|known| {
+        known.retain(|(_, handles)| handles.is_there());
         let weak = executable.downgrade();
-        objects.iter().find(|(other, _)| *other == weak).map(|&(_, reference)| key(reference))
+        known.iter().find(|(other, _)| *other == weak).map(|(_, handles)| handles.clone())
     });
-    if let Some(object) = found {
-        return sexp::robj(object);
+    if let Some(handle) = known.and_then(|handles| handles.handle()) {
+        return sexp::robj(handle);
     }
     let bytes = executable.host_bytes();
     let made = Protected::new(handle::wrap_weighing(executable, bytes));
@@ -45,16 +37,15 @@ pub fn object(executable: Executable) -> Robj {
     sexp::robj(made.sexp())
 }
 
-/// Makes this handle, which the caller protects, the one R object of its executable.
+/// Has [`object`] know this handle, which the caller protects, as that of its executable.
 pub fn note(handle: SEXP) {
-    // SAFETY: on R's main thread; the caller protects the key.
-    let reference = unsafe { sexp::R_MakeWeakRef(handle, sexp::nil(), sexp::nil(), Rboolean::FALSE) };
-    sexp::preserve(reference);
-    let Some(executable) = handle::find::<Executable>(handle) else { return sexp::release(reference) };
+    let Some(executable) = handle::find::<Executable>(handle) else { return };
+    // SAFETY: a handle of an executable is never a small one.
+    let handles = Rc::new(unsafe { Known::of(handle) });
     let weak = executable.downgrade();
-    OBJECTS.with_borrow_mut(|objects| match objects.iter_mut().find(|(other, _)| *other == weak) {
-        Some((_, known)) => sexp::release(std::mem::replace(known, reference)),
-        None => objects.push((weak, reference)),
+    KNOWN.with_borrow_mut(|known| match known.iter_mut().find(|(other, _)| *other == weak) {
+        Some((_, known)) => *known = handles,
+        None => known.push((weak, handles)),
     });
 }
 

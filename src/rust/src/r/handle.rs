@@ -7,6 +7,8 @@
 mod owner;
 pub mod sent;
 
+pub use owner::Known;
+
 use crate::r::conditions::{Failure, Result};
 use crate::r::describe::describe;
 use crate::r::sexp::{self, Protected};

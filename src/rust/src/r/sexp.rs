@@ -31,9 +31,7 @@ extern "C-unwind" {
         handler: unsafe extern "C-unwind" fn(SEXP, *mut c_void) -> SEXP,
         handler_data: *mut c_void,
     ) -> SEXP;
-    pub fn R_MakeWeakRef(key: SEXP, value: SEXP, finalizer: SEXP, on_exit: Rboolean) -> SEXP;
     pub fn R_ToplevelExec(body: unsafe extern "C-unwind" fn(*mut c_void), data: *mut c_void) -> Rboolean;
-    pub fn R_WeakRefKey(reference: SEXP) -> SEXP;
     pub fn Rf_eval(call: SEXP, environment: SEXP) -> SEXP;
     fn Rf_GetOption1(name: SEXP) -> SEXP;
     pub fn Rf_getCharCE(x: SEXP) -> c_int;

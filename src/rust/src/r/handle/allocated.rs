@@ -5,6 +5,7 @@ use super::{class, Owned};
 use crate::r::sexp;
 use extendr_ffi::*;
 use std::ffi::c_void;
+use std::marker::PhantomData;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -18,9 +19,11 @@ struct Allocator {
     data: *mut c_void,
 }
 
-// R's own function; the type for R objects is opaque, hence the allowance.
+// R's own functions; the type for R objects is opaque, hence the allowance.
 #[allow(improper_ctypes)]
 extern "C" {
+    fn R_MakeWeakRef(key: SEXP, value: SEXP, finalizer: SEXP, on_exit: Rboolean) -> SEXP;
+    fn R_WeakRefKey(reference: SEXP) -> SEXP;
     fn Rf_allocVector3(kind: SEXPTYPE, len: R_xlen_t, allocator: *mut Allocator) -> SEXP;
 }
 
@@ -72,6 +75,41 @@ pub fn make<T: Owned>(object: SEXP) -> SEXP {
         Rf_setAttrib(pointer, R_ClassSymbol, class::<T>());
         Rf_unprotect(2);
         pointer
+    }
+}
+
+/// Finds the handle of a value as long as R has it, and does not keep it.
+pub struct Known<T>(SEXP, PhantomData<T>);
+
+impl<T: Owned> Known<T> {
+    /// Finds this handle.
+    ///
+    /// # Safety
+    /// The pointer is what [`make`] gave for this type, and the caller protects it.
+    pub unsafe fn of(pointer: SEXP) -> Self {
+        let reference = R_MakeWeakRef(pointer, sexp::nil(), sexp::nil(), Rboolean::FALSE);
+        sexp::preserve(reference);
+        Known(reference, PhantomData)
+    }
+
+    pub fn is_there(&self) -> bool {
+        !sexp::is_nil(self.key())
+    }
+
+    /// The handle. Not protected.
+    pub fn handle(&self) -> Option<SEXP> {
+        Some(self.key()).filter(|&key| !sexp::is_nil(key))
+    }
+
+    fn key(&self) -> SEXP {
+        // SAFETY: a weak reference, which is kept until this is dropped.
+        unsafe { R_WeakRefKey(self.0) }
+    }
+}
+
+impl<T> Drop for Known<T> {
+    fn drop(&mut self) {
+        sexp::release(self.0);
     }
 }
 

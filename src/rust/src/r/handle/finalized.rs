@@ -1,16 +1,18 @@
 //! How R frees a handle's value: a finalizer drops the value after R has found the pointer to be garbage. The pointer's
-//! tag is the class attribute of its type, the same R object.
+//! tag is the class attribute of its type, the same R object. Handles can share a value, which the last of them drops.
 //!
 //! A finalizer costs R more than a small program takes to run. So small values share the finalizer of a page: an
 //! external pointer with the same tag, which is the tag of the pointers of its values. A page and all its values are
 //! freed when none of them is in use. The page that is being filled is kept until the next garbage collection.
 
-use super::{class, Owned};
+use super::{class, EmptyHandle, Owned};
 use crate::r::sexp::{self, Protected};
 use extendr_ffi::*;
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::null_mut;
+use std::rc::{Rc, Weak};
 use std::sync::atomic::Ordering;
 
 /// The number of values on a page.
@@ -25,15 +27,55 @@ struct Page<T> {
 /// A handle without a value, with an R object in its protected slot, which the caller protects. Not protected; R may
 /// leave this by a long jump.
 pub fn make<T: Owned>(object: SEXP) -> SEXP {
+    let pointer = without_address::<T>(object);
+    set_address(pointer, Rc::new(None::<T>));
+    pointer
+}
+
+/// A handle that points nowhere yet, with its finalizer.
+fn without_address<T: Owned>(object: SEXP) -> SEXP {
     let class = class::<T>();
-    // SAFETY: on R's main thread. The address is of the type that `release` frees, and set after R's last allocation.
+    // SAFETY: on R's main thread.
     unsafe {
         let pointer = Protected::new(R_MakeExternalPtr(null_mut(), class, object));
         R_RegisterCFinalizerEx(pointer.sexp(), Some(release::<Option<T>>), Rboolean::FALSE);
         Rf_setAttrib(pointer.sexp(), R_ClassSymbol, class);
-        let value: Box<Option<T>> = Box::new(None);
-        R_SetExternalPtrAddr(pointer.sexp(), Box::into_raw(value).cast());
         pointer.sexp()
+    }
+}
+
+/// Has a pointer whose finalizer is `release::<C>` own this. Allocates nothing in R.
+fn set_address<C>(pointer: SEXP, content: Rc<C>) {
+    // SAFETY: an external pointer that points nowhere.
+    unsafe { R_SetExternalPtrAddr(pointer, Rc::into_raw(content).cast_mut().cast()) };
+}
+
+/// Finds the value of handles as long as one of them has it, and keeps none of them.
+pub struct Known<T>(Weak<Option<T>>);
+
+impl<T: Owned> Known<T> {
+    /// Finds the value of this handle.
+    ///
+    /// # Safety
+    /// The pointer is what [`make`] gave for this type, and the caller protects it.
+    pub unsafe fn of(pointer: SEXP) -> Self {
+        // SAFETY: the pointer owns what `set_address` got, and still does after this.
+        let content = ManuallyDrop::new(unsafe { Rc::from_raw(R_ExternalPtrAddr(pointer).cast::<Option<T>>()) });
+        Known(Rc::downgrade(&content))
+    }
+
+    pub fn is_there(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    /// Another handle of the value, `identical()` to the first. That one may be garbage whose finalizer R is about to
+    /// run. Not protected; R may leave this by a long jump.
+    pub fn handle(&self) -> Option<SEXP> {
+        let pointer = Protected::new(without_address::<T>(sexp::nil()));
+        EmptyHandle::<T>::with_companion(pointer.sexp(), sexp::nil());
+        // Finalizers that ran meanwhile may have freed it.
+        set_address(pointer.sexp(), self.0.upgrade()?);
+        Some(pointer.sexp())
     }
 }
 
@@ -77,8 +119,7 @@ fn page<T: Owned>() -> SEXP {
         }
         let page = Protected::new(R_MakeExternalPtr(null_mut(), class::<T>(), sexp::nil()));
         R_RegisterCFinalizerEx(page.sexp(), Some(release::<Page<T>>), Rboolean::FALSE);
-        let values = Box::new(Page::<T> { taken: 0, values: [const { None }; PAGE] });
-        R_SetExternalPtrAddr(page.sexp(), Box::into_raw(values).cast());
+        set_address(page.sexp(), Rc::new(Page::<T> { taken: 0, values: [const { None }; PAGE] }));
         SET_VECTOR_ELT(current, 0, page.sexp());
         page.sexp()
     }
@@ -160,8 +201,10 @@ unsafe extern "C" fn release<C: Finalized>(pointer: SEXP) {
         return;
     }
     // SAFETY: made by `make` or `page`.
-    let content = Box::from_raw(address.cast::<C>());
-    content.forget_live();
+    let content = Rc::from_raw(address.cast::<C>());
+    if Rc::strong_count(&content) == 1 {
+        content.forget_live();
+    }
     // A panic must not reach R.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(content)));
 }
