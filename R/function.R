@@ -317,7 +317,7 @@ execute_on_devices <- function(call) {
   if (call[[1L]]$.source$as == "array") {
     lapply(numbers, function(n) unshard_output(made, executable, n, NULL))
   } else {
-    lapply(numbers, function(n) lapply(made, `[[`, n))
+    lapply(numbers, function(n) with_division(lapply(made, `[[`, n), executable, n, "output"))
   }
 }
 
@@ -328,17 +328,25 @@ input_parts <- function(x, executable, number) {
     if (length(x) != count || !all(vapply(x, inherits, NA, "PJRTBuffer"))) {
       abort_input("`x` must be a whole array, or a list of ", counted(count, "buffer"), ", one for each device.")
     }
+    check_division(x, executable, number, "input", "x")
     return(x)
   }
   if (inherits(x, "PJRTBuffer")) {
     return(shard_for_input(x, executable, number, dim = NULL, dtype = NULL, tensor = NULL))
   }
-  plain <- plain_data(x)
+  plain <- if (inherits(x, "integer64")) x else plain_data(x)
   if (is.null(plain)) {
-    abort_input("`x` must be a `PJRTBuffer` or an R array of numbers, not ", given(x), ".",
-      hints = conversion_advice(x))
+    abort_type("`x` must be a `PJRTBuffer` or an R array of numbers, not ", given(x), ".", hints = conversion_advice(x))
   }
-  shard_for_input(plain, executable, number, dim = NULL, dtype = NULL, tensor = NULL, check = TRUE)
+  tryCatch(
+    shard_for_input(plain, executable, number, dim = NULL, dtype = NULL, tensor = NULL, check = TRUE),
+    pjrt_error_invalid_input = function(e) {
+      # counts the elements of the whole array, not of a part
+      dtype <- describe_executable(executable)$inputs$dtype[[number]]
+      pjrt_buffer(plain, dtype, device = devices(executable)[[1L]], check = TRUE)
+      stop(e)
+    }
+  )
 }
 
 # An error that names the inputs as the function does. One about `x` is about the input with this number.

@@ -4,7 +4,8 @@
 #' [as_array()] reads. Only `any()` and `all()` wait and return R logicals, so that `if (any(x > 0))` and
 #' `stopifnot(all(x > 0))` work.
 #'
-#' `sum()`, `prod()` and `cumsum()` return `i64` for signed integers, `ui64` for unsigned ones, and `i32` for `pred`.
+#' `sum()`, `prod()` and `cumsum()` return `i64` for signed integers, `ui64` for unsigned ones, and `i32` for
+#' `pred`, or `i64` if it has 2^31 elements or more.
 #' `mean()` of integers and `pred` returns the default float, `options(pjrt.default_float = )`. `max()`, `min()` and
 #' `range()` have the dtype of `x`. A float sum is as exact as its dtype: for `f32` about seven digits, where R sums in
 #' double precision.

@@ -14,7 +14,29 @@ shard_for_input <- function(x, executable, input, dim, dtype, tensor, ...) {
   for (i in seq_along(targets)) {
     shards[[i]] <- source$share(device_range(layout, position_of(layout, i), dim), targets[[i]])
   }
-  shards
+  with_division(shards, executable, number, "input")
+}
+
+# Notes on the parts how their array is divided: parts of the same shape may belong to other places of another array.
+with_division <- function(parts, executable, number, kind) {
+  division <- call_native(ffi_executable_division, executable, kind == "input", as.integer(number))
+  for (i in seq_along(parts)) attr(parts[[i]], "division") <- if (nzchar(division)) division
+  parts
+}
+
+# Refuses parts of an array that is divided in another way.
+check_division <- function(parts, executable, number, kind, argument) {
+  known <- unlist(lapply(parts, attr, "division"))
+  if (!all(known == call_native(ffi_executable_division, executable, kind == "input", as.integer(number)))) {
+    abort_input(
+      "`", argument, "` has parts of an array that is divided among the devices in another way than ", kind, " ",
+      number, " of the program.",
+      hints = c(
+        "Combine the parts with the executable that they are from: pjrt_unshard(parts, executable = , output = ).",
+        "executable_info() shows the sharding of each input and output."
+      )
+    )
+  }
 }
 
 # The source of an input's parts, checked to have the shape of the whole array.
@@ -47,6 +69,8 @@ unshard_output <- function(buffers, executable, output, dim) {
   layout <- array_layout(executable, output, "output")
   replicated_shape(layout, dim)
   parts <- output_parts(buffers, layout, output, length(devices(executable)))
+  check_division(parts, executable, output, "output", "buffers")
+  check_order(parts, devices(executable))
   replicas <- all_parts(parts, layout)
   if (is.null(dim) || layout$num_replicas == 1L) {
     replicas <- replicas[c(which(vapply(replicas, has_all_parts, NA, layout)), 1L)[1L]]
@@ -65,6 +89,22 @@ unshard_output <- function(buffers, executable, output, dim) {
     arrays[[i]] <- unshard_replica(replicas[[i]], layout)
   }
   combine_arrays(arrays, dim)
+}
+
+# Refuses parts that are on the right devices, but in another order.
+check_order <- function(parts, devices) {
+  places <- match(lapply(parts, device), devices)
+  if (!anyNA(places) && !identical(places, seq_along(devices)) && !anyDuplicated(places)) {
+    wrong <- which(places != seq_along(devices))[[1L]]
+    pjrt_abort(
+      sprintf(
+        "Element %d of `buffers` is on device '%s', but part %d of the array is on device '%s'.", wrong,
+        as.character(device(parts[[wrong]])), wrong, as.character(devices[[wrong]])
+      ),
+      "device_mismatch",
+      hints = "Pass the parts in the order of `devices(executable)`."
+    )
+  }
 }
 
 # The parts of each replica, in the order of partitions. Those that other processes have are NULL, unless this process

@@ -18,6 +18,9 @@
 #' `pjrt_unshard(out, executable = , output = )` takes the result of [pjrt_execute_sharded()], or the buffers of one
 #' output. If several devices have the same part, the first one is read.
 #'
+#' Parts from `pjrt_shard()` or from a [pjrt_function()] know how their array is divided. A function or output of
+#' another division refuses them, since parts of the same shape would get to wrong places of the array.
+#'
 #' With several replicas, each replica has its own whole array. `dim` is the dimension along which `x` contains the
 #' arrays of all replicas. With `dim = NULL`, all replicas get the same array, and `pjrt_unshard()` returns that of the
 #' first replica.
@@ -50,8 +53,9 @@
 #'   does not have the shape of the input.
 #' * `pjrt_error_dtype_mismatch`: the parts have different types, or a buffer or tensor does not have the type of the
 #'   input.
+#' * `pjrt_error_device_mismatch`: the parts are in another order than the devices.
 #' * `pjrt_error_invalid_input`: a dimension, input or output does not exist, the executable does not say how its
-#'   arrays are divided, or other processes have parts that `pjrt_unshard()` needs.
+#'   arrays are divided or divides them in another way, or other processes have parts that `pjrt_unshard()` needs.
 #' @seealso [pjrt_execute_sharded()], `vignette("several-devices")` (see [pjrt_articles])
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- matrix(1:6, nrow = 2)

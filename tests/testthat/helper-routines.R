@@ -254,6 +254,7 @@ routine_uses <- function() {
     compiling_value = value(fresh(compiled)),
     executable_describe = executable_info(add)$inputs,
     executable_array = pjrt:::call_native(pjrt:::ffi_executable_array, both, TRUE, 1L),
+    executable_division = pjrt:::call_native(pjrt:::ffi_executable_division, both, TRUE, 1L),
     executable_input = pjrt:::call_native(pjrt:::ffi_executable_input, add, "x"),
     executable_device = device(add),
     executable_devices = devices(add),

@@ -307,6 +307,10 @@ test_that("invalid arguments of a call are refused with their place", {
     "invalid input `y`: it lives on a different device than an earlier input"
   )
   expect_refused(dispatch(d$dispatcher, 1), "invalid_input", "`args` must be a list of arguments, not 1")
+  expect_refused(
+    dispatch(unserialize(serialize(d$dispatcher, NULL)), list(1)), "invalid_input",
+    "expected a `Dispatcher`, not one that was saved and loaded. Create it again."
+  )
   for (x in list(NULL, 1, list(), structure(1, class = "Dispatcher"), unserialize(serialize(d$dispatcher, NULL)))) {
     expect_refused(dispatch(x, list(1)), "invalid_input", "expected a `Dispatcher`")
     expect_refused(dispatcher_size(x), "invalid_input", "expected a `Dispatcher`")

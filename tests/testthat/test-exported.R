@@ -101,6 +101,12 @@ test_that("files of older versions of JAX are read, and compute the same", {
   }
 })
 
+test_that("what a plugin reads and cannot upgrade is rewritten", {
+  # JAX 0.4.30: a.at[i].apply(jnp.exp), which XLA's own reader refuses
+  run <- pjrt_function(load_fixture("scatter"), as = "array")
+  expect_equal(as.vector(run(c(1, 2, 3), c(0L, 2L))), c(exp(1), 2, exp(3)), tolerance = 1e-6)
+})
+
 test_that("inputs have the names that the Python function gave them", {
   expect_identical(load_fixture("tree")$inputs$name, c(
     "params['layers'][0]['b']", "params['layers'][0]['w']", "params['layers'][1]['w']", "x", "scale"

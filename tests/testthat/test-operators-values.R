@@ -235,6 +235,20 @@ test_that("products of matrices and vectors are R's", {
   expect_numbers(pjrt_buffer(matrix(1:4, 2)) %*% 1:2, matrix(c(7, 10)))
 })
 
+test_that("round() and signif() are right where powers of ten are beyond the range", {
+  x <- c(1, -2, 1e38, Inf, NaN)
+  for (digits in c(-39, -45, -400)) {
+    expect_equal(as.vector(as_array(round(pjrt_buffer(x), digits))), c(0, 0, 0, Inf, NaN))
+  }
+  expect_equal(as.vector(as_array(round(pjrt_buffer(3.4e38), -38))), 3e38, tolerance = 1e-6)
+  for (digits in c(-309, -400)) expect_identical(as.vector(as_array(round(pjrt_buffer(1.7e308, "f64"), digits))), 0)
+  # numbers below the normal ones stay as they are
+  small <- c(5e-324, 1e-310, 1.23456)
+  expect_identical(as.vector(as_array(signif(pjrt_buffer(small, "f64"), 3))), c(5e-324, 1e-310, 1.23))
+  narrow <- pjrt_buffer(c(1e-45, 1e-39))
+  expect_identical(as_array(signif(narrow, 3)), as_array(narrow))
+})
+
 test_that("round() and signif() of integers return integers, exactly", {
   values <- c(0L, 5L, 15L, 25L, -15L, -25L, 4L, 123456789L, -987654321L, 1000000000L)
   x <- pjrt_buffer(values)

@@ -400,6 +400,53 @@ test_that("shardings survive the cache and saving", {
   expect_refused(pjrt_load_executable(path, device = four, compile_options = other), "invalid_input", "4 partitions")
 })
 
+test_that("parts of an array that is divided in another way are refused, though they have the right shape", {
+  square <- matrix(as.numeric(1:16), 4)
+  turned <- identity_of("4x4xf32", "devices=[2,2]<=[4]", "devices=[2,2]<=[2,2]T(1,0)")
+  double <- pjrt_function(turned)
+  first <- double(square)
+  expect_identical(pjrt_unshard(first, executable = turned), 2 * square)
+  refusal <- "Argument 1 (`x`) has parts of an array that is divided among the devices in another way than input 1"
+  expect_refused(double(first), "invalid_input", refusal)
+  expect_refused(double(lapply(first, identity)), "invalid_input", refusal)
+  step <- pjrt_step(turned, state = c(x = 1))
+  state <- step(list(x = square))
+  expect_identical(pjrt_unshard(state$x, executable = turned), 2 * square)
+  expect_refused(step(state), "invalid_input", "divided among the devices in another way")
+
+  kept <- identity_of("5x3xf32", "devices=[4,1]<=[4]")
+  double <- pjrt_function(kept)
+  x <- matrix(as.numeric(1:15), 5)
+  expect_identical(pjrt_unshard(double(double(x)), executable = kept), 4 * x)
+  shards <- pjrt_shard(x, executable = kept, input = 1L)
+  expect_identical(pjrt_unshard(double(shards), executable = kept), 2 * x)
+  rows <- identity_of("5x3xf32", "devices=[4,1]3,1,0,2")
+  expect_refused(pjrt_function(rows)(shards), "invalid_input", "divided among the devices in another way")
+  expect_refused(
+    pjrt_unshard(shards, executable = rows), "invalid_input",
+    "`buffers` has parts of an array that is divided among the devices in another way than output 1"
+  )
+  expect_refused(
+    pjrt_unshard(rev(shards), executable = kept), "device_mismatch",
+    "Element 1 of `buffers` is on device 'CpuDevice(id=3)', but part 1 of the array is on device 'CpuDevice(id=0)'."
+  )
+})
+
+test_that("functions on several devices take what those on one device take, with the same errors", {
+  double <- pjrt_function(identity_of("4x2xi64", "devices=[4,1]<=[4]"), as = "array")
+  long <- structure(bit64::as.integer64(1:8) * bit64::as.integer64("1099511627776"), dim = c(4L, 2L))
+  expect_identical(as.vector(double(double(long))), as.vector(long * 4L))
+  double <- pjrt_function(identity_of("4x2xi32", "devices=[4,1]<=[4]"), as = "array")
+  missing <- matrix(c(1:7, NA), 4)
+  absent <- "no representation at the XLA level; the first is element"
+  expect_refused(double(missing), "invalid_input", paste("Argument 1 (`x`) has 1 NA value, which has", absent, "8."))
+  expect_refused(double(missing + NA), "invalid_input", paste("8 NA values, which have", absent, "1."))
+  expect_refused(
+    double(replace(missing, 8, 1e12)), "invalid_input", "1 value that i32 cannot hold; the first is element 8."
+  )
+  expect_refused(double("a"), "invalid_type", "Argument 1 (`x`) must be a `PJRTBuffer` or an R array of numbers")
+})
+
 test_that("arrays that do not fit an input or output are refused", {
   executable <- step("gspmd.mlir")
   expect_refused(

@@ -94,6 +94,15 @@ test_that("`state` says which outputs replace arguments", {
   for (bad in list("z", c("params", "params"), 1, NA, character(), c(z = 1), list("params"))) {
     expect_refused(pjrt_step(exported("update"), state = bad), "invalid_input", "`state` must")
   }
+  # chosen outputs that do not fit
+  expect_refused(
+    pjrt_step(exported("train"), state = c(params = "momentum", momentum = "momentum")), "invalid_input",
+    "Output `momentum$b` cannot replace `momentum$b`: it replaces another argument already."
+  )
+  expect_refused(
+    pjrt_step(exported("train"), state = c(x = "loss")), "invalid_input",
+    "Output `loss` cannot replace `x`: it is f32[], and the argument is f32["
+  )
   swapped <- pjrt_step(exported("train"), state = c(params = "momentum"))
   expect_identical(names(swapped(list(params = model), model, x, y, 0.1)), c("params", "loss", "params_1"))
 })

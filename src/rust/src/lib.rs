@@ -279,6 +279,7 @@ fn all_routines() -> Vec<Routine> {
             calls::custom_call::custom_call_register,
             execution::benchmark::benchmark_inputs,
             execution::shard::executable_array,
+            execution::shard::executable_division,
             functions::function::description::function_step,
             session::trace::trace_write;
         typed (a, b, c, d):

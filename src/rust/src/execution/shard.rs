@@ -11,6 +11,7 @@ use pjrt_core::buffer::shard::Share;
 use pjrt_core::safetensors::load_part;
 use pjrt_core::{Buffer, Device, Executable};
 use pjrt_data::array::Spec;
+use pjrt_ir::hlo::sharding::Sharding;
 use std::ops::Range;
 
 /// The sharding of an input or output, counted from 1. `starts` and `sizes` have an element for each partition, and are
@@ -54,6 +55,14 @@ pub fn executable_array(executable: &Executable, is_input: bool, index: i32) -> 
         found.push(("is_first", parts.iter().map(|(_, is_first)| *is_first).collect::<Logicals>().into()));
     }
     Ok(List::from_pairs(found).into())
+}
+
+/// The division of an input or output, counted from 1, as a text to compare; empty if it is not divided, or if that is not known.
+pub fn executable_division(executable: &Executable, is_input: bool, index: i32) -> Result<Robj> {
+    let shardings = executable.shardings();
+    let shardings = if is_input { &shardings.inputs } else { &shardings.outputs };
+    let sharding = shardings.get(index as usize - 1).and_then(Option::as_ref);
+    Ok(sharding.map_or_else(String::new, Sharding::division).into())
 }
 
 /// The number of an executable's input, from 1, by its name in any spelling; NULL if there is no such input.

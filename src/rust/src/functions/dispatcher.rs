@@ -10,7 +10,7 @@ mod run;
 use crate::functions::tree;
 use crate::r::conditions::{flag, Failure, Result};
 use crate::r::describe::describe;
-use crate::r::handle::{self, EmptyHandle};
+use crate::r::handle::{self, EmptyHandle, Owned};
 use crate::r::sexp::{self, Protected};
 use entry::CompiledCall;
 use extendr_ffi::*;
@@ -370,7 +370,12 @@ fn extracted(dispatcher: &Dispatcher, parts: SEXP, args: SEXP) -> Result<SEXP> {
 
 fn get<'a>(dispatcher: SEXP) -> Result<&'a Dispatcher> {
     handle::get(dispatcher, "dispatcher").map_err(|_| {
-        let message = format!("`dispatcher`: expected a `Dispatcher`, not {}.", describe(dispatcher));
+        let is_saved = handle::is_null(dispatcher) && sexp::inherits(dispatcher, Dispatcher::CLASS);
+        let given = match is_saved {
+            true => "one that was saved and loaded. Create it again".to_owned(),
+            false => describe(dispatcher),
+        };
+        let message = format!("`dispatcher`: expected a `Dispatcher`, not {given}.");
         Failure(Error::new(Kind::InvalidInput, message))
     })
 }

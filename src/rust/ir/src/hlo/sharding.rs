@@ -75,6 +75,12 @@ impl Sharding {
         ranges
     }
 
+    /// A text that is the same for all shardings whose partitions have the same parts.
+    pub fn division(&self) -> String {
+        let owner = self.owner.map_or_else(String::new, |owner| format!(" on {owner}"));
+        format!("{:?} in {:?}, {:?} at {:?}{owner}", self.whole, self.part, self.tiles, self.places)
+    }
+
     /// Whether a partition is the first of those with the same part.
     pub fn is_first(&self, partition: usize) -> bool {
         let place = self.places.get(partition);

@@ -103,7 +103,7 @@ impl Callable {
         let at: HashMap<&str, usize> = outputs.iter().enumerate().rev().map(|(i, path)| (path.as_str(), i)).collect();
         let (mut sources, mut used) = (vec![None; self.inputs.len()], HashSet::new());
         // An output belongs to one input, with its type.
-        let mut replace = |row: usize, output: Option<usize>| {
+        let mut replace = |sources: &mut [Option<usize>], row: usize, output: Option<usize>| {
             if let Some(output) = output.filter(|&output| self.outputs[output] == self.inputs[row].kind) {
                 if sources[row].is_none() && used.insert(output) {
                     sources[row] = Some(output);
@@ -115,14 +115,18 @@ impl Callable {
                 let (argument, top) = (normal(argument), self.top(choice, &outputs)?);
                 for (row, path) in inputs.iter().enumerate().filter(|(_, path)| is_below(path, &argument)) {
                     let path = format!("{top}{}", &path[argument.len()..]);
-                    replace(row, at.get(path.trim_start_matches(SLASH)).copied());
+                    let output = at.get(path.trim_start_matches(SLASH)).copied();
+                    replace(&mut sources, row, output);
+                    if let Some(output) = output.filter(|_| self.inputs[row].kept && sources[row].is_none()) {
+                        return Err(self.no_source(row, output));
+                    }
                 }
             }
             return Ok(sources);
         }
         if self.result.is_some() {
             for (row, path) in inputs.iter().enumerate().filter(|(row, _)| self.inputs[*row].kept) {
-                replace(row, at.get(path.as_str()).copied());
+                replace(&mut sources, row, at.get(path.as_str()).copied());
             }
             // The program also writes arrays of the state that it does not read.
             let arguments = self.inputs_of_arguments().into_iter();
@@ -130,12 +134,25 @@ impl Callable {
             let read: HashSet<usize> = read.flatten().copied().collect();
             for (row, output) in self.arguments.beside(&self.whole_result()?) {
                 if read.contains(&row) && !self.inputs[row].kept {
-                    replace(row, Some(output));
+                    replace(&mut sources, row, Some(output));
                 }
             }
         }
         self.match_structures(wanted, &mut sources, &used)?;
         Ok(sources)
+    }
+
+    /// Why a chosen output does not replace an input.
+    fn no_source(&self, row: usize, output: usize) -> Error {
+        let (path, kind, own) = (&self.input_paths()[row], &self.outputs[output], &self.inputs[row].kind);
+        let which =
+            self.output_paths().map_or_else(|| format!("{}", output + 1), |paths| format!("`{}`", paths[output]));
+        let why = if kind == own {
+            "it replaces another argument already".to_owned()
+        } else {
+            format!("it is {kind}, and the argument is {own}")
+        };
+        invalid(format!("Output {which} cannot replace `{path}`: {why}."))
     }
 
     /// Where a chosen output is, in normal form.
@@ -163,8 +180,11 @@ impl Callable {
         };
         found.ok_or_else(|| {
             let known = quoted_list(paths.iter().map(String::as_str));
-            invalid(format!("`state` must name outputs: there is no output `{given}`."))
-                .hint(format!("There are {}: {known}.", paths.len()))
+            invalid(format!("`state` must name outputs: there is no output `{given}`.")).hint(format!(
+                "There {} {}: {known}.",
+                if paths.len() == 1 { "is" } else { "are" },
+                paths.len()
+            ))
         })
     }
 

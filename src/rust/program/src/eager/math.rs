@@ -47,7 +47,8 @@ const MOST_DIGITS: i64 = 308;
 /// `round` to decimal digits, halves to even. Integers stay as they are if the digits are not negative.
 pub(super) fn round<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>> {
     real(Operation::Round, x.dtype)?;
-    let digits = parameters.first().copied().unwrap_or(0).clamp(-MOST_DIGITS, MOST_DIGITS);
+    // one more to the left of the point makes all numbers zero
+    let digits = parameters.first().copied().unwrap_or(0).clamp(-MOST_DIGITS - 1, MOST_DIGITS);
     if !x.dtype.is_float() && digits >= 0 {
         return whole(Operation::Trunc, x);
     }
@@ -64,8 +65,10 @@ fn round_digits<'b>(x: &Value<'b>, digits: i64) -> Value<'b> {
     if digits > most {
         return x.clone();
     }
-    let power = 10f64.powi(digits.unsigned_abs() as i32);
-    let scale = &x.constant(if digits < -most { f64::INFINITY } else { power });
+    if digits < -most {
+        return is_finite(x).select(x * 0.0, x);
+    }
+    let scale = &x.constant(10f64.powi(digits.unsigned_abs() as i32));
     let scaled = if digits > 0 { x * scale } else { x / scale };
     let unscale = |whole: &Value<'b>| if digits > 0 { whole / scale } else { whole * scale };
     let (down, up) = (scaled.apply("floor"), scaled.apply("ceil"));
@@ -112,7 +115,8 @@ pub(super) fn signif<'b>(x: &Value<'b>, parameters: &[i64]) -> Result<Value<'b>>
     let is_up = shift.compare("GE", 0.0);
     let rounded = times(&x, &is_up).apply("round_nearest_even");
     let result = times(&rounded, &is_up.apply("not"));
-    let is_normal = is_finite(&x) & x.compare("NE", 0.0);
+    let smallest = if x.dtype == DType::F64 { f64::MIN_POSITIVE } else { f32::MIN_POSITIVE.into() };
+    let is_normal = is_finite(&x) & x.apply("abs").compare("GE", smallest);
     Ok(is_normal.select(result, &x).convert(dtype))
 }
 

@@ -143,8 +143,8 @@ pub(super) fn summary<'b>(operation: Operation, x: &Value<'b>, parameters: &[i64
 fn along<'b>(operation: Operation, x: &Value<'b>, axes: &[i64], skips_missing: bool) -> Result<Value<'b>> {
     let given = |kind| if skips_missing { without_missing(x, kind) } else { x.clone() };
     match operation {
-        Operation::Sum => Ok(total(Fold::Add, &given(Fold::Add), axes).convert(summed(x.dtype))),
-        Operation::Prod => Ok(total(Fold::Multiply, &given(Fold::Multiply), axes).convert(summed(x.dtype))),
+        Operation::Sum => Ok(total(Fold::Add, &given(Fold::Add), axes).convert(summed(x, axes))),
+        Operation::Prod => Ok(total(Fold::Multiply, &given(Fold::Multiply), axes).convert(summed(x, axes))),
         Operation::Mean => mean(x, axes, skips_missing),
         Operation::Max => most(operation, Fold::Maximum, x, axes, skips_missing),
         Operation::Min => most(operation, Fold::Minimum, x, axes, skips_missing),
@@ -169,16 +169,18 @@ fn most<'b>(operation: Operation, kind: Fold, x: &Value<'b>, axes: &[i64], skips
     Ok(fold(Fold::Or, &known, axes).select(found, &none))
 }
 
-/// Sums of pred are i32, and of integers have 64 bits. Half floats add up in f32.
+/// Half floats add up in f32.
 fn total<'b>(kind: Fold, x: &Value<'b>, axes: &[i64]) -> Value<'b> {
-    let dtype = summed(x.dtype);
+    let dtype = summed(x, axes);
     fold(kind, &x.convert(working(dtype)), axes).convert(dtype)
 }
 
-/// The dtype of a sum.
-fn summed(dtype: DType) -> DType {
-    match dtype {
-        DType::Pred => DType::I32,
+/// The dtype of a sum along these axes: i32 for pred if it can count all elements, and 64 bits for integers.
+fn summed(x: &Value<'_>, axes: &[i64]) -> DType {
+    let most: i64 = axes.iter().filter_map(|&axis| x.dims.get(axis as usize)).product();
+    match x.dtype {
+        DType::Pred if i32::try_from(most).is_ok() => DType::I32,
+        DType::Pred => DType::I64,
         other if other.is_integer() && other.is_signed() => DType::I64,
         other if other.is_integer() => DType::U64,
         other => other,
@@ -259,7 +261,7 @@ pub(super) fn cumulative<'b>(operation: Operation, x: &Value<'b>) -> Result<Valu
     }
     let dtype = match kind {
         Fold::Multiply => x.body.floating(x.dtype)?,
-        Fold::Add => summed(x.dtype),
+        Fold::Add => summed(x, &(0..x.dims.len() as i64).collect::<Vec<_>>()),
         _ => counted(x.dtype),
     };
     let x = flat(x).convert(dtype).convert(working(dtype));

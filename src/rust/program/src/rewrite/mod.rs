@@ -61,9 +61,11 @@ impl Program {
             return written(fixed);
         }
         let is_read = |version| versions.is_some_and(|v| (v.minimum..=v.current).contains(&version));
+        // It does not upgrade everything that it reads, such as an old scatter with an exponential in it.
+        let is_old = error.message().contains("Failed to upgrade");
         match self.bytecode() {
             None => older_text(self.code(), current)?.map(|text| Program::new(text, Format::Mlir)).transpose(),
-            Some(_) if self.stablehlo_version().is_some_and(is_read) => Ok(None),
+            Some(_) if !is_old && self.stablehlo_version().is_some_and(is_read) => Ok(None),
             Some(_) => module.map_or(Ok(None), written),
         }
     }
