@@ -306,6 +306,7 @@ execute_on_devices <- function(call) {
   tryCatch(
     {
       for (i in seq_along(inputs)) parts[[i]] <- input_parts(inputs[[i]], executable, i)
+      i <- 0L
       made <- pjrt_execute_sharded(
         executable, lapply(seq_along(devices(executable)), function(k) lapply(parts, `[[`, k)),
         simplify = FALSE
@@ -349,7 +350,7 @@ input_parts <- function(x, executable, number) {
   )
 }
 
-# An error that names the inputs as the function does. One about `x` is about the input with this number.
+# An error that names the inputs as the function does. With a number above 0, it is about this input.
 with_own_names <- function(error, text, executable, number) {
   inputs <- call_native(ffi_function_arrays, text)$inputs
   own <- inputs$name[inputs$kept]
@@ -358,8 +359,9 @@ with_own_names <- function(error, text, executable, number) {
     error$message <- gsub(sprintf("(`%s`)", known[[i]]), sprintf("(`%s`)", own[[i]]), error$message, fixed = TRUE)
   }
   about_x <- "^`(x|data)` "
-  if (number > 0L && grepl(about_x, error$message)) {
-    error$message <- sprintf("Argument %d (`%s`) %s", number, own[[number]], sub(about_x, "", error$message))
+  if (number > 0L) {
+    link <- if (grepl(about_x, error$message)) "" else ":"
+    error$message <- sprintf("Argument %d (`%s`)%s %s", number, own[[number]], link, sub(about_x, "", error$message))
   }
   error
 }

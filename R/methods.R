@@ -199,6 +199,15 @@ as.integer.PJRTBuffer <- function(x, ...) {
 }
 
 #' @rdname buffer-methods
+#' @exportS3Method bit64::as.integer64
+as.integer64.PJRTBuffer <- function(x, ...) {
+  check_unused(...)
+  values <- bare_values(x)
+  dim(values) <- NULL
+  if (inherits(values, "integer64")) values else bit64::as.integer64(as.double(values))
+}
+
+#' @rdname buffer-methods
 #' @export
 as.logical.PJRTBuffer <- function(x, ...) {
   check_unused(...)
@@ -339,7 +348,14 @@ all.equal.PJRTBuffer <- function(target, current, ...) {
     dim(current) <- NULL
     names(current) <- NULL
   }
-  all.equal(bare_values(target, check = FALSE), current, ...)
+  values <- bare_values(target, check = FALSE)
+  if (!other && elt_type(target) == "ui64" && any(is.na(values) | values < 0)) {
+    # as integer64, numbers from 2^63 on would be negative
+    is_long <- inherits(current, "integer64")
+    values <- if (is_long) exact_text(target) else as.vector(rounded(values, "ui64"))
+    current <- if (is_long) as.character(current) else current
+  }
+  all.equal(values, current, ...)
 }
 
 #' @rdname buffer-methods

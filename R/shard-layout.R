@@ -220,7 +220,7 @@ replicated_shape <- function(layout, dim) {
 replicas_hint <- function(layout, dim) {
   if (layout$num_replicas > 1L) {
     if (is.null(dim)) {
-      "With `dim = NULL`, all replicas get the same array. Otherwise `x` contains their arrays along `dim`."
+      "All replicas get the same array. The argument `dim` of pjrt_shard() divides `x` between them."
     } else {
       sprintf("`x` must contain the arrays of %d replicas along dimension %d.", layout$num_replicas, as.integer(dim))
     }

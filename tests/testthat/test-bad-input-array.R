@@ -22,6 +22,7 @@ rows <- list(
   as.double.PJRTBuffer = row(x = "buffer"),
   as.integer.PJRTBuffer = row(x = "buffer"),
   as.list.PJRTBuffer = row(x = "buffer"),
+  as.integer64.PJRTBuffer = row(x = "buffer"),
   as.logical.PJRTBuffer = row(x = "buffer"),
   as.matrix.PJRTBuffer = row(x = "buffer"),
   as.raw.PJRTBuffer = row(x = "buffer"),

@@ -444,6 +444,7 @@ test_that("functions on several devices take what those on one device take, with
   expect_refused(
     double(replace(missing, 8, 1e12)), "invalid_input", "1 value that i32 cannot hold; the first is element 8."
   )
+  expect_refused(double(missing * 1i), "unsupported_dtype", "Argument 1 (`x`): Unsupported type: i32 for complex data.")
   expect_refused(double("a"), "invalid_type", "Argument 1 (`x`) must be a `PJRTBuffer` or an R array of numbers")
 })
 
