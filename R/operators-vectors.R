@@ -167,7 +167,7 @@ numeric_values <- function(x) {
 
 # A buffer's array, a plain vector for one dimension, with doubles instead of integer64; anything else as it is.
 read_numbers <- function(x) {
-  if (is_buffer(x)) shaped_as(x, numeric_values(x)) else x
+  if (inherits(x, "PJRTBuffer")) shaped_as(x, numeric_values(x)) else x
 }
 
 # The values; integers as doubles if these are exact.

@@ -27,7 +27,8 @@ with_division <- function(parts, executable, number, kind) {
 # Refuses parts of an array that is divided in another way.
 check_division <- function(parts, executable, number, kind, argument) {
   known <- unlist(lapply(parts, attr, "division"))
-  if (!all(known == call_native(ffi_executable_division, executable, kind == "input", as.integer(number)))) {
+  wanted <- call_native(ffi_executable_division, executable, kind == "input", as.integer(number))
+  if (nzchar(wanted) && !all(known == wanted)) {
     abort_input(
       "`", argument, "` has parts of an array that is divided among the devices in another way than ", kind, " ",
       number, " of the program.",

@@ -241,6 +241,10 @@ test_that("systems of equations are solved with a buffer on the right, too", {
   for (right in list(b, pjrt_buffer(b, "f64"))) expect_equal(solve(pjrt_buffer(a, "f64"), right), solve(a, b))
   expect_equal(solve(pjrt_buffer(a, "i64"), pjrt_buffer(b, "i64"), tol = 1e-9), solve(a, b))
   expect_equal(solve(pjrt_buffer(a, "f64")), solve(a))
+  # what only has the class does not call the methods again and again
+  forged <- structure(1, class = "PJRTBuffer")
+  expect_refused(solve(forged), "invalid_pointer")
+  expect_refused(determinant(forged), "invalid_pointer")
 })
 
 test_that("functions of stats and graphics that take elements of 64-bit integers get numbers", {
