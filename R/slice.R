@@ -1,8 +1,8 @@
 #' Read a part of a buffer
 #'
 #' `x[...]` returns the same as `as_array(x)[...]`, but reads only the part if the device shares the host's memory, and
-#' otherwise only the range of memory that contains it. `x[[...]]` returns a single element. Both wait for the buffer's
-#' content.
+#' otherwise only the range of memory that contains it. Of types narrower than a byte, it reads everything. `x[[...]]`
+#' returns a single element. Both wait for the buffer's content.
 #'
 #' `x[..., as = "buffer"]` copies the part on the device, without waiting: rows for a mini-batch, for example. As other
 #' [operators], it is compiled at its first use for each size of the part.
