@@ -27,7 +27,7 @@
 #'   a vector whose names are arguments and whose elements are names or positions of outputs:
 #'   `c(params = "new_params")` or `c(params = 1)`. A part of the result has a name such as `"[[2]]$params"`. If the
 #'   whole result is the new value, name only the argument: `"params"`.
-#' @param outputs A character vector: names for the other outputs in the state, in their order. Default: their names in
+#' @param outputs A character vector: new names for the other outputs, in their order. Default: their names in
 #'   the result, or `output1`, `output2` and so on by position.
 #' @return A function of class `PJRTStep`. `print()` shows the state with the outputs that replace it, the other
 #'   arguments and the other outputs.

@@ -94,6 +94,10 @@ test_that("`state` says which outputs replace arguments", {
   for (bad in list("z", c("params", "params"), 1, NA, character(), c(z = 1), list("params"))) {
     expect_refused(pjrt_step(exported("update"), state = bad), "invalid_input", "`state` must")
   }
+  expect_refused(
+    pjrt_step(exported("update"), state = c(params = 1), outputs = "params"), "invalid_input",
+    "`outputs` must name the other outputs: `params` is in the state."
+  )
   # chosen outputs that do not fit
   expect_refused(
     pjrt_step(exported("train"), state = c(params = "momentum", momentum = "momentum")), "invalid_input",

@@ -76,6 +76,9 @@ impl Callable {
             let (given, count) = (counted(names.len(), "name"), counted(others.len(), "other output"));
             bail!(InvalidInput, "`outputs` has {given}, but the program has {count}.");
         }
+        if let Some(name) = names.iter().find(|name| state.contains(name)) {
+            bail!(InvalidInput, "`outputs` must name the other outputs: `{name}` is in the state.");
+        }
         others.iter_mut().zip(names).for_each(|((own, _), name)| own.clone_from(name));
         let taken: Vec<&str> = state.iter().map(String::as_str).collect();
         let unique = unique_names(others.iter().map(|(name, _)| name.clone()).collect(), &taken);
