@@ -14,13 +14,16 @@ shard_for_input <- function(x, executable, input, dim, dtype, tensor, ...) {
   for (i in seq_along(targets)) {
     shards[[i]] <- source$share(device_range(layout, position_of(layout, i), dim), targets[[i]])
   }
-  with_division(shards, executable, number, "input")
+  with_division(shards, executable, number, "input", x)
 }
 
 # Notes on the parts how their array is divided: parts of the same shape may belong to other places of another array.
-with_division <- function(parts, executable, number, kind) {
+# Not on the array itself, which can be the part of a device.
+with_division <- function(parts, executable, number, kind, array = NULL) {
   division <- call_native(ffi_executable_division, executable, kind == "input", as.integer(number))
-  for (i in seq_along(parts)) attr(parts[[i]], "division") <- if (nzchar(division)) division
+  for (i in which(!vapply(parts, identical, NA, array))) {
+    attr(parts[[i]], "division") <- if (nzchar(division)) division
+  }
   parts
 }
 

@@ -249,6 +249,7 @@ test_that("a part that is already on its device is not copied", {
   x <- pjrt_buffer(c(1, 2, 3, 4), device = four[[3L]])
   parts <- pjrt_shard(x, executable = executable, input = 1L)
   expect_identical(vapply(parts, identical, NA, x), c(FALSE, FALSE, TRUE, FALSE))
+  expect_null(attr(x, "division"))
 })
 
 test_that("each device allocates only its part", {

@@ -177,7 +177,8 @@ fn total<'b>(kind: Fold, x: &Value<'b>, axes: &[i64]) -> Value<'b> {
 
 /// The dtype of a sum along these axes: i32 for pred if it can count all elements, and 64 bits for integers.
 fn summed(x: &Value<'_>, axes: &[i64]) -> DType {
-    let most: i64 = axes.iter().filter_map(|&axis| x.dims.get(axis as usize)).product();
+    let sizes = axes.iter().filter_map(|&axis| x.dims.get(axis as usize));
+    let most = sizes.fold(1i64, |most, &size| most.saturating_mul(size));
     match x.dtype {
         DType::Pred if i32::try_from(most).is_ok() => DType::I32,
         DType::Pred => DType::I64,
