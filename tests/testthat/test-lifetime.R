@@ -419,8 +419,12 @@ test_that("clients can be created and closed repeatedly without leaks", {
 
 test_that("a finalizer can close a client, even during a call", {
   child <- run_child(quote({
-    # R reads a function from disk at its first use, and fails if a finalizer needs it in the middle of that
-    for (used in list(asNamespace("pjrt"), baseenv())) eapply(used, identity, all.names = TRUE)
+    # R reads a function from disk, and finds a method, at its first use, and fails if a finalizer needs it in the
+    # middle of that
+    for (used in list(asNamespace("pjrt"), baseenv())) {
+      eapply(used, identity, all.names = TRUE)
+      eapply(used[[".__S3MethodsTable__."]], identity, all.names = TRUE)
+    }
     for (i in 1:10) {
       client <- pjrt_client("cpu")
       handle <- new.env()

@@ -57,6 +57,14 @@ fn a_program_repeats_the_scalar_and_converts_what_differs() {
     assert_eq!(text("sum", &[(DType::BF16, &[4])], &[]).unwrap(), want);
 }
 
+#[test]
+fn a_sum_of_pred_counts_all_its_elements() {
+    let shape: &[i64] = &[1 << 16, 1 << 15];
+    assert_eq!(type_of("sum", &[(DType::Pred, shape)], &[]).0, DType::I64);
+    assert_eq!(type_of("sum", &[(DType::Pred, shape)], &[0]).0, DType::I32);
+    assert_eq!(type_of("sum", &[(DType::Pred, &[1 << 16, (1 << 15) - 1])], &[]).0, DType::I32);
+}
+
 /// The dtype of a result by the class of the operand; `None` where an operation is refused.
 fn expected(operation: Operation, dtype: DType) -> Option<DType> {
     use Operation as Op;
