@@ -423,7 +423,8 @@ test_that("a finalizer can close a client, even during a call", {
     # middle of that
     for (used in list(asNamespace("pjrt"), baseenv())) {
       eapply(used, identity, all.names = TRUE)
-      eapply(used[[".__S3MethodsTable__."]], identity, all.names = TRUE)
+      methods <- used[[".__S3MethodsTable__."]]
+      for (method in ls(methods, all.names = TRUE)) force(methods[[method]])
     }
     for (i in 1:10) {
       client <- pjrt_client("cpu")
