@@ -17,10 +17,10 @@
 #'
 #' @section Which outputs replace which arguments:
 #' An output replaces the argument with its name, if both have the same dtype and shape. The only output of a program
-#' has no name. If no name matches, an output replaces a donated argument if no other output and no other argument have
-#' this structure, dtypes and shapes. An argument changes if there is an output for each of its arrays that the program
-#' reads. Its arrays that the program only writes change, too. If several outputs fit, `pjrt_step()` raises an error:
-#' name the arguments and the outputs in `state`.
+#' has no name. If no name matches, an output replaces a donated argument, or one that `state` names, if no other output
+#' and no other of these arguments have this structure, dtypes and shapes. An argument changes if there is an output for
+#' each of its arrays that the program reads. Its arrays that the program only writes change, too. If several outputs
+#' fit, `pjrt_step()` raises an error: name the arguments and the outputs in `state`.
 #'
 #' @param f A `PJRTFunction` from [pjrt_function()], or an object that [pjrt_function()] accepts.
 #' @param state `NULL`, or a character vector of the arguments that change. To choose the outputs that replace them, use

@@ -142,6 +142,15 @@ test_that("donation alone does not decide which output replaces an argument", {
   # no example that trains the wrong arrays if it is followed as it is
   hint <- conditionMessage(tryCatch(pjrt_step(swapped), error = identity))
   expect_match(hint, "Choose with `state = c(params = ..., m = ...)`", fixed = TRUE)
+  # nothing is donated, so the structure decides only if asked to
+  plain <- pjrt_program(src = "
+func.func @main(%p: tensor<2xf32>, %x: tensor<f32>) -> (tensor<f32>, tensor<2xf32>) {
+  %loss = stablehlo.negate %x : tensor<f32>
+  %new = stablehlo.negate %p : tensor<2xf32>
+  return %loss, %new : tensor<f32>, tensor<2xf32>
+}")
+  expect_refused(pjrt_step(plain), "invalid_input", "If output 2 is the next `p`, pass `state = \"p\"`")
+  expect_equal(as_array(pjrt_step(plain, "p")(list(p = c(1, 2)), 3)), list(p = array(c(-1, -2)), output1 = -3))
   # one argument could be replaced by either of two outputs
   expect_refused(pjrt_step(updates(c(1, 1), "2xf32")), "invalid_input", "replaces `a1`: output 1, output 2")
   expect_refused(

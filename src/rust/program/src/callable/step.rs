@@ -52,15 +52,17 @@ impl Callable {
             return Err(invalid(format!("There is no output for `{path}`.")).hint(choose_outputs(&[name])));
         }
         if !arguments.iter().any(|(_, argument)| is_replaced(argument)) {
-            let what = "replaces an argument: neither their names nor their structures match.";
+            let what =
+                "replaces an argument: none has the name and type of one, or alone the structure of a donated one.";
             let error = invalid(format!("No output of `{}` {what}", self.name));
-            let whole = self.whole_result()?;
-            let like_all = arguments
-                .iter()
-                .find(|(_, argument)| self.is_alike(argument, &whole))
-                .map(|(name, _)| format!("If the whole result is the next `{name}`, pass `state = \"{name}\"`."));
+            let parts = self.parts_of_result()?;
+            let like = arguments.iter().find_map(|(name, argument)| {
+                let (label, _) =
+                    parts.iter().find(|(_, part)| !part.rows.is_empty() && self.is_alike(argument, part))?;
+                Some(format!("If {label} is the next `{name}`, pass `state = \"{name}\"`."))
+            });
             let choice = arguments.first().map(|(first, _)| choose_outputs(&[first]));
-            return Err(like_all.or(choice).into_iter().fold(error, Error::hint));
+            return Err(like.or(choice).into_iter().fold(error, Error::hint));
         }
         let changes = |(name, argument): &(&str, Nested)| match wanted.is_empty() {
             true => is_replaced(argument),
@@ -195,6 +197,17 @@ impl Callable {
         self.result.clone().map_or_else(|| Nested::plain(self.outputs.len()), Ok)
     }
 
+    /// The whole result and its elements, with names for messages.
+    fn parts_of_result(&self) -> Result<Vec<(String, Nested)>> {
+        let whole = self.whole_result()?;
+        let label = |(i, (name, part)): (usize, (&str, Nested))| match name.is_empty() {
+            true => (format!("output {}", i + 1), part),
+            false => (format!("output `{name}`"), part),
+        };
+        let parts: Vec<_> = whole.elements().into_iter().enumerate().map(label).collect();
+        Ok(std::iter::once(("the whole result".to_owned(), whole)).chain(parts).collect())
+    }
+
     /// The elements of the result, or the result itself.
     fn elements_of_result(&self) -> Result<Vec<(String, Nested)>> {
         let result = self.whole_result()?;
@@ -208,13 +221,7 @@ impl Callable {
     /// alone has that of the output. Donation shows which arguments change, and never where their values come from: JAX
     /// assigns donated memory to outputs by their shapes, in order.
     fn match_structures(&self, wanted: &Wanted, sources: &mut [Option<usize>], used: &HashSet<usize>) -> Result<()> {
-        let whole = self.whole_result()?;
-        let label = |(i, (name, part)): (usize, (&str, Nested))| match name.is_empty() {
-            true => (format!("output {}", i + 1), part),
-            false => (format!("output `{name}`"), part),
-        };
-        let parts = whole.elements().into_iter().enumerate().map(label);
-        let mut outputs: Vec<_> = std::iter::once(("the result".to_owned(), whole.clone())).chain(parts).collect();
+        let mut outputs = self.parts_of_result()?;
         outputs.retain(|(_, part)| !part.rows.is_empty() && !part.rows.iter().any(|row| used.contains(row)));
         let names = wanted.names();
         let is_open = |(name, argument): &(&str, Nested)| {
