@@ -25,7 +25,7 @@
 #' @param dtype A string, the type of elements that the file does not name, such as `"bf16"`. Arrays of other types keep
 #'   theirs.
 #' @return For a `.npy` file, a `PJRTBuffer`. For a `.npz` file, a named list of `PJRTBuffer`s, in the order of `names`
-#'   or of the file.
+#'   or of the file. Of several arrays with one name, the last counts, as in NumPy.
 #' @section Errors:
 #' * `pjrt_error_npy_invalid`: the file is damaged, or not a file of NumPy.
 #' * `pjrt_error_unsupported_dtype`: PJRT lacks the elements' type, or `dtype` is needed.

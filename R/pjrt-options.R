@@ -31,7 +31,8 @@
 #'   takes more than 2 seconds. Default: in interactive sessions, but not in documents that knitr makes. Package cli
 #'   draws the bars if it is installed. Ctrl-C (Esc in RStudio) ends the wait.
 #' * `pjrt.serialize`: whether [saveRDS()] and other functions of R write buffers, programs and executables with their
-#'   content: `TRUE`, `FALSE`, or the largest size of a buffer in bytes; see [pjrt_serialize()]. Default: `TRUE`.
+#'   content: `TRUE`, `FALSE`, or the largest size of a buffer, in bytes or as `"500MB"`; see [pjrt_serialize()].
+#'   Default: `TRUE`.
 #' * `pjrt.staging_max`: bytes of host memory that are kept for reuse; see [pjrt_memory_stats()]. Default: 256 MiB.
 #' * `pjrt.verbose`: whether to print messages; see below. Default: `PJRT_DEBUG`, or `FALSE`.
 #'

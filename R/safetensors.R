@@ -54,7 +54,7 @@
 #' @param path A string.
 #'   * To load: a file, an index, or a folder with `model.safetensors`, `model.safetensors.index.json` or a single
 #'     safetensors file. If the file does not exist but its index does, the index is loaded.
-#'   * To save: the file, or the prefix of the files if there are several.
+#'   * To save: the file, or the prefix of the files if there are several. A name that ends in `.json` is an index's.
 #' @param device A device: anything that [as_pjrt_device()] takes.
 #' @param names A character vector of names, or a numeric vector of positions from 1: the tensors to load. Default: all.
 #'   Other tensors are not read.

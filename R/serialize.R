@@ -19,8 +19,8 @@
 #' several places stays one object. The content is checked for damage when it is loaded.
 #'
 #' `options(pjrt.serialize = )` sets what R's serialization writes: everything (`TRUE`, the default), nothing (`FALSE`),
-#' or programs, executables, and buffers of at most this number of bytes. Set it before you save a workspace with large
-#' buffers, or to keep them out of a cache, such as knitr's.
+#' or programs, executables, and buffers of at most this size: a number of bytes, or text such as `"500MB"`. Set it
+#' before you save a workspace with large buffers, or to keep them out of a cache, such as knitr's.
 #'
 #' Writing an object never fails: if it was deleted or donated, if it belongs to the parent of a forked process, or if
 #' the option excludes it, R writes it without its content. It then prints as `<PJRTBuffer of another session>`, and
@@ -193,9 +193,9 @@ sent_content <- function(x) {
       # a wrong setting of the cache, which only saves time here, must not lose the content
       kept <- tryCatch(hash_folder(), pjrt_error = function(e) "")
       parts <- if (most > 0) call_native(ffi_sent_parts, x, kept, most)
-      parts %||% list(lost = sprintf(
-        "options(pjrt.serialize = %s) was set.", format(getOption("pjrt.serialize"), scientific = FALSE)
-      ))
+      option <- getOption("pjrt.serialize")
+      limit <- if (is.character(option)) dQuote(option, FALSE) else format(option, scientific = FALSE)
+      parts %||% list(lost = sprintf("options(pjrt.serialize = %s) was set.", limit))
     },
     pjrt_error = function(e) {
       # without a value, nothing is lost
@@ -209,14 +209,22 @@ sent_content <- function(x) {
   structure(content, class = "PJRTContent")
 }
 
-# Up to which size R's serialize() writes buffers, from the option.
+# Up to which size R's serialize() writes buffers, from the option. A wrong one must not lose content.
 serialize_limit <- function() {
   option <- getOption("pjrt.serialize", TRUE)
-  is_valid <- (is.logical(option) || is.numeric(option)) && length(option) == 1L && !is.na(option) && option >= 0
-  if (!is_valid) {
-    abort_type("`options(pjrt.serialize = )` must be TRUE, FALSE, or a number of bytes, not ", given(option), ".")
+  if (isTRUE(option) || isFALSE(option) || identical(option, Inf)) {
+    return(if (option) Inf else 0)
   }
-  if (isTRUE(option)) Inf else as.double(option)
+  tryCatch(
+    parse_bytes(option, "TRUE, FALSE or"),
+    pjrt_error = function(e) {
+      try(warn(
+        "Buffers are saved with their content, since `options(pjrt.serialize = )` must be TRUE, FALSE, a number of ",
+        "bytes, or a size such as \"500MB\", not ", given(option), "."
+      ), silent = TRUE)
+      Inf
+    }
+  )
 }
 
 # Creates the value of the handle that a native function needs, which calls this by name.

@@ -53,6 +53,9 @@
 #' as_array(state$loss)
 #' @export
 pjrt_step <- function(f, state = NULL, outputs = NULL) {
+  if (!inherits(f, c("PJRTFunction", "PJRTLoadedExecutable", "PJRTExported", "PJRTProgram"))) {
+    abort_type("`f` must be a `PJRTFunction`, or what pjrt_function() takes, not ", given(f), ".")
+  }
   f <- if (inherits(f, "PJRTFunction")) f else pjrt_function(f)
   described <- description_of(f)
   make_function(call_native(ffi_function_step, described$.text, state, outputs), described$.source)

@@ -355,7 +355,17 @@ test_that("print_tensor refuses other calls", {
     %y = stablehlo.custom_call @print_tensor(%x) {api_version = 4 : i32} : (tensor<4xf32>) -> tensor<2xf32>
     return %y : tensor<2xf32>
   }'
-  expect_refused(run_on_four(compile(other)), "invalid_argument", "Expected a result of 16 bytes, got 8.")
+  type <- "Expected a result of its argument's type, f32[4], got "
+  expect_refused(run_on_four(compile(other)), "invalid_argument", paste0(type, "f32[2]."))
+  for (result in c("4xi32", "2x2xf32", "8xi16")) {
+    written <- gsub("tensor<2xf32>", sprintf("tensor<%s>", result), other, fixed = TRUE)
+    expect_refused(run_on_four(compile(written)), "invalid_argument", type)
+  }
+  column <- "[dense<[0, 1]> : tensor<2xindex>]"
+  by_columns <- calling_program("print_tensor", type = "2x3xf32")
+  layouts <- sprintf("operand_layouts = %s, result_layouts = %s, api_version", column, column)
+  by_columns <- sub("api_version", layouts, by_columns)
+  expect_refused(compile(by_columns), "layout_mismatch", "calls 'print_tensor' with arrays that are not row-major")
 })
 
 # Prints the numbers from 1 to `n` in a loop, with some work before each.

@@ -45,7 +45,29 @@ test_that("arrays of another layout are refused when the program is compiled", {
   column <- "[dense<[0, 1]> : tensor<2xindex>]"
   text <- calling_program("r_layout", type = "2x3xf32")
   text <- sub("api_version", sprintf("operand_layouts = %s, result_layouts = %s, api_version", column, column), text)
-  expect_refused(compile(text), "layout_mismatch", "calls 'r_layout' with arrays that are not row-major")
+  refused <- function(code) {
+    expect_refused(code, "layout_mismatch", "calls 'r_layout' with arrays that are not row-major")
+  }
+  refused(compile(text))
+  # also if the program was compiled with another handler
+  pjrt_unregister_custom_call("r_layout")
+  local_handler("r_layout")
+  program <- compile(text)
+  several <- compile(text, compile_options = pjrt_compile_options(num_replicas = 2L))
+  x <- pjrt_buffer(matrix(as.numeric(1:6), 2))
+  run <- function(program) as_array(pjrt_execute(program, x))
+  run_several <- function() {
+    there <- pjrt_buffer(as_array(x), device = "cpu:1")
+    as_array(pjrt_execute_sharded(several, list(list(x), list(there)))[[2L]])
+  }
+  expect_identical(run(program), as_array(x))
+  expect_identical(run_several(), as_array(x))
+  saved <- pjrt_serialize(program)
+  pjrt_unregister_custom_call("r_layout")
+  pjrt_register_r_call("r_layout", identity)
+  refused(run(program))
+  refused(run_several())
+  refused(pjrt_deserialize(saved))
 })
 
 test_that("all element types reach R and return as they are read from buffers", {

@@ -626,7 +626,50 @@ test_that("what is saved goes where a link leads, and keeps the permissions of t
     expect_identical(Sys.readlink(link), file)
     expect_gt(file.size(file), 0)
     expect_identical(format(file.mode(file)), "600")
+    # also if no file is there yet
+    dir.create(file.path(folder, ending))
+    names <- sprintf("%s.%s", c("first", "second", "round"), ending)
+    first <- file.path(folder, ending, names[[1L]])
+    file.symlink("../new", file.path(folder, ending, names[[2L]]))
+    file.symlink(names[[2L]], first)
+    save[[ending]](first)
+    expect_identical(Sys.readlink(first), names[[2L]])
+    expect_gt(file.size(file.path(folder, "new")), 0)
+    unlink(file.path(folder, "new"))
+    # nor ever will be
+    round <- file.path(folder, ending, names[[3L]])
+    file.symlink(names[[3L]], round)
+    expect_error(save[[ending]](round), class = "pjrt_error_io")
+    expect_identical(Sys.readlink(round), names[[3L]])
   }
+})
+
+test_that("a folder may have other JSON files, and a file must not have such a name", {
+  folder <- withr::local_tempdir()
+  x <- pjrt_buffer(1:3)
+  pjrt_save_safetensors(list(x = x), file.path(folder, "adapter_model.safetensors"))
+  for (other in c("adapter_config.json", "config.json", "pytorch_model.bin.index.json")) {
+    writeLines("{}", file.path(folder, other))
+  }
+  dir.create(file.path(folder, "cache.safetensors"))
+  expect_identical(as_array(pjrt_load_safetensors(folder)$x), array(1:3))
+  # the index of a variant
+  part <- "model.fp16-00001-of-00001.safetensors"
+  file.rename(file.path(folder, "adapter_model.safetensors"), file.path(folder, part))
+  expect_identical(as_array(pjrt_load_safetensors(folder)$x), array(1:3))
+  index <- sprintf('{"weight_map":{"x":"%s"}}', part)
+  writeLines(index, file.path(folder, "model.safetensors.index.fp16.json"))
+  expect_identical(as_array(pjrt_load_safetensors(folder)$x), array(1:3))
+  unlink(file.path(folder, "model*"))
+  expect_refused(pjrt_load_safetensors(folder), "io", "has no safetensors file")
+  unlink(folder, recursive = TRUE)
+  dir.create(folder)
+  for (name in c("weights.json", "weights.json.index.json")) {
+    expect_refused(
+      pjrt_save_safetensors(list(x = x), file.path(folder, name)), "invalid_input", "a JSON file is loaded as an index"
+    )
+  }
+  expect_identical(list.files(folder), character())
 })
 
 test_that("a file's name may be as long as the file system allows", {

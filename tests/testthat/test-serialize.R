@@ -403,10 +403,15 @@ test_that("R can write every object, and its reader says what became of it", {
   expect_identical(as_array(sent(x)), array(c(1, 2)))
   expect_identical(format(sent(program)), format(program))
   lost(pjrt_buffer(c(1, 2, 3)), "options(pjrt.serialize = 8) was set.")
+  withr::local_options(pjrt.serialize = "8B")
+  expect_identical(as_array(sent(x)), array(c(1, 2)))
+  lost(pjrt_buffer(c(1, 2, 3)), "options(pjrt.serialize = \"8B\") was set.")
+  # a wrong setting loses nothing, even if its warning is an error
   for (bad in list("a", NA, -1, c(1, 2), list())) {
     withr::local_options(pjrt.serialize = bad)
-    expect_warning(serialize(x, NULL), "saved without its content: .*must be TRUE, FALSE, or a number of bytes")
-    suppressWarnings(lost(x, "must be TRUE, FALSE, or a number of bytes"))
+    expect_warning(got <- sent(x), "with their content, since .* must be TRUE, FALSE, a number of bytes, or a size")
+    expect_identical(as_array(got), array(c(1, 2)))
+    withr::with_options(list(warn = 2), expect_identical(as_array(sent(x)), array(c(1, 2))))
   }
   withr::local_options(pjrt.serialize = NULL)
   # a wrong setting of the cache loses nothing

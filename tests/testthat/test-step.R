@@ -151,6 +151,9 @@ func.func @main(%p: tensor<2xf32>, %x: tensor<f32>) -> (tensor<f32>, tensor<2xf3
 }")
   expect_refused(pjrt_step(plain), "invalid_input", "If output 2 is the next `p`, pass `state = \"p\"`")
   expect_equal(as_array(pjrt_step(plain, "p")(list(p = c(1, 2)), 3)), list(p = array(c(-1, -2)), output1 = -3))
+  # nor does it name the first of two arguments that one output could replace
+  sum <- pjrt_program(add_program("2xf32"))
+  expect_refused(pjrt_step(sum), "invalid_input", "Choose with `state = c(x = ..., y = ...)`")
   # one argument could be replaced by either of two outputs
   expect_refused(pjrt_step(updates(c(1, 1), "2xf32")), "invalid_input", "replaces `a1`: output 1, output 2")
   expect_refused(
@@ -199,7 +202,7 @@ test_that("what is not a state is refused", {
     expect_refused(logistic_step(outputs = bad), "invalid_input", "`outputs` must be")
   }
   expect_refused(logistic_step(outputs = c("a", "b")), "invalid_input", "has 2 names, but the program has 1 other")
-  expect_refused(pjrt_step(mean), "invalid_input", "`x` must be a `PJRTLoadedExecutable`")
+  expect_refused(pjrt_step(mean), "invalid_input", "`f` must be a `PJRTFunction`, or what pjrt_function() takes, not")
 })
 
 test_that("steps print what becomes of their outputs", {

@@ -93,11 +93,18 @@ pub fn open_regular(path: &Path, follows_links: bool) -> io::Result<(File, Metad
     Ok((file, metadata))
 }
 
-/// The path of a file that is to be written: where a link leads. Refuses a folder, a device or a pipe, which a new file would
-/// replace.
+/// The path of a file that is to be written: where a link leads, even if no file is there. Refuses a folder, a device or a
+/// pipe, which a new file would replace.
 pub fn target(path: &Path) -> io::Result<PathBuf> {
+    // More than any system follows.
+    const MOST_LINKS: usize = 64;
     fs::metadata(path).map_or(Ok(()), |there| check_regular(&there))?;
-    Ok(if path.is_symlink() { fs::canonicalize(path).unwrap_or(path.into()) } else { path.into() })
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(link) = fs::read_link(&path) else { return Ok(path) };
+        path = path.parent().unwrap_or(Path::new("")).join(link);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "its links lead nowhere"))
 }
 
 /// Gives a new file the permissions of the file that it replaces, if there is one.

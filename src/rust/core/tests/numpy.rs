@@ -83,6 +83,14 @@ fn arrays_are_brought_into_order() {
     assert_eq!(found.iter().map(|found| found.0.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     assert_eq!((&found[0].1, &found[0].2), (&found[1].1, &found[1].2));
     assert_eq!(found[0].2, [1, 0, 3, 0, 5, 0, 2, 0, 4, 0, 6, 0]);
+    // Of two arrays with one name, the last counts, as in NumPy.
+    let other = npy("<i2", false, "(1,)", &SIX[..2]);
+    let mut twice = npz(&[("a.npy", &array, false), ("b.npy", &other, false)]);
+    let places: Vec<_> = (0..twice.len() - 4).filter(|&i| twice[i..].starts_with(b"b.npy")).collect();
+    assert_eq!(places.len(), 2);
+    places.into_iter().for_each(|i| twice[i] = b'a');
+    let found = read(&folder.file("twice.npz", &twice)).unwrap();
+    assert_eq!(found, [("a".to_owned(), "i16[1]".to_owned(), SIX[..2].to_vec())]);
     // Several pieces.
     let large: Vec<u8> = (0..5_000_000u32).flat_map(|i| (i % 7919).to_be_bytes()).collect();
     let array = npy(">u4", false, "(5000000,)", &large);

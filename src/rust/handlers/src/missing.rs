@@ -1,5 +1,6 @@
 //! Errors for custom calls without a handler.
 
+use crate::print;
 use crate::registry::{self, known, platform_name, Known};
 use pjrt_base::error::{Error, Kind, Result, NOT_FOUND};
 use pjrt_base::reason::Reason;
@@ -16,14 +17,18 @@ pub fn check(targets: &[String], platform: &str) -> Result<()> {
     }
 }
 
-/// Checks that these functions, which a program calls with arrays that are not row-major, are not the host's: handlers are not
-/// told the layout.
+/// Checks that these functions, which a program calls with arrays that are not row-major, are neither the host's nor
+/// `print_tensor`: handlers are not told the layout.
 ///
 /// # Errors
 /// `LayoutMismatch`.
-pub fn check_layouts<'a>(mut targets: impl Iterator<Item = &'a str>, platform: &str) -> Result<()> {
-    let target = targets.find(|target| known(target, platform) == Some(Known::Host));
-    let Some(target) = target else { return Ok(()) };
+pub fn check_layouts(targets: &[String], platform: &str) -> Result<()> {
+    let is_row_major = |target: &&String| match known(target, platform) {
+        Some(Known::Host) => true,
+        Some(Known::BuiltIn) => *target == print::TARGET,
+        _ => false,
+    };
+    let Some(target) = targets.iter().find(is_row_major) else { return Ok(()) };
     let message = format!("The program calls '{target}' with arrays that are not row-major.");
     Err(Error::new(Kind::LayoutMismatch, message)
         .hint("Leave out `operand_layouts` and `result_layouts` of its `custom_call`.")

@@ -37,12 +37,17 @@ pub(super) fn print_with<'a>(
         bail!(InvalidInput, "Expected 1 argument and at most 1 result, but got {arguments} and {results}.");
     }
     let x = frame.argument(0)?;
+    let result = if results == 1 { Some(frame.result(0)?) } else { None };
+    if let Some(result) = result.as_ref().filter(|result| (result.dtype, result.dims) != (x.dtype, x.dims)) {
+        let [from, to] = [&x, result].map(|array| Spec::new(array.dtype, array.dims));
+        bail!(InvalidInput, "Expected a result of its argument's type, {}, got {}.", from?, to?);
+    }
     let header = line(frame, "print_header", || "PJRTBuffer".into())?;
     let footer = line(frame, "print_footer", || footer(&x))?;
     // The plugin is the caller, so nothing of the host may run here.
     let elements = process::without_poll(|| elements(&x, &read(x)?))?;
-    if results == 1 {
-        copy(x, frame.result(0)?)?;
+    if let Some(result) = result {
+        copy(x, result)?;
     }
     console::push(format!("{header}{elements}{footer}"));
     Ok(())

@@ -119,7 +119,7 @@ impl Cache {
         let Some(key) = self.key(devices, program, options) else { return Ok(Lookup::Nothing(None)) };
         let place = LoadedKey { key, client: client.id(), dispatch: options.dispatch };
         if let Some(executable) = self.in_process.find(&place) {
-            pjrt_handlers::check(executable.functions(), client.platform())?;
+            executable.check_functions()?;
             self.in_process.count(|counts| counts.shared += 1);
             return Ok(Lookup::Executable(executable, "shared"));
         }

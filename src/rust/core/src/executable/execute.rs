@@ -448,6 +448,7 @@ impl Executable {
         options: &ExecuteOptions,
         backing: Option<Arc<Backing>>,
     ) -> Result<Outputs> {
+        self.check_layouts()?;
         let dispatched = self.client().new_dispatched_of(self.history().last());
         let pending = |spec: &Arc<_>| {
             Buffer::pending(self.client().clone(), device, Arc::clone(spec), dispatched.clone(), backing.clone())

@@ -104,6 +104,8 @@ pub(crate) struct Provenance {
     pub source_bytes: usize,
     /// The functions that it calls by name and that do not come with the plugin.
     pub functions: Vec<String>,
+    /// Those that it calls with an array that is not row-major.
+    pub functions_in_other_layouts: Vec<String>,
     /// The serialized form that it was loaded from. XLA's CPU plugin cannot serialize it again: it omits the machine
     /// code of executables that it has loaded.
     pub payload: Option<Box<[u8]>>,
@@ -125,9 +127,23 @@ impl Provenance {
             interface: module.interface(),
             wholes: if is_partitioned { Wholes::of(program.annotations()) } else { Wholes::default() },
             source_bytes: program.code().len(),
-            functions: functions_of(module),
+            functions: unique(module.foreign_functions()),
+            functions_in_other_layouts: unique(module.functions_in_other_layouts()),
             payload: None,
         }
+    }
+
+    /// Checks that its functions have handlers, and that these take its arrays.
+    ///
+    /// # Errors
+    /// The code of `NOT_FOUND`; `LayoutMismatch`.
+    fn check_functions(&self, platform: &str) -> Result<()> {
+        pjrt_handlers::check(&self.functions, platform)?;
+        self.check_layouts(platform)
+    }
+
+    fn check_layouts(&self, platform: &str) -> Result<()> {
+        pjrt_handlers::check_layouts(&self.functions_in_other_layouts, platform)
     }
 
     fn shardings(&self, signature: &Signature) -> Shardings {
@@ -219,12 +235,11 @@ impl Signature {
     }
 }
 
-/// The functions that a compiled program calls by name and that do not come with the plugin.
-fn functions_of(module: &HloModuleProto) -> Vec<String> {
-    let mut functions: Vec<_> = module.foreign_functions().map(str::to_owned).collect();
-    functions.sort_unstable();
-    functions.dedup();
-    functions
+fn unique<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut names: Vec<_> = names.map(str::to_owned).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 impl Executable {
@@ -286,15 +301,14 @@ impl Executable {
         refused::check(&module)?;
         let signature = description.signature_of(&module, program)?;
         let hint = description.hint(&module);
-        pjrt_handlers::check(&functions_of(&module), client.platform())?;
-        pjrt_handlers::mpi::check(&module, options.partitions() as usize * options.replicas() as usize)?;
-        pjrt_handlers::check_layouts(module.functions_in_other_layouts(), client.platform())?;
         drop(description);
-        let places = Places::new(client, loaded.handle(), devices, options.compile_portable_executable)?;
         let provenance = Provenance {
             payload,
             ..Provenance::of_compiled(program, &module, options.partitions() > 1, serialized, compile_time)
         };
+        provenance.check_functions(client.platform())?;
+        pjrt_handlers::mpi::check(&module, options.partitions() as usize * options.replicas() as usize)?;
+        let places = Places::new(client, loaded.handle(), devices, options.compile_portable_executable)?;
         Ok(Executable::new(loaded, signature, places, hint, options.dispatch, provenance))
     }
 
@@ -333,6 +347,19 @@ impl Executable {
     /// The functions that it calls by name and that do not come with the plugin.
     pub fn functions(&self) -> &[String] {
         &self.0.provenance.functions
+    }
+
+    /// Checks the handlers of its functions: they can be removed or replaced.
+    ///
+    /// # Errors
+    /// The code of `NOT_FOUND`; `LayoutMismatch`.
+    pub(crate) fn check_functions(&self) -> Result<()> {
+        self.0.provenance.check_functions(self.client().platform())
+    }
+
+    /// The second half of that, for a function of the host that has taken the place of another.
+    fn check_layouts(&self) -> Result<()> {
+        self.0.provenance.check_layouts(self.client().platform())
     }
 
     /// Whether other processes have all functions that it calls by name.

@@ -63,6 +63,9 @@ pub struct ExecutableHeader {
     /// The names of all outputs; empty for none.
     #[prost(string, repeated, tag = "14")]
     output_names: Vec<String>,
+    /// The functions among them that it calls with an array that is not row-major.
+    #[prost(string, repeated, tag = "15")]
+    functions_in_other_layouts: Vec<String>,
 }
 
 /// A container that has passed the check for damage.
@@ -193,6 +196,7 @@ impl ExecutableHeader {
             is_predictable: hint.is_predictable,
             functions: provenance.functions.clone(),
             output_names: signature.output_names.clone().unwrap_or_default(),
+            functions_in_other_layouts: provenance.functions_in_other_layouts.clone(),
         }
     }
 
@@ -319,6 +323,7 @@ impl<'a> Serialized<'a> {
     ) -> Result<Executable> {
         let (client, header) = (destination.client, &self.header);
         pjrt_handlers::check(&header.functions, client.platform())?;
+        pjrt_handlers::check_layouts(&header.functions_in_other_layouts, client.platform())?;
         let options = match destination.options {
             // The code is there already, so the compiler's flags have no effect.
             Some(options) => self.counted(options).serialize_with(&[], devices, self.used.is_for_shardy()),
@@ -346,6 +351,7 @@ impl<'a> Serialized<'a> {
             wholes: header.wholes.clone().unwrap_or_default(),
             source_bytes: self.payload.len(),
             functions: header.functions.clone(),
+            functions_in_other_layouts: header.functions_in_other_layouts.clone(),
             payload: Some(self.payload.into()),
         };
         Ok(Executable::new(loaded, signature, places, hint, destination.dispatch, provenance))

@@ -144,6 +144,7 @@ impl Executable {
         number: u64,
         options: &ExecuteOptions,
     ) -> Result<(Vec<Handles>, Vec<Event>, Option<Carrier>)> {
+        self.check_layouts()?;
         let client = self.client();
         let calls_host = self.calls_host();
         let one_by_one = client.shares_host_memory() || calls_host;

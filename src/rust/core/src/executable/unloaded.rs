@@ -96,8 +96,8 @@ impl Unloaded {
         refused::check(&module)?;
         let signature = description.signature_of(&module, program)?;
         pjrt_handlers::mpi::check(&module, options.num_devices())?;
-        pjrt_handlers::check_layouts(module.functions_in_other_layouts(), platform)?;
         let provenance = Provenance::of_compiled(program, &module, options.partitions() > 1, serialized, compile_time);
+        provenance.check_layouts(platform)?;
         let first = topology.devices.iter().find(|device| Some(i64::from(device.id)) == ids.first().copied());
         let target = Target::new(plugin, platform, first.map_or("", |device| &device.kind), kept)?;
         let header = ExecutableHeader::new(target.clone(), &signature, description.hint(&module), &provenance, &[]);

@@ -3,7 +3,6 @@
 use super::{invalid, Member};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::mmap::MappedFile;
-use std::collections::HashSet;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use zip::result::ZipError;
@@ -34,7 +33,6 @@ pub(super) fn members(file: &Arc<MappedFile>) -> Result<Option<(Vec<Member>, Vec
     let broken = |error: ZipError| damaged(file, &error);
     let mut archive = ZipArchive::new(BufReader::new(ArchiveFile { file, position: 0 })).map_err(broken)?;
     let (mut members, mut others) = (Vec::new(), Vec::new());
-    let mut seen = HashSet::new();
     for i in 0..archive.len() {
         let found = archive.by_index_raw(i).map_err(broken)?;
         let has_nul = found.name().contains('\0');
@@ -44,7 +42,6 @@ pub(super) fn members(file: &Arc<MappedFile>) -> Result<Option<(Vec<Member>, Vec
             continue;
         };
         let wrong = |what: &str| invalid(file.path(), Some(name), what);
-        ensure!(seen.insert(name.to_owned()), wrong("there are two of this name"));
         ensure!(!found.encrypted(), wrong("it is encrypted"));
         let (start, stored, len) = (found.data_start(), found.compressed_size(), found.size());
         if start.checked_add(stored).is_none_or(|end| end > file.len()) {

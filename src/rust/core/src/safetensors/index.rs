@@ -140,10 +140,11 @@ fn in_folder(folder: &Path) -> Result<PathBuf> {
     let mut names: Vec<String> =
         entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
-    let is_model = |name: &&String| is_index(name) || (name.ends_with(FILE) && shard_stem(name).is_none());
+    let readable = || names.iter().filter(|name| folder.join(name).is_file());
+    let is_model = |name: &&String| is_usual_index(name) || (name.ends_with(FILE) && shard_stem(name).is_none());
     let is_file = |name: &&String| name.ends_with(FILE);
-    let models: Vec<_> = names.iter().filter(is_model).collect();
-    let files: Vec<_> = names.iter().filter(is_file).collect();
+    let models: Vec<_> = readable().filter(is_model).collect();
+    let files: Vec<_> = readable().filter(is_file).collect();
     match (&models[..], &files[..]) {
         ([only], _) | ([], [only]) => Ok(folder.join(only)),
         ([], _) => Err(no_model(folder, "has no safetensors file", &names)),
@@ -159,9 +160,16 @@ fn no_model(folder: &Path, what: &str, names: &[String]) -> Error {
     Error::new(Kind::Io, format!("The folder '{}' {what}.", folder.display())).hint(there)
 }
 
-/// Whether this is the name of an index.
+/// Whether a file of this name is read as an index.
 pub(super) fn is_index(name: &str) -> bool {
     name.ends_with(".json")
+}
+
+/// Whether this is an index by its name among other JSON files, such as settings: `<file>.index.json`, or, of a variant of a
+/// model, `<file>.index.fp16.json`. PyTorch's own files have such an index, too.
+fn is_usual_index(name: &str) -> bool {
+    let is_of_file = name.contains(&format!("{FILE}.index."));
+    is_index(name) && (is_of_file || name.ends_with(INDEX)) && !name.ends_with(".bin.index.json")
 }
 
 /// The start of a shard's name, as in `<stem>-00001-of-00002.safetensors`.

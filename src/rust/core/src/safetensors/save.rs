@@ -1,7 +1,7 @@
 //! Saves tensors from a device to files: writes them under temporary names, and renames them when all are complete.
 
 use super::header::{dtype_named, NewHeader, METADATA};
-use super::index::{self, shard_stem, with_suffix, Index, FILE, INDEX, TOTAL_SIZE};
+use super::index::{self, is_index, shard_stem, with_suffix, Index, FILE, INDEX, TOTAL_SIZE};
 use super::ties;
 use super::Metadata;
 use crate::buffer::read::{HostView, Transfer};
@@ -48,7 +48,7 @@ pub fn save(tensors: &[(String, Buffer)], how: &Saving, progress: &mut Progress)
         let bytes = tensors.iter().map(|(_, buffer)| buffer.spec().bytes() as u64).sum();
         Details::named(format!("save {}", counted(tensors.len(), "array"))).bytes(bytes)
     });
-    let path = file_path(how.path);
+    let path = file_path(how.path)?;
     let path = target(&path).map_err(|error| unwritten(&path, error))?;
     check_names(tensors)?;
     let (tensors, ties) = ties::split(tensors);
@@ -294,11 +294,14 @@ impl Drop for Drafts {
 }
 
 /// The file that a path names, or its index.
-fn file_path(path: &Path) -> PathBuf {
-    match path.to_str().and_then(|text| text.strip_suffix(INDEX)) {
-        Some(file) => file.into(),
-        None => path.into(),
+fn file_path(path: &Path) -> Result<PathBuf> {
+    let file = path.to_str().and_then(|text| text.strip_suffix(INDEX)).map_or(path, Path::new);
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    if is_index(&name) {
+        let message = format!("Tensors cannot be saved as '{}': a JSON file is loaded as an index.", path.display());
+        return Err(Error::new(Kind::InvalidInput, message).hint("Give the file a name such as `model.safetensors`."));
     }
+    Ok(file.into())
 }
 
 fn check_names(tensors: &[(String, Buffer)]) -> Result<()> {

@@ -83,7 +83,7 @@ pub(super) fn find(
     Err(Error::new(
         Kind::Download,
         "No Python package index to download the plugin from: none is set, and pip, which may know one, is not \
-         installed or does not answer.",
+         installed, does not answer, or has none.",
     )
     .hint(
         "Install pip (for example with `apt-get install python3-pip`), or set PJRT_INDEX_URL to the URL of an index.",

@@ -270,7 +270,7 @@ fn nothing_fits(request: &Request<'_>, manifest: &Manifest, target: PlatformRele
     let error = Error::new(Kind::PluginNotFound, message).on_platform(platform);
     let instead = archive_hint(request, manifest, target).or_else(|| {
         let names: Vec<_> = manifest.fetchable().into_iter().map(|(name, _)| format!("\"{name}\"")).collect();
-        (request.source == PluginSource::Auto)
+        (request.source == PluginSource::Auto && !names.is_empty())
             .then(|| format!("Plugins that can be downloaded for this machine: {}.", names.join(", ")).into())
     });
     instead.into_iter().fold(error, Error::hint).hint(own_plugin_hint(platform))

@@ -56,13 +56,18 @@ impl Callable {
                 "replaces an argument: none has the name and type of one, or alone the structure of a donated one.";
             let error = invalid(format!("No output of `{}` {what}", self.name));
             let parts = self.parts_of_result()?;
-            let like = arguments.iter().find_map(|(name, argument)| {
-                let (label, _) =
-                    parts.iter().find(|(_, part)| !part.rows.is_empty() && self.is_alike(argument, part))?;
-                Some(format!("If {label} is the next `{name}`, pass `state = \"{name}\"`."))
-            });
-            let choice = arguments.first().map(|(first, _)| choose_outputs(&[first]));
-            return Err(like.or(choice).into_iter().fold(error, Error::hint));
+            let like = |argument| parts.iter().find(|(_, part)| self.is_alike(argument, part));
+            let hint = match arguments.iter().find_map(|(_, argument)| like(argument)) {
+                None => arguments.first().map(|(first, _)| choose_outputs(&[first])),
+                Some((label, part)) => {
+                    let rivals = arguments.iter().filter(|(_, argument)| self.is_alike(argument, part));
+                    match rivals.map(|(name, _)| *name).collect::<Vec<_>>().as_slice() {
+                        [only] => Some(format!("If {label} is the next `{only}`, pass `state = \"{only}\"`.")),
+                        rivals => Some(choose_outputs(rivals)),
+                    }
+                }
+            };
+            return Err(hint.into_iter().fold(error, Error::hint));
         }
         let changes = |(name, argument): &(&str, Nested)| match wanted.is_empty() {
             true => is_replaced(argument),
@@ -197,7 +202,7 @@ impl Callable {
         self.result.clone().map_or_else(|| Nested::plain(self.outputs.len()), Ok)
     }
 
-    /// The whole result and its elements, with names for messages.
+    /// The whole result and its elements, those with arrays, with names for messages.
     fn parts_of_result(&self) -> Result<Vec<(String, Nested)>> {
         let whole = self.whole_result()?;
         let label = |(i, (name, part)): (usize, (&str, Nested))| match name.is_empty() {
@@ -205,7 +210,8 @@ impl Callable {
             false => (format!("output `{name}`"), part),
         };
         let parts: Vec<_> = whole.elements().into_iter().enumerate().map(label).collect();
-        Ok(std::iter::once(("the whole result".to_owned(), whole)).chain(parts).collect())
+        let all = std::iter::once(("the whole result".to_owned(), whole)).chain(parts);
+        Ok(all.filter(|(_, part)| !part.rows.is_empty()).collect())
     }
 
     /// The elements of the result, or the result itself.
@@ -222,7 +228,7 @@ impl Callable {
     /// assigns donated memory to outputs by their shapes, in order.
     fn match_structures(&self, wanted: &Wanted, sources: &mut [Option<usize>], used: &HashSet<usize>) -> Result<()> {
         let mut outputs = self.parts_of_result()?;
-        outputs.retain(|(_, part)| !part.rows.is_empty() && !part.rows.iter().any(|row| used.contains(row)));
+        outputs.retain(|(_, part)| !part.rows.iter().any(|row| used.contains(row)));
         let names = wanted.names();
         let is_open = |(name, argument): &(&str, Nested)| {
             let mut kept = argument.rows.iter().filter(|&&row| self.inputs[row].kept).peekable();

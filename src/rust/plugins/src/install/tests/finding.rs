@@ -259,3 +259,20 @@ fn all_commands_for_pip_share_a_time_limit() {
     assert_eq!(pip::index_of(&commands[1..], 1000 * limit, &mut Watch::new(&mut |_, _| true)).unwrap(), None);
     std::fs::remove_file(&mark).unwrap();
 }
+
+#[cfg(unix)]
+#[test]
+fn a_failure_of_pip_is_told_in_its_words() {
+    let answer = |commands: &[&[&str]]| {
+        pip::index_of(commands, std::time::Duration::from_secs(60), &mut Watch::new(&mut |_, _| true))
+    };
+    let absent: &[&str] = &["sh", "-c", "echo 'python3: No module named pip' >&2; exit 1"];
+    let broken: &[&str] =
+        &["sh", "-c", "echo trace >&2; echo; printf 'no section\nfile: pip.conf\n\nx = 1\n' >&2; exit 3"];
+    let sound: &[&str] = &["sh", "-c", "echo warning >&2; echo '--index-url (default https://index.test/simple)'"];
+    assert_eq!(answer(&[absent]).unwrap(), None);
+    let error = answer(&[absent, broken]).unwrap_err();
+    assert_eq!(error.kind(), Kind::Download);
+    assert!(error.message().ends_with("pip fails: no section file: pip.conf x = 1"), "{error}");
+    assert_eq!(answer(&[broken, sound]).unwrap().unwrap(), "https://index.test/simple");
+}
