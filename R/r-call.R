@@ -160,6 +160,11 @@ keep_r_call_error <- function(e, most = 100L) {
   kept <- c(the$r_call_errors$kept, structure(list(e), names = number))
   the$r_call_errors <- list(count = number, kept = kept[seq.int(max(1L, length(kept) - most + 1L), length(kept))])
   message <- tryCatch(enc2utf8(as.character(conditionMessage(e))), error = function(e) character())
+  if (inherits(e, "pjrt_error")) {
+    # what the error of the execution says again
+    lines <- unlist(strsplit(message, "\n", fixed = TRUE))
+    message <- lines[!grepl("^i (The error's `parent` is|From PJRT_)", lines)]
+  }
   c(readable(paste(message, collapse = "\n")), format(number, scientific = FALSE))
 }
 

@@ -111,6 +111,9 @@ test_that("programs and R functions nest to a limit", {
   }')
   error <- within_seconds(expect_error(as_array(pjrt_execute(nested, pjrt_scalar(1))), class = "pjrt_error"), 120)
   expect_match(paste(messages(error), collapse = "\n"), "levels deep, which is the limit")
+  # hints are not repeated by the errors of all levels
+  expect_length(gregexpr("Let the function return", conditionMessage(error))[[1L]], 1L)
+  expect_length(gregexpr("The error's `parent` is", conditionMessage(error))[[1L]], 1L)
   expect_identical(depth, 16L)
   expect_identical(as_array(pjrt_execute(compile(unary_program("f32")), pjrt_scalar(2))), 4)
 })
