@@ -29,8 +29,10 @@
 #' package knows the platform's options, it uses their types: `memory_fraction = 1` is a float, and
 #' `visible_devices = 0` is a list. For other platforms, write a list of one number as `list(0)` or `I(0)`.
 #' @section XLA_FLAGS:
-#' XLA reads the environment variable `XLA_FLAGS` when the first client is created. If it finds an unknown flag there,
-#' it ends the process. The package cannot prevent this.
+#' XLA reads the environment variable `XLA_FLAGS` when the first client is created, and ends the process if it finds an
+#' unknown flag or a wrong value there. If the variable is set, a separate process tries this first, in about 0.05 s for
+#' CPUs, and what XLA refuses is a `pjrt_error_invalid_input`. This does not happen on Windows, and not for CUDA, where
+#' a client reserves memory of the device.
 #' @section Errors:
 #' `pjrt_error_invalid_input` if the platform has no such option, if a value has the wrong type, or if you pass options
 #' and the client already exists. `pjrt_error_driver_missing` if the plugin throws an exception because its hardware is
@@ -121,9 +123,16 @@ create_client <- function(plugin, platform, options, distributed = NULL) {
   register_client(client, platform)
 }
 
+# Names for native code what a client needs.
+before_client <- function() {
+  name_lapack()
+  # it finds out whether these flags would make XLA end the process
+  if (nzchar(Sys.getenv("XLA_FLAGS"))) has_compile_helper()
+}
+
 # A client that is not kept under a name.
 new_client <- function(plugin, options = list()) {
-  name_lapack()
+  before_client()
   platform <- attr(plugin, "platform") %||% ""
   given <- typed_client_options(options, platform)
   for_xla <- given$names != "threads" | platform != "cpu"

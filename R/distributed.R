@@ -217,7 +217,7 @@ same_place <- function(x, y) {
 }
 
 new_distributed_client <- function(plugin, platform, options, distributed) {
-  name_lapack()
+  before_client()
   is_gpu <- platform %in% c("cuda", "gpu", "rocm")
   sees_one <- grepl("^[^,]+$", Sys.getenv("CUDA_VISIBLE_DEVICES"))
   if (is_gpu && !is.null(distributed$local) && is.null(options$visible_devices) && !sees_one) {

@@ -63,7 +63,7 @@
 #' * `PJRT_DEBUG`: any value except `0` and `""` turns on messages; see below.
 #' * `TF_CPP_MIN_LOG_LEVEL`: what the plugin prints: everything (0), no infos (1), no warnings (2), only fatal errors
 #'   (3); read when the plugin is loaded. Default: 3, or 0 when verbose.
-#' * `XLA_FLAGS`: XLA's own options, read when the first client is created; an unknown option ends the process.
+#' * `XLA_FLAGS`: XLA's own options, read when the first client is created; see [pjrt_client()] about unknown ones.
 #'   [pjrt_compile_options()] sets options for a single program.
 #' * `PJRT_NPROC`, `NPROC`: the number of threads of XLA's CPU client, at most 4096. `threads` and `PJRT_CPU_THREADS`
 #'   come before `NPROC`; some plugins read `PJRT_NPROC` first.

@@ -65,9 +65,42 @@ test_that("a log level set by the user is kept, and plugins use the level reques
 })
 
 test_that("a plugin that ends the process always prints why", {
-  child <- run_quiet(XLA_FLAGS = "--no_such_flag_of_xla")
+  # without the process that would try the flags first
+  hide <- quote({
+    the <- pjrt:::the
+    the$has_compile_helper <- FALSE
+  })
+  child <- run_quiet(hide, XLA_FLAGS = "--no_such_flag_of_xla")
   expect_false(child$status == 0L)
   expect_match(child$err, "no_such_flag_of_xla", all = FALSE)
+})
+
+test_that("flags for which XLA would end the process are refused", {
+  try_flags <- quote({
+    client <- function() {
+      tryCatch(format(pjrt_client("cpu")), error = function(e) c(class(e)[1L], conditionMessage(e)))
+    }
+    for (flags in c("--no_such_flag --nor_this=1", "--xla_cpu_enable_fast_math=perhaps", "no/such/file")) {
+      Sys.setenv(XLA_FLAGS = flags)
+      writeLines(client())
+    }
+    Sys.setenv(XLA_FLAGS = "--xla_cpu_enable_fast_math=false")
+  })
+  child <- run_quiet(try_flags)
+  says <- function(why) {
+    c(
+      "pjrt_error_invalid_value",
+      "XLA refuses the environment variable XLA_FLAGS, for which it would end this process.",
+      why, "i Correct the variable, or unset it."
+    )
+  }
+  out <- c(
+    says("i Unknown flags in XLA_FLAGS: --no_such_flag --nor_this=1"),
+    says("i A flag has a wrong value: --xla_cpu_enable_fast_math=perhaps"),
+    says(grep("no/such/file", child$out, value = TRUE)), "2 "
+  )
+  expect_clean(child, out)
+  expect_length(grep("no/such/file", child$out), 1L)
 })
 
 test_that("messages have the class pjrt_message and can be muffled", {

@@ -115,6 +115,20 @@ impl Pool {
         }
     }
 
+    /// Has a helper create its client, as this process is about to. Returns what the helper wrote if it ended; `None` if it did
+    /// not, and if there is no helper.
+    pub fn rehearse(&self) -> Option<String> {
+        let mut helper = self.start().ok()??;
+        let cancel = Cancel::default();
+        if !cancel.enter(helper.id()) {
+            return None;
+        }
+        // Any answer will do: the request has no program.
+        let answer = helper.ask(&Request::default());
+        cancel.leave();
+        answer.is_err().then(|| helper.written())
+    }
+
     fn take_idle(&self) -> Option<Helper> {
         let idle = self.idle.lock().unpoisoned().take();
         idle.and_then(|mut helper| helper.is_alive().then_some(helper))
@@ -151,6 +165,10 @@ impl Pool {
     pub fn compile(&self, _: Request, _: &Cancel) -> Result<Option<Vec<u8>>> {
         let _ = (&self.setup, &self.threads, self.is_verbose(), helper());
         Ok(None)
+    }
+
+    pub fn rehearse(&self) -> Option<String> {
+        None
     }
 
     pub fn clear(&self) {}

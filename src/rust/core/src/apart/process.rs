@@ -71,10 +71,20 @@ impl Helper {
 
     /// Passes what it has written on to this process's standard error.
     pub fn show_log(&mut self) {
-        let mut written = Vec::new();
-        let read = self.log.rewind().and_then(|()| self.log.read_to_end(&mut written));
         // Nothing can be done about a standard error that is closed.
-        let _ = read.and_then(|_| io::stderr().write_all(&written));
+        let _ = self.read_log().and_then(|written| io::stderr().write_all(&written));
+    }
+
+    /// What it has written, as text.
+    pub fn written(&mut self) -> String {
+        self.read_log().map_or_else(|_| String::new(), |written| String::from_utf8_lossy(&written).into_owned())
+    }
+
+    fn read_log(&mut self) -> io::Result<Vec<u8>> {
+        let mut written = Vec::new();
+        self.log.rewind()?;
+        self.log.read_to_end(&mut written)?;
+        Ok(written)
     }
 
     /// Waits for its end, which its closed socket has announced, or makes it end. Returns the error that says how.

@@ -132,10 +132,14 @@ impl Client {
         if let Some(error) = plugin.absent.get() {
             return Err(error.clone());
         }
+        let now = || Arc::new(std::env::vars_os().collect());
+        let environment = plugin.environment.get().cloned().unwrap_or_else(now);
+        let pool = Pool::new(plugin.path(), options, environment.clone());
+        Settings::check_flags(plugin, &pool)?;
         let settings = Settings::read(plugin);
-        let environment = plugin.environment.get_or_init(|| Arc::new(std::env::vars_os().collect()));
+        plugin.environment.get_or_init(|| environment);
         let start = SystemTime::now();
-        let helpers = exchange.is_none().then(|| Pool::new(plugin.path(), options, environment.clone()));
+        let helpers = exchange.is_none().then_some(pool);
         let named: Vec<PJRT_NamedValue> = options.iter().map(named_value).collect::<Result<_>>()?;
         let argument = exchange.map_or(null_mut(), Exchange::user_arg);
         let (made, stacks) = SignalStacks::of_threads_made_by(|| {

@@ -1,6 +1,8 @@
 //! Compiler settings from environment variables.
 
+use crate::apart::Pool;
 use crate::runtime::plugin::Plugin;
+use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::threads;
 use pjrt_plugins::cuda;
 use std::env;
@@ -16,8 +18,10 @@ pub(crate) struct Settings {
     pub toolkit: Option<String>,
 }
 
+const XLA_FLAGS: &str = "XLA_FLAGS";
+
 /// Variables with flags for compilers.
-const VARIABLES: [&str; 3] = ["XLA_FLAGS", "LIBTPU_INIT_ARGS", "NEURON_CC_FLAGS"];
+const VARIABLES: [&str; 3] = [XLA_FLAGS, "LIBTPU_INIT_ARGS", "NEURON_CC_FLAGS"];
 
 impl Settings {
     /// The settings of this plugin's compiler now; its flags are those at the creation of its first client.
@@ -32,9 +36,35 @@ impl Settings {
         Settings { words: words.clone(), threads, toolkit }
     }
 
+    /// Has a helper find out whether XLA can read its flags: with a wrong one, XLA ends the process.
+    ///
+    /// # Errors
+    /// `InvalidInput` with XLA's reason.
+    pub fn check_flags(plugin: &Plugin, pool: &Pool) -> Result<()> {
+        let is_set = env::var_os(XLA_FLAGS).is_some_and(|value| !value.to_string_lossy().trim().is_empty());
+        // A client for GPUs reserves their memory. After the first client, XLA has read them.
+        if !is_set || plugin.flags.get().is_some() || cuda::is_for_cuda(&plugin.for_cuda()) {
+            return Ok(());
+        }
+        let Some(reason) = pool.rehearse().as_deref().and_then(objection) else { return Ok(()) };
+        let message = format!("XLA refuses the environment variable {XLA_FLAGS}, for which it would end this process.");
+        Err(Error::new(Kind::InvalidInput, message).hint(reason).hint("Correct the variable, or unset it."))
+    }
+
     /// Whether a variable sets the flag of this name.
     pub fn mentions(&self, flag: &str) -> bool {
         self.words.iter().any(|word| word.contains(flag))
+    }
+}
+
+/// What XLA has against its flags, in its messages.
+fn objection(written: &str) -> Option<String> {
+    let (_, message) = written.split_once("parse_flags_from_env.cc:")?;
+    let mut lines = message.lines();
+    let (_, reason) = lines.next()?.split_once("] ")?;
+    match lines.next().and_then(|line| line.strip_prefix("usage: ")) {
+        Some(flags) => Some(format!("A flag has a wrong value: {flags}")),
+        None => Some(reason.into()),
     }
 }
 
@@ -49,6 +79,16 @@ fn flags(name: &str, value: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_xla_has_against_flags_is_found_in_its_messages() {
+        let unknown = "WARNING: ...\nF0000 00:00:1.9   1 parse_flags_from_env.cc:234] Unknown flag in XLA_FLAGS: --a\n";
+        assert_eq!(objection(unknown).unwrap(), "Unknown flag in XLA_FLAGS: --a");
+        let wrong =
+            "F0000 1 parse_flags_from_env.cc:220] Check failed: Parse() Flag parsing failed.\nusage: --b=x\nFlags:\n";
+        assert_eq!(objection(wrong).unwrap(), "A flag has a wrong value: --b=x");
+        assert_eq!(objection("F0000 1 other.cc:1] Check failed"), None);
+    }
 
     #[test]
     fn flags_are_words_from_a_variable_or_a_file() {

@@ -38,6 +38,11 @@ pub fn before_load(plugin: &Path) {
     preload::load(&preload::find(target.wanted().iter().filter(|wanted| is_wanted(wanted)), &search));
 }
 
+/// Whether a plugin is for CUDA.
+pub fn is_for_cuda(plugin: &Loaded) -> bool {
+    CudaTarget::of_loaded(plugin).is_some()
+}
+
 /// Creates a client of the plugin. For a CUDA plugin, first checks the driver and loads the libraries. Explains the
 /// plugin's errors.
 ///
