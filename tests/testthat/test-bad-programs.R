@@ -210,3 +210,34 @@ test_that("operands that do not fit each other say how to make them fit", {
   }"
   expect_match(error_of(narrow), "`stablehlo.convert` to i8", fixed = TRUE)
 })
+
+test_that("a sort by a comparison that holds for equal elements stays within its array", {
+  child <- run_child(bquote({
+    text <- "func.func @main(%x: tensor<{n}xf32>) -> tensor<{n}xf32> {
+      %y = \"stablehlo.sort\"(%x) ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %r = stablehlo.compare {by}, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %r : tensor<i1>
+      }) : (tensor<{n}xf32>) -> tensor<{n}xf32>
+      return %y : tensor<{n}xf32>
+    }"
+    sorted <- function(program, x) as.vector(as_array(pjrt_execute(pjrt_compile(program), pjrt_buffer(x, "f32"))))
+    for (by in c("LE", "GE", "EQ", "NE", "LT")) {
+      for (n in c(20L, 5000L)) {
+        program <- pjrt_program(gsub("{n}", n, gsub("{by}", by, text, fixed = TRUE), fixed = TRUE))
+        for (x in list(rep(1, n), rep(c(2, 1, 3, 1), n / 4))) {
+          y <- sorted(program, x)
+          stopifnot(identical(sort(y), sort(x)), by != "LE" || !is.unsorted(y), by != "GE" || !is.unsorted(rev(y)))
+        }
+      }
+    }
+    # an HLO module
+    bytes <- readBin(.(normalizePath(test_path("fixtures", "sorted.hlo.pb"))), "raw", 1e5)
+    at <- grepRaw("LT", bytes, fixed = TRUE)
+    bytes[at + 1L] <- charToRaw("E")
+    program <- pjrt_program(bytes, format = "hlo")
+    for (i in 1:200) stopifnot(identical(sorted(program, rep(1, 7)), rep(1, 7)))
+    cat(sorted(program, c(3, 1, 2, 2, 0, 1, 1)), "\n")
+  }), timeout = 600)
+  expect_clean(child, "0 1 1 1 2 2 3 ")
+})

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// A program, adapted to a platform.
 pub(crate) struct AdaptedProgram<'a> {
     program: &'a Program,
-    /// The program with barriers, if this machine's compiler would compute wrong numbers from its constants.
+    /// The program for this machine's compiler, if that would compute wrong numbers from the original, or crash.
     guarded: Option<Program>,
     is_host: bool,
     /// Whether the compiler may crash.
@@ -81,7 +81,7 @@ impl<'a> AdaptedProgram<'a> {
         compiled
     }
 
-    /// Compiles the program with barriers, if there are any. Errors about a program are those about it without them.
+    /// Compiles the guarded program, if there is one. Errors about a program are those about the original.
     fn compile_once<T>(&self, compile: impl Fn(&Program) -> Result<T>) -> Result<T> {
         if let Some(guarded) = &self.guarded {
             match compile(guarded) {
@@ -105,10 +105,14 @@ impl<'a> AdaptedProgram<'a> {
     }
 }
 
-/// The program for XLA's CPU compiler, which computes wrong numbers from some operations; `None` if it has none of these.
+/// The program for XLA's CPU compiler, from which some operations compute wrong numbers or crash; `None` if it has none of
+/// these.
 fn guarded(program: &Program) -> Result<Option<Program>> {
-    let wide = program.with_bytes_before_floats()?;
-    Ok(wide.as_ref().unwrap_or(program).with_barriers()?.or(wide))
+    let mut guarded = None;
+    for pass in [Program::with_bytes_before_floats, Program::with_barriers, Program::with_stable_sorts] {
+        guarded = pass(guarded.as_ref().unwrap_or(program))?.or(guarded);
+    }
+    Ok(guarded)
 }
 
 /// Whether an error may be about the program.

@@ -26,6 +26,7 @@ mod order;
 pub mod processes;
 mod proto;
 pub mod sharding;
+pub mod sorting;
 mod text;
 mod wire;
 

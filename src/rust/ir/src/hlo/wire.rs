@@ -13,6 +13,7 @@ pub mod field {
     pub const SHAPE: u32 = 3;
     pub const ID: u32 = 35;
     pub const OPERANDS: u32 = 36;
+    pub const IS_STABLE: u32 = 60;
 }
 
 /// A field of a message.

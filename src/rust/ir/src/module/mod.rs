@@ -16,7 +16,7 @@ mod types;
 mod write;
 
 pub use attribute::{take, Algorithm, Attribute, Attributes, Conv, Dense, Dot, Gather, Scatter};
-pub use operation::{is_elementwise, is_listed, Block, Operation, Region, Value};
+pub use operation::{are_both_elements, is_elementwise, is_listed, Block, Operation, Region, Value};
 pub use types::{Element, Tensor, Type};
 pub use write::{quoted, shown, shown_attribute, symbol_text};
 

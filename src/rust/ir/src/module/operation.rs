@@ -148,6 +148,11 @@ pub fn is_elementwise(kind: &str) -> bool {
     NAMES.contains(kind)
 }
 
+/// Whether two arguments of a sort's comparison, by their places, are the two elements of one operand.
+pub fn are_both_elements([a, b]: [usize; 2]) -> bool {
+    a / 2 == b / 2 && a != b
+}
+
 /// Whether a name is in a list of names.
 pub fn is_listed(names: &str, name: &str) -> bool {
     names.split_ascii_whitespace().any(|known| known == name)

@@ -1,5 +1,5 @@
 //! A program for a plugin that is older, or reads other forms of programs: the same in words that the plugin knows. And one for a
-//! compiler that misreads constants.
+//! compiler that misreads constants, or sorts beyond its arrays.
 
 mod barrier;
 mod bytes;
@@ -11,6 +11,7 @@ mod placement;
 mod portable;
 pub mod refine;
 mod resources;
+mod sorting;
 
 use crate::exported::dims::Given;
 use crate::names::{self, normal};
