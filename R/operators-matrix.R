@@ -61,7 +61,7 @@ aperm.PJRTBuffer <- function(a, perm = NULL, resize = TRUE, ...) {
   if (is.null(perm) || !setequal(perm, seq_len(rank)) || length(perm) != rank) {
     abort_input("`perm` must be a permutation of the dimensions of `a`, which has ", rank, ".")
   }
-  if (rank == 0L) a else .Call(ffi_operator_1, "aperm", a, perm - 1L)
+  if (rank == 0L) duplicated_buffer(a) else .Call(ffi_operator_1, "aperm", a, perm - 1L)
 }
 
 #' @rdname matrices

@@ -3,9 +3,9 @@
 #' Base R's functions of vectors take buffers. `which.max()`, `which.min()`, `pmax()`, `pmin()`, `rep()`, `var()`,
 #' `cov()` and `cor()` compute on the device and return buffers, as [operators] do. `order()`, `unique()`,
 #' `duplicated()`, `anyDuplicated()`, `table()`, `match()`, `%in%`, `is.element()`, `setdiff()`, `intersect()`,
-#' `which()`, `ifelse()`, `sprintf()`, `median()`, `quantile()`, `na.omit()`, `sd()`, `diff()`, `split()`, `cut()`,
-#' `determinant()`, `solve()` and, with a margin, `marginSums()` and `proportions()` read the buffers, and return what R
-#' returns for their elements or, as `unique()` of a matrix, rows.
+#' `which()`, `ifelse()`, `sprintf()`, `median()`, `quantile()`, `weighted.mean()`, `na.omit()`, `sd()`, `diff()`,
+#' `split()`, `cut()`, `determinant()`, `solve()` and, with a margin, `marginSums()` and `proportions()` read the
+#' buffers, and return what R returns for their elements or, as `unique()` of a matrix, rows.
 #'
 #' `which.max()`, `which.min()`, `which()`, `pmax()`, `pmin()`, `ifelse()`, `sprintf()`, `var()`, `cov()`, `cor()`,
 #' `match()`, `%in%`, `is.element()`, `setdiff()`, `intersect()`, `marginSums()` and `proportions()` have no methods:
@@ -19,7 +19,8 @@
 #' @param ... Further arguments of R's functions, such as `times`, `each` and `length.out` of `rep()`.
 #' @return A `PJRTBuffer`, or what R's function returns. `which.max()` and `which.min()` return an `i32`: the number of
 #'   the first element from 1, or `NA` if all are NaN. `var()`, `cov()` and `cor()` of floats narrower than `f32` return
-#'   `f32`, and NaN where R returns `NA`.
+#'   `f32`, and of `i64` and `ui64` `f64`. They return NaN where R returns `NA`, and `cor()` also for a constant column
+#'   with itself.
 #' @section Errors:
 #' The errors of [operators].
 #' @seealso [operators], [summaries], [matrices]
@@ -96,6 +97,14 @@ shaped_as <- function(x, values) {
 #' @export
 median.PJRTBuffer <- function(x, na.rm = FALSE, ...) {
   median(exact_or_rounded(x), na.rm, ...)
+}
+
+#' @rdname vectors
+#' @importFrom stats weighted.mean
+#' @param w A vector of numbers, or a buffer of them: a weight for each element.
+#' @export
+weighted.mean.PJRTBuffer <- function(x, w, ...) {
+  if (missing(w)) mean(x, ...) else weighted.mean(numeric_values(x), read_numbers(w), ...)
 }
 
 #' @rdname vectors
@@ -303,7 +312,11 @@ parallel_extreme <- function(name, ..., na.rm) {
     check_flag(na.rm, "na.rm")
     abort_operator("`", name, "()` of buffers needs `na.rm = FALSE`.")
   }
-  Reduce(function(x, y) .Call(ffi_operator_2, name, x, y), list(...))
+  values <- list(...)
+  if (length(values) == 1L) {
+    return(duplicated_buffer(values[[1L]]))
+  }
+  Reduce(function(x, y) .Call(ffi_operator_2, name, x, y), values)
 }
 
 # The variance or covariance of vectors, or of the columns of matrices; or their correlation.
@@ -352,17 +365,39 @@ check_numbers <- function(name, x) {
   }
 }
 
-# The values without the mean of their column; a vector may be a column. Sums in narrow floats would overflow.
+# The values without the mean of their column; a vector may be a column.
 centred <- function(x, is_column) {
-  if (is_buffer(x) && grepl("^(f16|bf16|f8|f4)", elt_type(x))) {
-    x <- .Call(ffi_operator_2, "+", x, pjrt_scalar(0, "f32", device = device(x)))
-  }
+  x <- from_first(x)
   if (length(dim(x)) != 2L) {
     x <- x - mean(x)
     dim(x) <- c(length(x), if (is_column) 1L)
     return(x)
   }
   x - each_row(colMeans(x), dim(x))
+}
+
+# The values less the first of their column. A constant becomes 0, and integers keep all digits. Sums in narrow floats
+# would overflow.
+from_first <- function(x) {
+  if (is_buffer(x)) {
+    as <- function(x, dtype) .Call(ffi_operator_2, "+", x, pjrt_scalar(0, dtype, device = device(x)))
+    dtype <- as.character(elt_type(x))
+    if (dtype %in% c("i64", "ui64")) {
+      # a difference may be beyond the type; in f64, the differences of both halves are exact
+      half <- 2^32
+      return(from_first(as(x %/% half, "f64")) * half + from_first(as(x %% half, "f64")))
+    }
+    x <- if (grepl("^(f16|bf16|f8|f4)", dtype)) as(x, "f32") else if (grepl("^f", dtype)) x else as(x, "i64")
+  } else {
+    storage.mode(x) <- "double"
+  }
+  if (NROW(x) == 0L) {
+    return(x)
+  }
+  if (length(dim(x)) == 2L) {
+    return(x - each_row(if (is_buffer(x)) x[1L, , as = "buffer"] else x[1L, ], dim(x)))
+  }
+  x - if (is_buffer(x)) .Call(ffi_operator_1, "dim", x[1L, as = "buffer"], integer()) else x[[1L]]
 }
 
 # Columns whose typical size is 1, so that their squares neither overflow nor vanish. Constant columns become NaN.

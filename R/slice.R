@@ -44,7 +44,7 @@ NULL
   stays <- !missing(as) && check_choice(as, c("array", "buffer"), "as") == "buffer"
   count <- ...length()
   if (count == 0L || (count == 1L && missing(..1))) {
-    return(if (stays) x else as_array(x))
+    return(if (stays) duplicated_buffer(x) else as_array(x))
   }
   dims <- shape(x)
   rank <- length(dims)
@@ -97,9 +97,14 @@ taken <- function(x, chosen, drop) {
   kept <- shape(x)[shape(x) != 1L]
   if (drop && length(kept) < length(shape(x))) {
     dim(x) <- if (length(kept) > 0L) kept else 1L
+  } else if (length(cut) == 0L) {
+    x <- duplicated_buffer(x)
   }
   x
 }
+
+# A copy of a buffer on its device.
+duplicated_buffer <- function(x) .Call(ffi_operator_1, "dim", x, shape(x))
 
 #' @rdname buffer-slice
 #' @param exact Not used, since buffers have no names.

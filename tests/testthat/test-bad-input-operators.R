@@ -9,6 +9,7 @@ rows <- list(
   Complex.PJRTBuffer = row(z = "buffer"),
   crossprod = row(x = of("ignored", x), y = "factor"),
   median.PJRTBuffer = row(x = "buffer", na.rm = of("ignored", FALSE)),
+  weighted.mean.PJRTBuffer = row(x = "buffer", w = of("ignored", c(1, 1))),
   quantile.PJRTBuffer = row(x = "buffer"),
   na.omit.PJRTBuffer = row(object = "buffer"),
   diff.PJRTBuffer = row(x = "buffer"),

@@ -76,6 +76,53 @@ test_that("variances and correlations of very large, small and narrow numbers ar
   }
 })
 
+test_that("variances and correlations use all digits of integers, and constants have none", {
+  var <- attached("var")
+  cov <- attached("cov")
+  cor <- attached("cor")
+  times <- 1700000000L + c(0L, 1L, 2L, 3L, 10L)
+  y <- c(1, 2, 3, 4, 5)
+  for (dtype in c("i32", "i64", "ui32", "ui64")) {
+    x <- pjrt_buffer(times, dtype)
+    expect_equal(as_array(var(x)), stats::var(times), tolerance = 1e-6)
+    expect_equal(as_array(cor(x, y)), stats::cor(times, y), tolerance = 1e-6)
+    m <- pjrt_buffer(cbind(times, rev(times)), dtype)
+    expect_equal(as_array(cov(m, y)), unname(stats::cov(cbind(times, rev(times)), y)), tolerance = 1e-6)
+  }
+  expect_equal(as_array(var(pjrt_buffer(2^60 + c(0, 512), "i64"))), 512^2 / 2)
+  ends <- bit64::as.integer64(c("-9223372036854775807", "0", "9223372036854775807"))
+  expect_equal(as_array(var(pjrt_buffer(ends))), 2^126)
+  expect_equal(as_array(var(pjrt_buffer(c(0, 2^63), "ui64"))), 2^125)
+  expect_equal(as_array(var(pjrt_buffer(c(TRUE, FALSE, TRUE)))), 1 / 3, tolerance = 1e-6)
+  constant <- list(rep(0.1, 3), rep(0.7, 3), rep(1 / 3, 3))
+  for (x in constant) {
+    expect_identical(as_array(var(f64(x))), 0)
+    expect_identical(as_array(cor(f64(x), c(1, 2, 4))), NaN)
+    expect_identical(as_array(cor(f64(constant[[1L]]), f64(x))), NaN)
+  }
+  m <- cbind(constant[[1L]], c(1, 2, 4), constant[[2L]])
+  expect_identical(which(!is.nan(as_array(cor(f64(m))))), 5L)
+  expect_identical(as_array(cov(f64(m)))[-5L], rep(0, 8))
+  expect_identical(as_array(cov(pjrt_buffer(matrix(0, 0, 2)))), matrix(NaN, 2, 2))
+})
+
+test_that("weighted means are R's", {
+  bytes <- c(200L, 100L, 3L)
+  expect_equal(weighted.mean(pjrt_buffer(bytes, "ui8"), c(2, 2, 2)), 101)
+  times <- 1700000000L + 0:2
+  expect_equal(weighted.mean(pjrt_buffer(times), pjrt_buffer(c(1, 1, 2))), weighted.mean(times, c(1, 1, 2)))
+  expect_equal(weighted.mean(f64(c(1, NaN, 3)), c(1, 1, 3), na.rm = TRUE), 2.5)
+  expect_identical(as_array(weighted.mean(f64(c(1, 2)))), 1.5)
+  expect_error(weighted.mean(f64(c(1, 2)), 1), "same length")
+})
+
+test_that("the largest of one buffer is another buffer", {
+  x <- f64(c(1, 2))
+  y <- attached("pmax")(x)
+  pjrt_delete(x)
+  expect_identical(as_array(y), array(c(1, 2)))
+})
+
 test_that("unsigned numbers beyond R's integers keep their order", {
   u <- pjrt_buffer(bit64::as.integer64(c("1", "2", "-1")), "ui64")
   expect_identical(median(u), 2)

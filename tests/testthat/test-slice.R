@@ -225,6 +225,17 @@ test_that("a part stays on the device with as = \"buffer\"", {
   expect_part(x[c(24, 1), as = "buffer"], values[c(24, 1)])
   expect_part(x[cbind(1, 2, 3), as = "buffer"], values[cbind(1, 2, 3)])
   expect_part(x[integer(), , , as = "buffer"], values[integer(), , ])
+  # the whole, too, is another buffer
+  for (whole in list(quote(y[as = "buffer"]), quote(y[, , , as = "buffer"]), quote(y[TRUE, , , as = "buffer"]))) {
+    y <- pjrt_buffer(values)
+    part <- eval(whole)
+    pjrt_delete(y)
+    expect_part(part, values)
+  }
+  one <- pjrt_scalar(1)
+  turned <- aperm(one)
+  pjrt_delete(one)
+  expect_identical(as_array(turned), 1)
   expect_part(x[, c(TRUE, FALSE, TRUE), , as = "buffer"], values[, c(TRUE, FALSE, TRUE), ])
   expect_identical(x[as = "buffer"], x)
   expect_identical(x[2, 3, 4, as = "array"], 24)
