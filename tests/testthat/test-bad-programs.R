@@ -211,6 +211,32 @@ test_that("operands that do not fit each other say how to make them fit", {
   expect_match(error_of(narrow), "`stablehlo.convert` to i8", fixed = TRUE)
 })
 
+test_that("the function for the largest elements stays within its arrays", {
+  top <- function(operand, result) {
+    sprintf("func.func @main(%%x: tensor<%sxf32>) -> tensor<%sxf32> {
+      %%y:2 = stablehlo.custom_call @TopK(%%x) : (tensor<%sxf32>) -> (tensor<%sxf32>, tensor<%sxi32>)
+      return %%y#0 : tensor<%sxf32>
+    }", operand, result, operand, result, result, result)
+  }
+  for (result in c("100000", "5")) {
+    expect_refused(compile(top("4", result)), "unsupported_program", "calls 'TopK' with arrays that do not fit")
+  }
+  expect_refused(compile(top("2x2", "3000x2")), "unsupported_program", "Use `chlo.top_k` instead")
+  expect_identical(as_array(pjrt_execute(compile(top("4", "2")), pjrt_buffer(c(1, 4, 3, 2)))), array(c(4, 3)))
+  for (dims in list(5L, c(2L, 5L), c(3L, 2L, 5L), c(2L, 3L, 2L, 5L))) {
+    of <- paste0(c(dims, "f32"), collapse = "x")
+    to <- paste0(c(dims[-length(dims)], 2L), collapse = "x")
+    program <- compile(sprintf("func.func @main(%%x: tensor<%s>) -> tensor<%sxf32> {
+      %%y:2 = chlo.top_k(%%x, k = 2) : tensor<%s> -> (tensor<%sxf32>, tensor<%sxi32>)
+      return %%y#0 : tensor<%sxf32>
+    }", of, to, of, to, to, to))
+    x <- array(as.numeric(seq_len(prod(dims))), dims)
+    largest <- as_array(pjrt_execute(program, pjrt_buffer(x, "f32")))
+    rows <- matrix(x, ncol = 5L)
+    expect_identical(c(largest), c(rows[, 5L], rows[, 4L]))
+  }
+})
+
 test_that("a sort by a comparison that holds for equal elements stays within its array", {
   child <- run_child(bquote({
     text <- "func.func @main(%x: tensor<{n}xf32>) -> tensor<{n}xf32> {

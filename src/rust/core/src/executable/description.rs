@@ -218,13 +218,19 @@ impl Description {
         let takes_long = cost("transcendentals") > FEW_TRANSCENDENTALS
             || cost("bytes accessed") > FEW_BYTES
             || ["sort", "conditional"].iter().any(|opcode| module.has_opcode(opcode))
-            || !lapack::are_quick(module.custom_calls());
+            || !lapack::are_quick(module.custom_calls().map(|(name, arrays)| (name, arrays.map(sizes))));
         DispatchHint {
             runs_on_caller: !has_many_flops && (loops || takes_long),
             is_long: loops || takes_long || cost("flops") > MANY_FLOPS,
             is_predictable,
         }
     }
+}
+
+/// The numbers of elements of arrays.
+fn sizes(arrays: Vec<Spec>) -> Vec<usize> {
+    let size = |array: &Spec| array.dims.iter().map(|&dim| dim as usize).fold(1, usize::saturating_mul);
+    arrays.iter().map(size).collect()
 }
 
 /// A message that could be read, or an error.

@@ -194,9 +194,9 @@ impl HloModuleProto {
         calls.map(|(_, call)| call.custom_call_target.as_str())
     }
 
-    /// The calls of functions by name, with the numbers of elements of their operands and results if these are known.
-    pub fn custom_calls(&self) -> impl Iterator<Item = (&str, Option<Vec<usize>>)> {
-        self.calls().map(|(computation, call)| (call.custom_call_target.as_str(), computation.sizes(call)))
+    /// The calls of functions by name, with their operands and results if these are known.
+    pub fn custom_calls(&self) -> impl Iterator<Item = (&str, Option<Vec<Spec>>)> {
+        self.calls().map(|(computation, call)| (call.custom_call_target.as_str(), computation.arrays(call)))
     }
 
     pub fn entry(&self) -> Option<&HloComputationProto> {
@@ -326,12 +326,11 @@ impl HloComputationProto {
         parameters
     }
 
-    /// The numbers of elements of an instruction's operands and results, if all are arrays.
-    fn sizes(&self, instruction: &HloInstructionProto) -> Option<Vec<usize>> {
+    /// An instruction's operands and results, if all are arrays.
+    fn arrays(&self, instruction: &HloInstructionProto) -> Option<Vec<Spec>> {
         let operands = instruction.operand_ids.iter().map(|&id| self.find(id)?.shape.as_ref()?.specs());
         let arrays = operands.chain([instruction.shape.as_ref()?.specs()]).collect::<Option<Vec<_>>>()?;
-        let size = |array: &Spec| array.dims.iter().map(|&dim| dim as usize).fold(1, usize::saturating_mul);
-        Some(arrays.iter().flatten().map(size).collect())
+        Some(arrays.into_iter().flatten().collect())
     }
 }
 
