@@ -216,7 +216,7 @@ serialize_limit <- function() {
     return(if (option) Inf else 0)
   }
   tryCatch(
-    parse_bytes(option, "TRUE, FALSE or"),
+    parse_bytes(option, "`options(pjrt.serialize = )`"),
     pjrt_error = function(e) {
       try(warn(
         "Buffers are saved with their content, since `options(pjrt.serialize = )` must be TRUE, FALSE, a number of ",

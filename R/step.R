@@ -53,7 +53,8 @@
 #' as_array(state$loss)
 #' @export
 pjrt_step <- function(f, state = NULL, outputs = NULL) {
-  if (!inherits(f, c("PJRTFunction", "PJRTLoadedExecutable", "PJRTExecutable", "PJRTExported", "PJRTProgram"))) {
+  check_loaded(f, "`f`")
+  if (!inherits(f, c("PJRTFunction", "PJRTLoadedExecutable", "PJRTExported", "PJRTProgram"))) {
     abort_type("`f` must be a `PJRTFunction`, or what pjrt_function() takes, not ", given(f), ".")
   }
   f <- if (inherits(f, "PJRTFunction")) f else pjrt_function(f)

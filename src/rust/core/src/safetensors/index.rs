@@ -140,11 +140,11 @@ fn in_folder(folder: &Path) -> Result<PathBuf> {
     let mut names: Vec<String> =
         entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
-    let readable = || names.iter().filter(|name| folder.join(name).is_file());
     let is_model = |name: &&String| is_usual_index(name) || (name.ends_with(FILE) && shard_stem(name).is_none());
     let is_file = |name: &&String| name.ends_with(FILE);
-    let models: Vec<_> = readable().filter(is_model).collect();
-    let files: Vec<_> = readable().filter(is_file).collect();
+    let is_no_folder = |name: &&String| folder.join(name).is_file();
+    let models: Vec<_> = names.iter().filter(is_model).filter(is_no_folder).collect();
+    let files: Vec<_> = names.iter().filter(is_file).filter(is_no_folder).collect();
     match (&models[..], &files[..]) {
         ([only], _) | ([], [only]) => Ok(folder.join(only)),
         ([], _) => Err(no_model(folder, "has no safetensors file", &names)),

@@ -35,11 +35,8 @@ fn print_tensor(frame: &Frame<'_>) -> Outcome {
     let device = CudaDevice::new(frame)?;
     // SAFETY: the argument is device memory of so many bytes.
     let read = |x: Array<'_>| unsafe { device.read(x.as_ptr(), x.byte_len()) }.map(Cow::Owned);
-    let copy = |x: Array<'_>, result: Array<'_>| match x.byte_len() == result.byte_len() {
-        // SAFETY: as for the result.
-        true => unsafe { device.copy(result.as_mut_ptr(), x.as_ptr(), x.byte_len()) },
-        false => x.copy_to(&result),
-    };
+    // SAFETY: as is the result, which has the argument's type.
+    let copy = |x: Array<'_>, result: Array<'_>| unsafe { device.copy(result.as_mut_ptr(), x.as_ptr(), x.byte_len()) };
     print::print_with(frame, read, copy)
 }
 

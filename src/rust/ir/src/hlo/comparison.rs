@@ -1,7 +1,7 @@
 //! The order of comparisons. XLA since 2026 writes it to a field that older XLA does not know, which then takes the default: numbers
 //! beside NaN compare as false, and a sort leaves them where they are.
 
-use super::wire::{self, field::INSTRUCTION};
+use super::wire;
 use super::{HloComputationProto, HloInstructionProto, HloModuleProto};
 use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
@@ -21,16 +21,12 @@ pub fn with_order(code: &[u8], module: &HloModuleProto) -> Result<Option<Vec<u8>
     if untyped.iter().all(HashSet::is_empty) {
         return Ok(None);
     }
-    let changed = wire::with_instructions(code, module, |computation, instruction, content, out| {
-        if !untyped[computation].contains(&instruction.id) {
-            return false;
-        }
-        let mut typed = content.to_vec();
-        string::encode(TYPE, &TOTAL_ORDER.to_owned(), &mut typed);
-        wire::put(out, INSTRUCTION, &typed);
-        true
-    });
-    changed.map(Some)
+    let mut order = Vec::new();
+    string::encode(TYPE, &TOTAL_ORDER.to_owned(), &mut order);
+    let added = |computation: usize, comparison: &HloInstructionProto| {
+        untyped[computation].contains(&comparison.id).then(|| order.clone())
+    };
+    wire::with_added(code, module, added).map(Some)
 }
 
 impl HloComputationProto {

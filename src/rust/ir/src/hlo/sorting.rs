@@ -1,9 +1,6 @@
 //! Sorts of an HLO module whose comparison also holds for equal elements.
 
-use super::wire::{
-    self,
-    field::{INSTRUCTION, IS_STABLE},
-};
+use super::wire::{self, field::IS_STABLE};
 use super::{HloComputationProto, HloInstructionProto, HloModuleProto};
 use crate::module::are_both_elements;
 use pjrt_base::error::Result;
@@ -18,16 +15,10 @@ pub fn with_stable_order(code: &[u8], module: &HloModuleProto) -> Result<Option<
     if !module.instructions().any(is_loose) {
         return Ok(None);
     }
-    let change = |_, sort: &HloInstructionProto, raw: &[u8], out: &mut Vec<u8>| {
-        if is_loose(sort) {
-            // Of a field that is there twice, the last counts.
-            let mut stable = raw.to_vec();
-            bool::encode(IS_STABLE, &true, &mut stable);
-            wire::put(out, INSTRUCTION, &stable);
-        }
-        is_loose(sort)
-    };
-    wire::with_instructions(code, module, change).map(Some)
+    let mut stable = Vec::new();
+    bool::encode(IS_STABLE, &true, &mut stable);
+    let added = |_, sort: &HloInstructionProto| is_loose(sort).then(|| stable.clone());
+    wire::with_added(code, module, added).map(Some)
 }
 
 impl HloModuleProto {

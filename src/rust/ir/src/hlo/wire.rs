@@ -94,6 +94,23 @@ pub fn with_instructions(
     Ok(out)
 }
 
+/// A module with further fields in some instructions: those that `added` returns, encoded, for the place of a computation and an
+/// instruction in it. Of a field that is there twice, the last counts.
+///
+/// # Errors
+/// `InvalidFile` for a damaged module.
+pub fn with_added(
+    code: &[u8],
+    module: &HloModuleProto,
+    added: impl Fn(usize, &HloInstructionProto) -> Option<Vec<u8>>,
+) -> Result<Vec<u8>> {
+    with_instructions(code, module, |place, instruction, content, out| {
+        let Some(added) = added(place, instruction) else { return false };
+        put(out, field::INSTRUCTION, &[content, &added].concat());
+        true
+    })
+}
+
 /// The error for a module that is not one.
 pub fn damage(why: &str) -> Error {
     Error::new(Kind::InvalidFile, format!("The HLO module is damaged: {why}."))

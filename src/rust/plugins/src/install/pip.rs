@@ -39,7 +39,6 @@ pub(super) fn index_of(commands: &[&[&str]], limit: Duration, watch: &mut Watch<
 }
 
 /// What pip writes.
-#[derive(Default)]
 struct Answer {
     help: String,
     errors: String,
